@@ -117,6 +117,16 @@ def may_hold_files(result: object) -> bool:
     return isinstance(result, Mapping) and not _SEARCHED_MEMBERS.isdisjoint(result)
 
 
+def without_files(result: Any, levels: int = MOST_LEVELS) -> Any:
+    """Return a result without its traces and files, also those of the results that it holds."""
+    if not levels or not may_hold_files(result):
+        return result
+    found = {name: each for name, each in result.items() if name not in {MEMBER, FILE_MEMBER}}
+    if isinstance(parts := found.get(RESULTS_MEMBER), Mapping):
+        found[RESULTS_MEMBER] = {name: without_files(each, levels - 1) for name, each in parts.items()}
+    return found
+
+
 def stored_in(result: object) -> list[Reference]:
     """Return the references to traces and files in a result, also those of the results that it holds."""
     return [each for each in _references(result) if each.file and each.sha256]

@@ -53,7 +53,8 @@ from edge.northbound.result_calls import acknowledge, responses_in
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
-from edge.station.jobs import UNKNOWN_AGE, JobCall, JobService, refuse_expired
+from edge.station.jobs import JobCall, JobService
+from edge.station.message_age import UNKNOWN_AGE, refuse_expired
 from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.release import ReleaseRequest, release
 from edge.station.response_provider import ResponseProvider

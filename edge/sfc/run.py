@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from edge.sfc.association_key import AssociationKey
-from edge.sfc.command_id import parse_command_id
+from edge.sfc.command_id import command_id, parse_command_id
 from edge.sfc.intervention_note import InterventionNote
 from edge.sfc.run_locks import NO_LOCKS, RunLocks
 
@@ -225,6 +225,16 @@ def results_of(run: Run, command: str) -> list[Any]:
     wanted = (key.action, key.attempt, key.reset)
     attempts: list[Association | PastAttempt] = [*run.associations.values(), *run.past.values()]
     return [each.result for each in attempts if (each.action, each.attempt, each.reset) == wanted]
+
+
+def commands_with_result(run: Run) -> list[tuple[str, Any]]:
+    """Return the id of each command that has a result with that result, also with those that came late."""
+    attempts: list[Association | PastAttempt] = [*run.past.values(), *run.associations.values()]
+    return [
+        (command_id(run.job_id, run.run_id, each.action, each.attempt, reset=each.reset), each.result)
+        for each in attempts
+        if each.result is not None
+    ]
 
 
 def waits(run: Run) -> dict[str, int]:

@@ -14,7 +14,7 @@ from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
 from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
 from edge.model.result_trace import lost_in, may_hold_files, stored_in
-from edge.sfc.command_id import parse_command_id
+from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.run import find_command, is_outstanding, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.answer_signal import error_of, holds_result, is_result, kept_data, signal_of
@@ -34,6 +34,7 @@ from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.mark_senders import equipment_sender
 from edge.store.refused import RefusedMessage
+from edge.store.taken_results import had_result, was_taken
 
 logger = structlog.get_logger(__name__)
 
@@ -182,17 +183,27 @@ class Answers:
                     return
             case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if is_result(signal):
                 await self._keep_late(self._late_result(signal, loaded), reason)
+            case NoRun() if is_result(signal):
+                await self._keep_of_removed(key.job_id, signal)
+            case Ignored(IgnoredKind.FOREIGN) if is_result(signal) and _is_of_earlier_run(key, loaded):
+                await self._keep_of_removed(key.job_id, signal)
             case Ignored(kind, reason):
                 self._log_ignored(answer.command_id, f"{kind}: {reason}")
                 self.stats.record_ignored()
-            case NoRun() if is_result(signal):
-                await self._keep_late(self._late_result(signal, loaded), "the job is gone")
             case NoRun():
                 self._log_ignored(answer.command_id, "the job is gone")
                 self.stats.record_ignored()
             case NotAllowed() | Stale():
                 return
         await self.stopped(answer.command_id, error_of(answer) if key.reset else None)
+
+    async def _keep_of_removed(self, job_id: str, answer: Answer) -> None:
+        """Keep the result of a command whose run is gone, unless its job had this result."""
+        if await was_taken(self._store, job_id, answer.command_id, answer.data):
+            self._log_ignored(answer.command_id, "the job had this result and is gone")
+            self.stats.record_ignored()
+            return
+        await self._keep_late(self._late_result(answer, None), "the job is gone")
 
     def _log_ignored(self, command_id: str, reason: str) -> None:
         self._faults.info("answer ignored", f"ignored {reason}", command=command_id, reason=reason)
@@ -331,6 +342,8 @@ class Answers:
         """Return whether a result of a command is stored already: as its answer, within that, or as late."""
         key = parse_command_id(command_id)
         loaded = await self._runs.load(key.job_id) if key else None
+        if key and _is_of_earlier_run(key, loaded):
+            return await had_result(self._store, key.job_id, command_id, result_id)
         return loaded is not None and any(
             holds_result(each, result_id) for each in results_of(loaded.stored.run, command_id)
         )
@@ -370,6 +383,11 @@ class Answers:
 
     def _mark(self, source: str, event_id: str, answer: str) -> Commit:
         return dedupe.mark(self._store.keys, source, event_id, answer, self._dedupe_ms, self._sender)
+
+
+def _is_of_earlier_run(key: CommandKey, loaded: LoadedJob | None) -> bool:
+    """Return whether the run of a command is gone: its job was removed, and perhaps stored again."""
+    return loaded is None or loaded.stored.run.run_id != key.run_id
 
 
 def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:

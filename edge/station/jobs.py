@@ -2,13 +2,12 @@
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.errors import Refused
 from edge.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.listeners import notify
@@ -30,7 +29,9 @@ from edge.ops.mode_watch import ModeWatch
 from edge.sfc.signal import Ignored, Signal
 from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run, method_signal
+from edge.station.message_age import refuse_expired
 from edge.station.recipe_lookup import NoRecipe, RecipeLookup
+from edge.station.removal import plan_removal
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
 from edge.store import dedupe, jobs
@@ -43,10 +44,6 @@ from edge.store.refused import RefusedMessage, record_decline
 logger = structlog.get_logger(__name__)
 
 _RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
-
-
-UNKNOWN_AGE = -1
-"""The expiry of a message that a broker had retained, and that does not state when it was sent."""
 
 
 class JobCall(Struct, frozen=True):
@@ -93,7 +90,14 @@ class _ToRun(Struct, frozen=True):
     signal: Signal
 
 
+class _ToRemove(Struct, frozen=True):
+    """The job is to be removed, with all that it has left but a tombstone."""
+
+    job: Job
+
+
 _NOTHING = _Change(Commit())
+_Plan: TypeAlias = _Change | CallAnswer | _ToRun | _ToRemove
 _DONE = CallAnswer(ReturnStatus.NO_ERROR)
 _REMOVED = "the job order was removed after this call was sent"
 _UNDELIVERED = "{} results wait for the MES: subscribe to them, clear them, or export them with edge jobs export"
@@ -204,7 +208,7 @@ class JobService:
             case _:
                 return await read_answer(self._store, identity)
 
-    def _plan(self, call: JobCall, facts: OrderFacts | Job | None) -> _Change | CallAnswer | _ToRun:
+    def _plan(self, call: JobCall, facts: OrderFacts | Job | None) -> _Plan:
         match call.arguments, facts:
             case OrderCall(job_order=order), _ if faults := validate_order(order):
                 return CallAnswer(ReturnStatus.INVALID_REQUEST, tuple(faults))
@@ -215,7 +219,7 @@ class JobService:
             case _:
                 return _UNKNOWN
 
-    async def _carry_out(self, call: JobCall, plan: _Change | CallAnswer | _ToRun) -> CallAnswer | None:
+    async def _carry_out(self, call: JobCall, plan: _Plan) -> CallAnswer | None:
         """Execute a plan; return None when another instance was faster and the call has to be planned again."""
         match plan:
             case _Change():
@@ -224,6 +228,12 @@ class JobService:
                 return await self._write(call, _NOTHING, plan)
             case _ToRun(job_id, signal):
                 return await self._signal_run(call, job_id, signal)
+            case _ToRemove(job):
+                # By the clock of the caller, which also sets the time of its orders.
+                removed_at = call.sent_at or self._wall()
+                now = self._runs.clock()
+                removal = await plan_removal(self._store, job, call.method, now, removed_at, self._dedupe_ms)
+                return await self._write(call, _Change(removal), _DONE)
             case _:
                 assert_never(plan)
 
@@ -310,16 +320,14 @@ class JobService:
         guards = (jobs.require_capacity(self._store.keys, job, limit), facts.guard)
         return self._with_start(join((saved, *guards)), job, now)
 
-    def _plan_change(self, call: JobCall, arguments: IdCall, job: Job) -> _Change | CallAnswer | _ToRun:
+    def _plan_change(self, call: JobCall, arguments: IdCall, job: Job) -> _Plan:
         """Plan the methods that name a stored job order."""
         target = next_status(job.status.state, call.method)
         if target is None:
             return _not_in_this_state(call.method, job.status)
         now = self._runs.clock()
         if isinstance(target, Removed):
-            # By the clock of the caller, which also sets the time of its orders.
-            tombstone = dedupe.bury(self._store.keys, job.job_id, call.sent_at or self._wall(), self._dedupe_ms)
-            return _Change(join((jobs.remove(self._store.keys, job, call.method, now), tombstone)))
+            return _ToRemove(job)
         if job.status.state in _RUN_STATES:
             return _ToRun(job.job_id, method_signal(call.method, call.by))
         remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
@@ -356,14 +364,6 @@ class JobService:
 def _timed(job: Job, status: JobStatus, now: int) -> Job:
     """Return a job that has yet to start with its status: Waiting while its StartTime lies ahead."""
     return msgspec.structs.replace(job, status=timed_status(status, is_early=job.earliest_start > now))
-
-
-def refuse_expired(expires_at: int | None, now: int) -> None:
-    """Raise Refused for a message whose expiry, in milliseconds since the epoch, has passed, or of UNKNOWN_AGE."""
-    if expires_at == UNKNOWN_AGE:
-        raise Refused("retained", "the message was retained and may be of any age", "Send it without RETAIN.")
-    if expires_at is not None and now > expires_at:
-        raise Refused("expired", f"the message expired {now - expires_at} ms ago", "If still wanted, send a new one.")
 
 
 def _declined(call: JobCall, answer: CallAnswer) -> RefusedMessage:

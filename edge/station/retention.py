@@ -12,7 +12,8 @@ from edge.links.log_throttle import LogThrottle
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import Cause
-from edge.store import dedupe, jobs, responses, runs, undelivered
+from edge.station.removal import plan_removal
+from edge.store import jobs, responses, runs, undelivered
 from edge.store.bounds import ALARM_PART
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
@@ -206,9 +207,7 @@ class Expiry:
     async def remove(self, job: Job, now: int) -> None:
         """Remove an ended job, unless it was changed meanwhile; count one whose result the MES has not confirmed."""
         keys = self._store.keys
-        removal = join(
-            (jobs.remove(keys, job, Cause.EXPIRE, now), dedupe.bury(keys, job.job_id, now, self._policy.dedupe_ms))
-        )
+        removal = await plan_removal(self._store, job, Cause.EXPIRE, now, now, self._policy.dedupe_ms)
         if self.may_go(job):
             await self._store.commit(removal)
             return

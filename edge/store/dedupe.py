@@ -2,12 +2,13 @@
 
 A mark lives as long as a broker may deliver the message again: `[retention] dedupe` covers the expiry of our session
 plus the interval at which the broker saves its database. A removed job order leaves a tombstone for the same time: an
-order that was sent before the removal does not restore it. While as many marks as allowed are kept, none is dropped:
-what begins new work is refused, what ends work or keeps a result is not. A sender that has used its share of the marks
-is refused alone.
+order that was sent before the removal does not restore it, and a result that the job had is recognized. While as many
+marks as allowed are kept, none is dropped: what begins new work is refused, what ends work or keeps a result is not. A
+sender that has used its share of the marks is refused alone.
 """
 
 import hashlib
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -117,9 +118,13 @@ def room_fault(store: Store, sender: MessageSender) -> str:
     return ""
 
 
-def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int) -> Commit:
-    """Write the tombstone of a removed job order: the instant of its removal, by the clock of whoever asked for it."""
-    return Commit(operations=(("SET", keys.joborder_tombstone(job_id), removed_at, "PX", lifetime_ms),))
+def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int, taken: Iterable[str] = ()) -> Commit:
+    """Write the tombstone of a removed job order: the instant of its removal, by the clock of whoever asked for it.
+
+    `taken` are the digests of its results.
+    """
+    text = " ".join((str(removed_at), *taken))
+    return Commit(operations=(("SET", keys.joborder_tombstone(job_id), text, "PX", lifetime_ms),))
 
 
 def query_removal(keys: Keys, job_id: str) -> StoreQuery[int | None]:
@@ -127,5 +132,15 @@ def query_removal(keys: Keys, job_id: str) -> StoreQuery[int | None]:
     return query(_instant, "GET", keys.joborder_tombstone(job_id))
 
 
+def query_taken(keys: Keys, job_id: str) -> StoreQuery[frozenset[str]]:
+    """Return the query of the digests of the results that a removed job had; none without a tombstone."""
+    return query(_taken, "GET", keys.joborder_tombstone(job_id))
+
+
 def _instant(found: str | None) -> int | None:
-    return int(found) if found and found.isascii() and found.isdecimal() else None
+    instant = found.partition(" ")[0] if found else ""
+    return int(instant) if instant.isascii() and instant.isdecimal() else None
+
+
+def _taken(found: str | None) -> frozenset[str]:
+    return frozenset(found.split(" ")[1:] if found else ())

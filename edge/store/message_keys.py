@@ -9,7 +9,7 @@ class MessageKeys(SettingKeys, frozen=True):
 
     @register_key("string", Lifetime.DEDUPE)
     def joborder_tombstone(self, id: str) -> str:
-        """Return the key of the instant at which the job order of that id was removed."""
+        """Return the key of the instant at which the job order of that id was removed, with digests of its results."""
         return f"{self.prefix}:tombstone:{id}"
 
     @register_key("string", Lifetime.DEDUPE)

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from edge.model.result_trace import ResultTrace, TraceChannel, encode_trace, may_hold_files, read_trace, references_in
+from edge.model.result_trace import (
+    ResultTrace,
+    TraceChannel,
+    encode_trace,
+    may_hold_files,
+    read_trace,
+    references_in,
+    without_files,
+)
 
 CHANNEL: dict[str, Any] = {"name": "Torque", "unit": "N·m", "interval_ms": 1.0, "values": [0.0, 1.5]}
 REFERENCE = {"points": 2, "channels": ["Torque"], "file": "J1/a.json.gz", "sha256": "a", "size": 3}
@@ -53,3 +61,17 @@ def test_result_with_a_trace_a_file_or_parts_may_hold_files(data: Any) -> None:
 @pytest.mark.parametrize("data", [{"torque": 85.2}, {}, ["trace"], "trace", None])
 def test_other_result_holds_no_files(data: Any) -> None:
     assert not may_hold_files(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (7, 7),
+        ({"torque": 1}, {"torque": 1}),
+        ({"torque": 1, "trace": REFERENCE, "file": "x"}, {"torque": 1}),
+        ({"results": {"1": {"trace": {"channels": [CHANNEL]}}, "2": 3}}, {"results": {"1": {}, "2": 3}}),
+        ({"results": [1]}, {"results": [1]}),
+    ],
+)
+def test_result_without_its_files_has_its_other_members(data: Any, expected: Any) -> None:
+    assert without_files(data) == expected

@@ -1,10 +1,12 @@
 """A late result is reported to the MES and changes no job."""
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.outside.conftest import Plant
+from tests.outside.servers import wait_for
 
 _TYPE = "com.github.aschamberger.microdcs.result.late.v1"
 
@@ -30,3 +32,36 @@ def test_a_late_result_is_published_once_under_its_id(plant: Plant) -> None:
 def _late(plant: Plant) -> dict[str, dict[str, Any]]:
     found = [each for each in list(plant.mes.client.received) if each.attributes.get("type") == _TYPE]
     return {each.attributes["id"]: each.data for each in found}
+
+
+@pytest.mark.slow
+def test_gateway_that_lags_behind_a_clear_keeps_no_copy(plant: Plant) -> None:
+    """It is frozen from before the answer until the MES has cleared the job; a result that no gateway had is kept."""
+    lagging = plant.new_gateway("lagging", None)
+    lagging.start()
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+    lagging.freeze()
+    plant.wrench.release()
+    plant.mes.wait_for_state("J1", "Ended", 60)
+    assert plant.mes.call("Clear", {"JobOrderID": "J1"}).status == 1
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J2").status == 1
+    plant.wrench.client.wait(lambda: len(set(plant.wrench.starts())) > 1, "the tool has the next command", 60)
+    for method in ("Abort", "Clear"):
+        assert plant.mes.call(method, {"JobOrderID": "J2"}).status == 1
+    lagging.thaw()
+    wait_for(lambda: "the job had this result" in lagging.log.read_text(), "the lagging gateway has the answer")
+    plant.wrench.release()
+    wait_for(lambda: _kept(plant), "the late result is kept")
+    for gateway in (plant.gateway, lagging):
+        # An orderly end handles first what was received.
+        gateway.stop()
+    assert _kept(plant) == ["J2"]
+
+
+def _kept(plant: Plant) -> list[str]:
+    """Return the jobs of the late results that the store keeps."""
+    letters = json.loads(plant.gateway.cli("dead-letters", "list", "--json"))
+    return [each["job_order_id"] for each in letters]
