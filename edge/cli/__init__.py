@@ -31,7 +31,7 @@ COMMANDS = {
     "alarms": "Show alarms; acknowledge, confirm, reset, shelve or disable them.",
     "tags": "Show tags with their last samples, watch samples, or export history.",
     "rules": "Check and show rules, and run them over recorded samples in virtual time.",
-    "schemas": "Write the JSON Schemas of all payloads, and of recipes.",
+    "schemas": "Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document.",
     "opcua": "Manage certificates of the OPC UA server, and the applications and users that it trusts.",
     "users": "Manage the users of OPC UA and of the command line, and their second factor.",
     "sessions": "Show and end the sessions of OPC UA and of the command line.",

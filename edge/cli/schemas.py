@@ -1,4 +1,4 @@
-"""`edge schemas`: writes the JSON Schemas of all payloads and of recipes."""
+"""`edge schemas`: writes the JSON Schemas of all payloads and of recipes, and the AsyncAPI document over them."""
 
 from pathlib import Path
 
@@ -11,17 +11,18 @@ from edge.cli.terminal.store_access import usage_failure
 @click.command(epilog="Example: edge schemas /tmp/schemas")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 def schemas(directory: Path) -> None:
-    """Write the JSON Schemas of all payloads, and of recipes.
+    """Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document.
 
     DIRECTORY is created if missing. Other files in it stay.
     """
+    from edge.model import asyncapi
     from edge.model.schemas import schemas as made
 
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        texts = dict(made())
+        texts = dict(made()) | {asyncapi.FILE_NAME: asyncapi.asyncapi()}
         for name, text in texts.items():
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
         usage_failure(f"{directory}: cannot be written: {error.strerror}; name a writable directory")
-    print_text(f"{len(texts)} schemas in {directory}")
+    print_text(f"{len(texts)} files in {directory}")

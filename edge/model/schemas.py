@@ -76,7 +76,7 @@ from edge.model.trace_message import TraceAnswer, TraceCall
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _BY_ID, _BY_STATE = RESPONSE_METHODS
 
-_PAYLOADS: dict[str, tuple[Any, str]] = {
+PAYLOADS: dict[str, tuple[Any, str]] = {
     **{
         f"{method}.call": (OrderCall if method in ORDER_METHODS else IdCall, METHOD_TYPE.format(method))
         for method in METHODS
@@ -130,7 +130,7 @@ _PAYLOADS: dict[str, tuple[Any, str]] = {
 
 def schemas() -> Iterator[tuple[str, str]]:
     """Yield each schema by its file name, as JSON text that ends with a newline."""
-    for name, (payload, event_type) in _PAYLOADS.items():
+    for name, (payload, event_type) in PAYLOADS.items():
         head = {"$schema": _DIALECT, "title": name, "$comment": f"CloudEvents type: {event_type}"}
         yield f"{name}.schema.json", _text(head | msgspec.json.schema(payload))
     yield "sfc_recipe.schema.json", _text(recipe_schema())

@@ -5,16 +5,22 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from edge.cli import main
+from edge.model.asyncapi import FILE_NAME, asyncapi
 from edge.model.schemas import schemas
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
+
+
+def made() -> dict[str, str]:
+    """Return the text of each file that the command writes."""
+    return dict(schemas()) | {FILE_NAME: asyncapi()}
 
 
 def test_every_schema_is_written_and_other_files_are_unchanged(tmp_path: Path) -> None:
     directory = tmp_path / "new"
     answer = CliRunner().invoke(main, ["schemas", str(directory)])
     assert answer.exit_code == 0, answer.output
-    assert {each.name: each.read_text(encoding="utf-8") for each in directory.iterdir()} == dict(schemas())
+    assert {each.name: each.read_text(encoding="utf-8") for each in directory.iterdir()} == made()
     (directory / "notes.json").write_text("mine")
     assert CliRunner().invoke(main, ["schemas", str(directory)]).exit_code == 0
     assert (directory / "notes.json").read_text() == "mine"
@@ -28,7 +34,6 @@ def test_a_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
 
 
 def test_schemas_of_the_repository_match_the_models() -> None:
-    made = dict(schemas())
     stored = {each.name: each.read_text(encoding="utf-8") for each in SCHEMAS.glob("*.json")}
-    ours = {name: text for name, text in stored.items() if name in made or "CloudEvents type" in text}
-    assert ours == made, "the models have changed: make schemas, and remove those of models there are no more"
+    ours = {name: text for name, text in stored.items() if name in made() or "CloudEvents type" in text}
+    assert ours == made(), "the models have changed: make schemas, and remove those of models there are no more"
