@@ -23,7 +23,7 @@ def parsed(directory: Path, document: Any) -> Any:
     for name, text in schemas():
         (directory / name).write_text(text)
     (directory / FILE_NAME).write_text(json.dumps(document))
-    command = ["node", CHECK, directory / FILE_NAME]
+    command = ["node", str(CHECK), str(directory / FILE_NAME)]
     made = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT / ".node", timeout=60)
     return json.loads(made.stdout)
 
