@@ -17,6 +17,7 @@ from edge.opcua.binary import BoundedBuffer, DecodeError, read_length, read_node
 from edge.opcua.call_diagnostics import ExplainedResponse
 from edge.opcua.client_transport import patch_decoder_limits
 from edge.opcua.limits import METHOD_CALLS
+from edge.opcua.listener_stop import stop_listener
 from edge.opcua.request_processor import RequestProcessor
 from edge.opcua.server_framing import ChunkProtocol
 
@@ -67,6 +68,10 @@ class TcpListener(BinaryServer):
     def connection(self, kind: type[_Connection]) -> _Connection:
         """Return a new connection of this kind, with the policies and limits of the listener."""
         return kind(self.iserver, self._policies, self.clients, self.closing_tasks, self.limits)
+
+    async def stop(self) -> None:
+        """Stop listening, and end every connection."""
+        await stop_listener(self)
 
     def _make_protocol(self) -> ClientConnection:
         return self.connection(ClientConnection)

@@ -13,6 +13,7 @@ import asyncua
 from asyncua import Node, ua
 
 from edge.errors import SettingsError, Unavailable
+from edge.opcua.listener_stop import stop_listener
 from edge.opcua.structures import Structures
 from edge.sim.broker import free_port
 
@@ -45,7 +46,10 @@ async def open_device(name: str, files: Sequence[str], port: int = 0) -> AsyncIt
     server.set_server_name(name)
     server.set_security_policy([ua.SecurityPolicyType.NoSecurity])
     async with server:
-        yield OpcuaDevice(server, await server.register_namespace(f"urn:microdcs-edge:sim:{name}"))
+        try:
+            yield OpcuaDevice(server, await server.register_namespace(f"urn:microdcs-edge:sim:{name}"))
+        finally:
+            await stop_listener(server.bserver)
 
 
 def _require_free(port: int) -> None:
@@ -93,7 +97,7 @@ class OpcuaDevice:
     @asynccontextmanager
     async def unplugged(self) -> AsyncIterator[None]:
         """Disconnect the device for the length of the block: close all connections and refuse new ones."""
-        await self.server.bserver.stop()
+        await stop_listener(self.server.bserver)
         try:
             yield
         finally:

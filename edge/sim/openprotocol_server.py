@@ -136,7 +136,9 @@ class OpenProtocolServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = ServedClient(writer, self.on_delivered)
         task = asyncio.current_task()
-        if task is None:  # pragma: no cover - a callback of the server is a task
+        if task is None or self._server is None or not self._server.is_serving():
+            # Accepted just before the port was closed: `close` does not know it.
+            writer.transport.abort()
             return
         self._clients[client] = task
         try:

@@ -1,6 +1,8 @@
 """The server side of Open Protocol: missing start, invalid data, silent clients, concurrent clients."""
 
 import asyncio
+import socket
+from contextlib import suppress
 
 import pytest
 
@@ -58,3 +60,17 @@ async def test_two_clients_are_served() -> None:
         port = controller.server.port
         async with open_openprotocol("127.0.0.1", port) as one, open_openprotocol("127.0.0.1", port) as other:
             assert one.controller == other.controller
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3, 4])  # at 2, asyncio of Python 3.11 loses the socket itself
+async def test_client_accepted_while_the_port_closes_is_disconnected(turns: int) -> None:
+    server = OpenProtocolServer({}, {})
+    await server.listen()
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await server.close()
+            client.setblocking(False)
+            with suppress(ConnectionResetError):
+                assert await asyncio.get_running_loop().sock_recv(client, 1) == b""

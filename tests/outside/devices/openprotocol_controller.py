@@ -109,6 +109,10 @@ class StrictController:
                 await client.write_raw(data)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None or not self._server.is_serving():
+            # Accepted just before the port was closed: `close` does not know it.
+            writer.transport.abort()
+            return
         self.connections += 1
         self.tool.note("connected")
         client = Client(self.quirks, reader, writer, self.violations, self._confirm)
