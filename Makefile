@@ -82,8 +82,8 @@ schemas: setup ## Write schemas/ from the models, and the settings that the Ansi
 	@$(BIN)/edge schemas schemas
 	@$(BIN)/python -m tests.ansible.test_known_settings
 
-chaos: setup ## Kill gateway, Redis and broker 1,000 times under running jobs; ARGS="--kills 100 --seconds 60 --aof everysec"
-	@nice $(BIN)/python -m tests.chaos $(if $(DEVICES),--devices $(DEVICES)) $(ARGS)
+chaos: setup ## Kill gateway, Redis and broker 1,000 times under running jobs; ARGS="--kills 100 --seconds 60 --aof everysec"; SENTINEL=1: 100 faults of a store behind Sentinel
+	@nice $(BIN)/python -m tests.$(if $(SENTINEL),sentinel,chaos) $(if $(DEVICES),--devices $(DEVICES)) $(ARGS)
 
 bench: setup ## Measure the engine and the gateway; ARGS="--quick --json FILE" for the telling scenarios only
 	@$(BIN)/python -m tests.bench $(ARGS)

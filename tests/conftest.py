@@ -78,7 +78,7 @@ def pytest_collection() -> None:
     gc.disable()
 
 
-_WAITING = frozenset({"app", "cli", "integration", "maintenance", "outside"})
+_WAITING = frozenset({"app", "cli", "integration", "maintenance", "outside", "sentinel"})
 """The folders whose tests start processes and wait for them."""
 
 

@@ -74,7 +74,7 @@ TESTED_ELSEWHERE = {
 }
 """Module -> the test that covers it and why that is not the one of its name."""
 
-NO_MIRROR = {"ansible", "architecture", "bench", "chaos", "integration", "outside", "system"}
+NO_MIRROR = {"ansible", "architecture", "bench", "chaos", "integration", "outside", "sentinel", "system"}
 """Folders of tests that look at several modules at once."""
 
 

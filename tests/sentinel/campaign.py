@@ -1,0 +1,201 @@
+"""Injects one fault after the other and compares, after each, what MES and tools saw with what has to hold."""
+
+import functools
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from redis import RedisError
+
+from tests.outside.servers import wait_for
+from tests.sentinel.faults import Fault, repair, scene_of
+from tests.sentinel.line import DataNode
+from tests.sentinel.plant import ONCE_ACTIONS, Plant
+
+LANES = 4
+SETTLES_S = 90.0
+ENDS_S = 45.0
+_PROGRESS_S = 6.0
+STATES = ["Running", "Ended"]
+
+
+@dataclass
+class Round:
+    """The outcome of one fault; each list holds ids of jobs. A job is lost when it was accepted and is not stored."""
+
+    fault: Fault
+    accepted: int = 0
+    lost: list[str] = field(default_factory=list)
+    unnamed: list[str] = field(default_factory=list)
+    """The lost ones that no gateway names in its log."""
+    twice: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
+    """Jobs that have ended in the store, and no event said so."""
+    disordered: list[str] = field(default_factory=list)
+    repeated_ends: list[str] = field(default_factory=list)
+    resolved: int = 0
+    """Actions of unknown outcome that a person decided."""
+    sentinel_s: float | None = None
+    """From the fault until a majority of all sentinels names another primary."""
+    step_s: float | None = None
+    """From the fault until a tool receives the first command after that."""
+    note: str = ""
+
+    def faults(self, *, replicated: bool = False) -> list[str]:
+        """Return what must not be."""
+        found = [f"{job} was done twice" for job in self.twice]
+        found += [f"{job} does not end" for job in self.stuck]
+        found += [f"the end of {job} was never published" for job in self.untold]
+        found += [f"the events of {job} are out of order" for job in self.disordered]
+        found += [f"{job} is lost" for job in self.lost if replicated or not self.fault.may_lose]
+        found += [f"{job} is lost and no log names it" for job in self.unnamed]
+        return found + ([self.note] if self.note else [])
+
+
+class Campaign:
+    """Runs faults on a plant under jobs; `rounds` are their outcomes."""
+
+    def __init__(self, plant: Plant, report: Callable[[Round], None] = lambda _: None) -> None:
+        self.rounds: list[Round] = []
+        self._plant = plant
+        self._report = report
+        self._judged: set[str] = set()
+        self._twice: set[tuple[str, str]] = set()
+
+    def run(self, faults: Sequence[Fault]) -> None:
+        """Inject each fault once."""
+        lanes = self._plant.start_lanes(LANES)
+        for fault in faults:
+            self.rounds.append(self._live_through(fault))
+            self._report(self.rounds[-1])
+        self._plant.over.set()
+        for lane in lanes:
+            lane.join(30)
+
+    def _live_through(self, fault: Fault) -> Round:
+        plant = self._plant
+        outcome = Round(fault)
+        self._until_settled(outcome)
+        self._until_flowing(outcome)
+        offsets = [gateway.log.stat().st_size for gateway in plant.gateways]
+        scene = scene_of(plant)
+        began = time.monotonic()
+        fault.inject(scene)
+        if fault.fails_over:
+            self._measure_failover(outcome, scene.primary, began)
+        time.sleep(max(0.0, began + fault.lasts_s - time.monotonic()))
+        repair(plant)
+        self._until_settled(outcome)
+        self._until_flowing(outcome)
+        self._judge(outcome, offsets)
+        return outcome
+
+    def _until_settled(self, outcome: Round) -> None:
+        try:
+            wait_for(self._plant.line.settled, "one primary and its replicas", SETTLES_S)
+        except AssertionError as error:
+            outcome.note += f"the line does not settle: {error}"
+
+    def _until_flowing(self, outcome: Round) -> None:
+        """Wait until a job that is ordered now has ended."""
+        began = time.monotonic()
+        mes = self._plant.mes
+        job_id = self._plant.order()
+        if not mes.wait(lambda: mes.has_ended(job_id), SETTLES_S):
+            outcome.note += f"{job_id} does not end within {time.monotonic() - began:.0f} s of a settled line"
+
+    def _measure_failover(self, outcome: Round, old: DataNode, began: float) -> None:
+        """Wait until another node is named, and until the next command of a job reaches a tool."""
+        tools = self._plant.tools
+        try:
+            wait_for(lambda: self._named_after(old, began) is not None, "another primary", 30)
+            named = self._named_after(old, began)
+            assert named
+            outcome.sentinel_s = named - began
+            wait_for(lambda: _first_after(named, [tool.starts for tool in tools]), "a next step", 30)
+            outcome.step_s = (_first_after(named, [tool.starts for tool in tools]) or 0.0) - began
+        except AssertionError as error:
+            outcome.note += str(error)
+
+    def _named_after(self, old: DataNode, began: float) -> float | None:
+        """Return when a majority had named another node since the fault."""
+        line = self._plant.line
+        for node in line.nodes:
+            instants = sorted(
+                min(at for at, address in changes if at > began and address == str(node.address))
+                for changes in line.watch.named.values()
+                if any(at > began and address == str(node.address) for at, address in changes)
+            )
+            if node is not old and len(instants) >= line.quorum:
+                return instants[line.quorum - 1]
+        return None
+
+    def _judge(self, outcome: Round, offsets: list[int]) -> None:
+        plant = self._plant
+        open_jobs = [job for job in plant.mes.accepted() if job not in self._judged]
+        outcome.accepted = len(open_jobs)
+        self._until_ended(outcome, open_jobs)
+        outcome.lost = [job for job in open_jobs if not self._is_stored(job)]
+        logs = [
+            str(record)
+            for gateway, offset in zip(plant.gateways, offsets, strict=True)
+            for record in gateway.records(offset)
+            if "lost" in str(record)
+        ]
+        outcome.unnamed = [job for job in outcome.lost if not any(f"'{job}'" in line for line in logs)]
+        for tool in plant.tools:
+            for (job, action), count in tool.works().items():
+                if count > 1 and (job, action) not in self._twice:
+                    self._twice.add((job, action))
+                    outcome.twice.append(f"{job} {action} ({tool.name}, {count} times)")
+        for job in open_jobs:
+            self._judge_events(outcome, job)
+        self._judged.update(open_jobs)
+
+    def _judge_events(self, outcome: Round, job: str) -> None:
+        states = self._plant.mes.states(job)
+        if job in outcome.lost or job in outcome.stuck:
+            return
+        if states.count("Ended") > 1:
+            outcome.repeated_ends.append(job)
+        if "Ended" not in states:
+            outcome.untold.append(job)
+        elif [state for state, _ in itertools.groupby(states)] != STATES:
+            outcome.disordered.append(f"{job} {states}")
+
+    def _until_ended(self, outcome: Round, jobs: list[str]) -> None:
+        """Wait for the ends of the jobs that the store knows; a person decides what is unknown."""
+        mes = self._plant.mes
+        end = time.monotonic() + ENDS_S
+        waiting = jobs
+        while time.monotonic() < end:
+            waiting = [job for job in jobs if not mes.has_ended(job) and self._is_stored(job)]
+            if mes.wait(functools.partial(self._have_ended, waiting), _PROGRESS_S):
+                return
+            for job in waiting:
+                outcome.resolved += not mes.has_ended(job) and self._decide(job)
+        outcome.stuck = [job for job in waiting if not mes.has_ended(job)]
+
+    def _have_ended(self, jobs: list[str]) -> bool:
+        return all(map(self._plant.mes.has_ended, jobs))
+
+    def _is_stored(self, job: str) -> bool:
+        try:
+            return self._plant.is_stored(job)
+        except RedisError:
+            return True
+
+    def _decide(self, job: str) -> bool:
+        """Decide about the action without a known outcome by what the tool has done."""
+        (press,) = [tool for tool in self._plant.tools if not tool.remembers]
+        works = press.works()
+        return any(
+            self._plant.mes.resolve(job, action, "done" if works[job, action] else "repeat") for action in ONCE_ACTIONS
+        )
+
+
+def _first_after(instant: float, lists: list[list[float]]) -> float | None:
+    """Return the first instant after another one."""
+    return min((at for each in lists for at in list(each) if at > instant), default=None)

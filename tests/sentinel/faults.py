@@ -1,0 +1,241 @@
+"""The faults of a line with two gateways; each is injected into a plant that works, lasts a while, and is repaired."""
+
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from redis import RedisError
+
+from tests.sentinel.line import SERVICE, DataNode, Node
+from tests.sentinel.plant import Plant, Station
+
+SKEW_S = 60.0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The roles at the instant of a fault."""
+
+    plant: Plant
+    primary: DataNode
+    publisher: Station
+    other: Station
+
+    @property
+    def replicas(self) -> list[DataNode]:
+        """The nodes that replicate."""
+        return [node for node in self.plant.line.nodes if node is not self.primary]
+
+    def names(self, *left_out: str) -> list[str]:
+        """Return all nodes of the network but some."""
+        line = self.plant.line
+        nodes = [each.name for each in (*line.nodes, *line.sentinels)]
+        nodes += [each.name for each in self.plant.gateways]
+        return [name for name in nodes if name not in left_out]
+
+    def isolate(self, *inside: str) -> None:
+        """Cut these nodes off from all others; they still reach each other."""
+        self.plant.network.cut(inside, self.names(*inside))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault: how it is injected, how long it lasts at least, and whether Sentinel must name another primary."""
+
+    name: str
+    inject: Callable[[Scene], None]
+    lasts_s: float
+    fails_over: bool = True
+    may_lose: bool = False
+    """Whether jobs that were accepted may be lost without replication to all replicas."""
+    nodes: int = 2
+    """How many data nodes it needs."""
+
+
+def scene_of(plant: Plant) -> Scene:
+    """Return the roles of now; the line must be settled."""
+    primary = plant.line.primary()
+    assert primary
+    publisher = plant.publisher()
+    return Scene(plant, primary, publisher, next(each for each in plant.gateways if each is not publisher))
+
+
+def _kill(scene: Scene) -> None:
+    scene.primary.kill()
+
+
+def _freeze(scene: Scene) -> None:
+    scene.primary.freeze()
+
+
+def _lose_machine(scene: Scene) -> None:
+    """End primary, a sentinel and the publishing gateway at once; no connection is closed, as with a lost machine."""
+    sentinel = scene.plant.chance.choice(scene.plant.line.sentinels)
+    machine = (scene.primary.name, sentinel.name, scene.publisher.name)
+    scene.plant.network.cut(machine, [*scene.names(*machine), "broker"])
+    for each in (scene.primary, sentinel):
+        each.kill()
+    scene.publisher.lose()
+
+
+def _command(scene: Scene) -> None:
+    """Fail over by a command to a sentinel, as an operator does."""
+    for sentinel in scene.plant.chance.sample(scene.plant.line.sentinels, len(scene.plant.line.sentinels)):
+        with contextlib.suppress(RedisError):
+            sentinel.call("SENTINEL", "FAILOVER", SERVICE)
+            return
+
+
+def _isolate_primary(scene: Scene) -> None:
+    scene.isolate(scene.primary.name)
+
+
+def _split_with_publisher(scene: Scene) -> None:
+    scene.isolate(scene.primary.name, scene.publisher.name)
+
+
+def _split_with_gateway_and_sentinel(scene: Scene) -> None:
+    scene.isolate(scene.primary.name, scene.other.name, scene.plant.line.sentinels[0].name)
+
+
+def _split_from_sentinels(scene: Scene) -> None:
+    """Cut the primary and both gateways off from the sentinels and the replicas."""
+    scene.isolate(scene.primary.name, *(each.name for each in scene.plant.gateways))
+
+
+def _one_way(source: Callable[[Scene], list[str]], target: Callable[[Scene], list[str]]) -> Callable[[Scene], None]:
+    def inject(scene: Scene) -> None:
+        scene.plant.network.cut(source(scene), target(scene), both=False)
+
+    return inject
+
+
+def _primary(scene: Scene) -> list[str]:
+    return [scene.primary.name]
+
+
+def _replicas(scene: Scene) -> list[str]:
+    return [each.name for each in scene.replicas]
+
+
+def _sentinels(scene: Scene) -> list[str]:
+    return [each.name for each in scene.plant.line.sentinels]
+
+
+def _gateways(scene: Scene) -> list[str]:
+    return [each.name for each in scene.plant.gateways]
+
+
+def _publisher(scene: Scene) -> list[str]:
+    return [scene.publisher.name]
+
+
+def _silence_first_sentinel(scene: Scene) -> None:
+    """Freeze the first sentinel of the settings and restart a gateway, which has to find the primary nevertheless."""
+    scene.plant.line.sentinels[0].freeze()
+    scene.publisher.kill()
+
+
+def _kill_with_silent_sentinel(scene: Scene) -> None:
+    scene.plant.line.sentinels[0].freeze()
+    scene.primary.kill()
+
+
+def _skew(seconds: float) -> Callable[[Scene], None]:
+    """Shift the clocks of the replicas before the primary is killed."""
+
+    def inject(scene: Scene) -> None:
+        for node in scene.replicas:
+            scene.plant.clocks[node.name].set(seconds)
+        # Expiries that the replicas have received by now are judged by their own clocks.
+        time.sleep(1.0)
+        scene.primary.kill()
+
+    return inject
+
+
+def _restart_empty(scene: Scene) -> None:
+    """Restart the primary without data, faster than Sentinel sees that it was away."""
+    scene.primary.kill()
+    scene.primary.clear()
+    scene.primary.start()
+
+
+def _priorities(*priorities: int) -> Callable[[Scene], None]:
+    """Set the priorities of the replicas, then kill the primary."""
+
+    def inject(scene: Scene) -> None:
+        for node, priority in zip(scene.replicas, priorities, strict=False):
+            node.call("CONFIG", "SET", "replica-priority", priority)
+        # A sentinel learns it from INFO, which it asks for every ten seconds.
+        for sentinel in scene.plant.line.sentinels:
+            sentinel.call("SENTINEL", "FLUSHCONFIG")
+        scene.primary.kill()
+
+    return inject
+
+
+def _freeze_gateway(scene: Scene) -> None:
+    scene.publisher.freeze()
+
+
+def _kill_both(scene: Scene) -> None:
+    scene.primary.kill()
+    scene.publisher.kill()
+
+
+FAULTS = (
+    Fault("primary killed", _kill, 6.0),
+    Fault("primary frozen", _freeze, 6.0),
+    Fault("machine lost", _lose_machine, 8.0),
+    Fault("failover by command", _command, 3.0, may_lose=True),
+    Fault("primary isolated", _isolate_primary, 10.0, may_lose=True),
+    Fault("split, publisher with primary", _split_with_publisher, 10.0, may_lose=True),
+    Fault("split, gateway and sentinel with primary", _split_with_gateway_and_sentinel, 10.0, may_lose=True),
+    Fault("split, both gateways with primary", _split_from_sentinels, 10.0, may_lose=True),
+    Fault("one way, sentinels to primary", _one_way(_sentinels, _primary), 10.0, may_lose=True),
+    Fault("one way, primary to sentinels", _one_way(_primary, _sentinels), 10.0, may_lose=True),
+    Fault("one way, gateways to primary", _one_way(_gateways, _primary), 5.0, fails_over=False),
+    Fault("one way, primary to gateways", _one_way(_primary, _gateways), 5.0, fails_over=False),
+    Fault("one way, primary to replicas", _one_way(_primary, _replicas), 5.0, fails_over=False),
+    Fault("one way, publisher to sentinels", _one_way(_publisher, _sentinels), 5.0, fails_over=False),
+    Fault("first sentinel silent, gateway restarted", _silence_first_sentinel, 6.0, fails_over=False),
+    Fault("first sentinel silent, primary killed", _kill_with_silent_sentinel, 6.0),
+    Fault("clocks of replicas 60 s ahead, primary killed", _skew(SKEW_S), 6.0),
+    Fault("clocks of replicas 60 s behind, primary killed", _skew(-SKEW_S), 6.0),
+    Fault("equal priorities, primary killed", _priorities(100, 100), 6.0, nodes=3),
+    Fault("unequal priorities, primary killed", _priorities(10, 100), 6.0, nodes=3),
+    Fault("publisher frozen", _freeze_gateway, 8.0, fails_over=False),
+    Fault("primary and publisher killed", _kill_both, 6.0),
+    Fault("primary restarted empty", _restart_empty, 3.0, fails_over=False, may_lose=True),
+)
+BY_NAME = {fault.name: fault for fault in FAULTS}
+
+
+def sequence(count: int, nodes: int, chance: random.Random, names: tuple[str, ...] = ()) -> list[Fault]:
+    """Return faults in a random order, each as often as the others."""
+    usable = [fault for fault in FAULTS if fault.nodes <= nodes and (not names or fault.name in names)]
+    faults: list[Fault] = []
+    while len(faults) < count:
+        faults += chance.sample(usable, len(usable))
+    return faults[:count]
+
+
+def repair(plant: Plant) -> None:
+    """End every fault: thaw, start, connect, and set the clocks."""
+    line = plant.line
+    servers: list[Node | Station] = [*line.nodes, *line.sentinels, *plant.gateways]
+    for server in servers:
+        if server.process() is not None:
+            with contextlib.suppress(ProcessLookupError):
+                server.thaw()
+    plant.network.heal()
+    for clock in plant.clocks.values():
+        clock.set(0.0)
+    for node in (*line.nodes, *line.sentinels):
+        if node.process() is None:
+            node.start()
+    for gateway in plant.gateways:
+        gateway.away.clear()

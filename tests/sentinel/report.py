@@ -1,0 +1,49 @@
+"""Prints the outcomes of a campaign as a table, a line for each kind of fault."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from tests.sentinel.campaign import Round
+
+_COLUMNS = ("times", "accepted", "lost", "unnamed", "twice", "stuck", "untold", "order", "ends+", "decided")
+
+
+def line_of(outcome: Round) -> str:
+    """Return one line about one fault."""
+    measured = ""
+    if outcome.sentinel_s is not None and outcome.step_s is not None:
+        measured = f", sentinel {outcome.sentinel_s:.2f} s, next step +{outcome.step_s - outcome.sentinel_s:.2f} s"
+    found = outcome.faults()
+    lost = f", {len(outcome.lost)} lost" if outcome.lost else ""
+    return f"{outcome.fault.name}: {outcome.accepted} accepted{lost}{measured}" + "".join(
+        f"\n  FAULT {each}" for each in found
+    )
+
+
+def table(rounds: Sequence[Round]) -> Iterator[str]:
+    """Return the lines of the table."""
+    by_name: dict[str, list[Round]] = defaultdict(list)
+    for outcome in rounds:
+        by_name[outcome.fault.name].append(outcome)
+    yield f"| fault | {' | '.join(_COLUMNS)} | sentinel, worst | next step after it, worst |"
+    yield "|---" * (len(_COLUMNS) + 3) + "|"
+    for name, outcomes in by_name.items():
+        counts = (
+            len(outcomes),
+            sum(each.accepted for each in outcomes),
+            *(
+                sum(len(getattr(each, column)) for each in outcomes)
+                for column in ("lost", "unnamed", "twice", "stuck", "untold", "disordered", "repeated_ends")
+            ),
+            sum(each.resolved for each in outcomes),
+        )
+        sentinel = [each.sentinel_s for each in outcomes if each.sentinel_s is not None]
+        steps = [
+            each.step_s - each.sentinel_s
+            for each in outcomes
+            if each.step_s is not None and each.sentinel_s is not None
+        ]
+        yield (
+            f"| {name} | {' | '.join(map(str, counts))} | {f'{max(sentinel):.2f} s' if sentinel else '–'} "
+            f"| {f'{max(steps):+.2f} s' if steps else '–'} |"
+        )
