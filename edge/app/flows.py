@@ -26,6 +26,7 @@ from edge.flows.record import CycleRecord, FlowRecord
 from edge.flows.redis_state import RedisFlowState
 from edge.flows.runner import RunnerContext
 from edge.station.jobs import JobService
+from edge.store import instance_leases
 
 if TYPE_CHECKING:
     from edge.app.telemetry import TelemetryService
@@ -53,7 +54,7 @@ async def open_flows(
         return core.store_time() // _NS_PER_MS
 
     async def is_gone(owner: str) -> bool:
-        return not await store.execute("EXISTS", store.keys.lease_instance(owner))
+        return owner in await instance_leases.read_ended(store, (owner,))
 
     state, plans = RedisFlowState(store), Plans(kinds)
     handlers = _handlers(core, jobs) | await opcua_handlers(stack, core.settings)

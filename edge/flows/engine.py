@@ -57,17 +57,14 @@ class FlowEngine:
         context: RunnerContext,
         is_gone: Callable[[str], Awaitable[bool]],
         *,
-        gone_after_s: float = 5.0,
         look_every_s: float = 2.0,
         elapsed_ms: Callable[[], int] = _since_boot_ms,
         may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Run flows; `is_gone` returns whether the gateway of a name holds no lease.
+        """Run flows; `is_gone` returns whether the lease of the gateway of a name has ended.
 
-        A step of the clock is its change against `elapsed_ms`, which runs evenly.
-
-        A cycle is taken over once its gateway has been gone for `gone_after_s`: after an outage of the store it has to
-        renew its lease first. While `may_begin` returns False, cycles that are due wait.
+        A step of the clock is its change against `elapsed_ms`, which runs evenly. While `may_begin` returns False,
+        cycles that are due wait.
         """
         self.stats = FlowStats()
         self.listeners: list[Callable[[FlowRecord, CycleRecord], None]] = []
@@ -75,13 +72,11 @@ class FlowEngine:
         self._context = context
         self._state = context.state
         self._is_gone = is_gone
-        self._gone_after_s = gone_after_s
         self._look_every_s = look_every_s
         self._elapsed_ms = elapsed_ms
         self._may_begin = may_begin
         self._runners: dict[str, CycleRunner] = {}
         self._beginning: set[str] = set()
-        self._gone_since: dict[str, float] = {}
         self._unplanned: set[str] = set()
         self._has_new_runner = asyncio.Event()
         self._wake = asyncio.Event()
@@ -271,7 +266,7 @@ class FlowEngine:
             await self._state.commit(FlowChange(Written(flow, decision.lose_cycle(flow, self._context.clock()))))
             self._wake.set()
             return
-        if record.owner != self._context.owner and not await self._is_surely_gone(record.owner):
+        if record.owner != self._context.owner and not await self._is_gone(record.owner):
             return
         plan = self._context.plans.of(record.document)
         if not isinstance(plan, Plan) or self._is_ours(flow_id):
@@ -287,10 +282,3 @@ class FlowEngine:
     def _is_ours(self, flow_id: str) -> bool:
         """Return whether this process runs the cycle of a flow, or is about to."""
         return flow_id in self._runners or flow_id in self._beginning
-
-    async def _is_surely_gone(self, owner: str) -> bool:
-        if not await self._is_gone(owner):
-            self._gone_since.pop(owner, None)
-            return False
-        now = time.monotonic()
-        return now - self._gone_since.setdefault(owner, now) >= self._gone_after_s

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from edge.config import Settings
 from edge.maintenance.finding import HealthFinding, ok, warning
+from edge.ops.working_instances import working_instances
 from edge.store import mirrors
 from edge.store.client import Store
 from edge.store.mirrors import Freshness
@@ -22,11 +23,11 @@ async def examine_mirrors(settings: Settings) -> AsyncIterator[HealthFinding]:
 async def examine_mirror(store: Store, name: str) -> HealthFinding:
     """Return the finding about a mirror. Raises Unavailable."""
     subject = f"mirror {name}"
-    reader = await mirrors.load_reader(store, name)
+    reader = await mirrors.load_reader_name(store, name)
     state = (await mirrors.load_states(store, (name,))).get(name)
-    if not reader.is_at_work:
+    if reader is None or not await working_instances(store, (reader,)):
         advice = f"Correct url and key of [mirror.{name}] on a gateway that works; its log has the reason."
         return warning(subject, "no gateway reads it: conditions see an old copy, or none", advice)
     if state is None or state.freshness is Freshness.STALE:
-        return warning(subject, f"{reader.instance} has not read it yet", f"Read the log of {reader.instance}.")
-    return ok(subject, f"read by {reader.instance}")
+        return warning(subject, f"{reader} has not read it yet", f"Read the log of {reader}.")
+    return ok(subject, f"read by {reader}")

@@ -18,12 +18,13 @@ from edge.maintenance.archive import Member, memory_limit, read_archive
 from edge.maintenance.backup import STORE, Progress
 from edge.maintenance.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
 from edge.maintenance.restore_record import record_restore
+from edge.ops.working_instances import working_instances
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import STORE_VERSION
-from edge.store.snapshot import KeyDump, StringKey, active_gateways, restore_dump
+from edge.store.snapshot import KeyDump, StringKey, leased_instances, restore_dump
 
 STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
 
@@ -95,7 +96,7 @@ async def _open(settings: Settings, snapshot: list[KeyDump] | None) -> AsyncIter
 
 
 async def _refuse_over_work(store: Store) -> None:
-    if there := await active_gateways(store):
+    if there := sorted(await working_instances(store, await leased_instances(store))):
         message = f"a gateway works on this store: {', '.join(there)}"
         raise Refused("busy", message, "Stop it (systemctl stop microdcs-edge), or use --force.")
     if running := await active_jobs(store):

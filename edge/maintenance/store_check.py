@@ -15,6 +15,7 @@ from edge.maintenance.debian_fixes import DOCUMENTS, fixes_of
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.maintenance.installation import gateway_advice, is_this_machine
 from edge.model.equipment_health import EquipmentHealth
+from edge.ops.working_instances import working_instances
 from edge.station.safing_tries import problem_of
 from edge.store import components, health_reports
 from edge.store.advisories import find_advisories, product_of
@@ -24,7 +25,7 @@ from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
-from edge.store.snapshot import active_gateways
+from edge.store.snapshot import leased_instances
 from edge.store.store_repair import StoreRepair, find_repairs
 
 _PINGS = 20
@@ -54,7 +55,7 @@ async def examine_store(
         yield ok("store", f"{_server(info)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
         for finding in await asyncio.to_thread(list, _advisories(settings, info, documents)):
             yield finding
-        there = await active_gateways(store)
+        there = sorted(await working_instances(store, await leased_instances(store)))
         yield _gateways(there)
         for id, known in (await components.load_all(store)).items():
             if id in there and known.component.problems:

@@ -3,11 +3,21 @@
 import os
 import re
 import uuid
+from enum import Enum, auto
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
 _TOKEN = re.compile(r"(.+) ([1-9][0-9]{0,8}) \S+")
+
+
+class ProcessFate(Enum):
+    """What is known about the process of a token."""
+
+    RUNNING = auto()
+    DEAD = auto()
+    UNKNOWN = auto()
+    """It is or was one of another host, kernel or namespace."""
 
 
 def process_token() -> str:
@@ -17,16 +27,21 @@ def process_token() -> str:
 
 def is_surely_dead(token: str) -> bool:
     """Return whether the process of a token is gone; False also where that cannot be known."""
+    return process_fate(token) is ProcessFate.DEAD
+
+
+def process_fate(token: str) -> ProcessFate:
+    """Return whether a process with the id of a token runs."""
     match = _TOKEN.fullmatch(token)  # a sidecar claims its name with any random value
     if match is None or match[1] != _place():
-        return False
+        return ProcessFate.UNKNOWN
     try:
         os.kill(int(match[2]), 0)
     except ProcessLookupError:
-        return True
+        return ProcessFate.DEAD
     except PermissionError:
-        return False
-    return False
+        pass
+    return ProcessFate.RUNNING
 
 
 def _place() -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
@@ -14,14 +15,13 @@ from edge.listeners import notify
 from edge.ops.process_identity import is_surely_dead, process_token
 from edge.store import instance_leases
 from edge.store.client import Store
+from edge.store.lease_watch import JITTER_S, LIFETIME_S, RENEW_EVERY_S, parse_lease
 from edge.store.retry import poll_store, renewal
 
 logger = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 1.0
-_RENEW_EVERY_S = 2.0
-_LIFETIME_S = instance_leases.LIFETIME_MS / 1000
-_WAIT_FOR_NAME_S = _LIFETIME_S + 1.0
+_WAIT_FOR_NAME_S = LIFETIME_S + 1.0
 _ASK_AGAIN_S = 0.2
 
 
@@ -55,6 +55,13 @@ class Gate:
                 await self._off.wait()
 
 
+class EndedInstance(Struct, frozen=True):
+    """An instance whose lease has ended, with the value of that lease; None: it was released or has expired."""
+
+    name: str
+    lease: str | None
+
+
 class Instance:
     """The lease on the name of this instance. Without it the instance does no work, and others take over its work."""
 
@@ -63,37 +70,44 @@ class Instance:
         """Whether this instance may work: no other instance has its name."""
         self.publisher_gates = {scope: Gate() for scope in scopes}
         """Per scope, whether this instance publishes the changes of its jobs."""
-        self.gone: asyncio.Queue[str] = asyncio.Queue(1)
-        """The name of an instance that is registered for our scopes and holds no lease."""
+        self.gone: asyncio.Queue[EndedInstance] = asyncio.Queue(1)
+        """An instance that is registered for our scopes and whose lease has ended."""
         self.lease_regained: list[Callable[[], None]] = []
-        """Called when an expired lease is held again: others may have taken over our work."""
+        """Called when a lost lease is held again: others may have taken over our work."""
         self.token = process_token()
         self._store = store
         self._scopes = tuple(scopes)
+        self._lease = ""
         self._renewed = 0.0
-        self._looked = 0.0
-        self._sure_from = 0.0
         self._last_gone = ""
 
     async def enter(self) -> None:
-        """Take the lease; wait until the lease of a killed predecessor expires.
+        """Take the lease; wait until the lease of a killed predecessor has ended.
 
         Raises Unavailable when another instance of that name works.
         """
         name = self._store.consumer
         until = time.monotonic() + _WAIT_FOR_NAME_S
         reported = False
-        while (holder := await instance_leases.acquire(self._store, name, self.token)) is not None:
-            if is_surely_dead(holder) and await instance_leases.take_over(self._store, name, self.token, holder):
-                break
+        while not await self._acquire():
             if time.monotonic() > until:
                 advice = "Stop it, or set another [gateway] name for this one."
                 raise Unavailable(f"another gateway of the name {name!r} works on this store", advice)
             if not reported:
-                logger.info("waiting for the lease of this gateway's name to run out", name=name)
+                logger.info("waiting for the end of the lease of this gateway's name", name=name)
                 reported = True
             await asyncio.sleep(_ASK_AGAIN_S)
         await self._begin()
+
+    async def _acquire(self) -> bool:
+        """Acquire the lease, also from a dead process or after its end; return False while another process holds it."""
+        name, former = self._store.consumer, None
+        while (holder := await instance_leases.acquire(self._store, name, self.token, former)) is not None:
+            has_ended = name in self._store.lease_watch.observe({name: holder})
+            if not has_ended and not is_surely_dead(parse_lease(holder).token):
+                return False
+            former = holder
+        return True
 
     async def run(self) -> None:
         """Renew the lease and read the membership until cancelled; retry while the store is unavailable."""
@@ -118,13 +132,14 @@ class Instance:
         await self._look()
 
     async def _keep(self) -> None:
-        if time.monotonic() - self._renewed < _RENEW_EVERY_S:
+        if time.monotonic() - self._renewed < RENEW_EVERY_S - JITTER_S:
             return
-        if await instance_leases.renew(self._store, self._store.consumer, self.token):
-            self._renewed = time.monotonic()
+        renewed = await instance_leases.renew(self._store, self._store.consumer, self.token, self._lease)
+        if renewed is not None:
+            self._lease, self._renewed = renewed, time.monotonic()
             return
-        if await instance_leases.acquire(self._store, self._store.consumer, self.token) is None:
-            logger.warning("the lease had run out and is held again", name=self._store.consumer)
+        if await self._acquire():
+            logger.warning("the lease was lost and is held again", name=self._store.consumer)
             notify(self.lease_regained)
             await self._begin()
         elif self.lease_held.is_open:
@@ -135,27 +150,22 @@ class Instance:
 
     async def _look(self) -> None:
         seen = await instance_leases.read_membership(self._store, self._scopes, self.token)
-        now = time.monotonic()
-        if now - self._looked > 2 * LOOK_EVERY_S:
-            # This process or the store was stopped: the others may have been stopped too and must renew their leases
-            # first.
-            self._sure_from = now + _LIFETIME_S
-        self._looked = now
-        if not seen.mine:
+        if seen.mine is None:
             self._renewed = 0.0
             return
-        gone = seen.gone if now >= self._sure_from else frozenset()
+        self._lease, gone = seen.mine, seen.gone
         for scope, publisher in seen.publishers.items():
             ours = publisher == self._store.consumer
             if publisher is None or publisher in gone:
-                ours = await instance_leases.become_publisher(self._store, scope)
+                ended = gone[publisher] if publisher else None
+                ours = await instance_leases.become_publisher(self._store, scope, publisher, ended)
             if ours != self.publisher_gates[scope].is_open:
                 self.publisher_gates[scope].set_open(is_open=ours)
-        missing = gone & set().union(*seen.members.values())
+        missing = gone.keys() & set().union(*seen.members.values())
         if missing and self.gone.empty():
             # Each in turn: an instance whose work cannot be taken over does not delay the others.
             self._last_gone = min(missing, key=lambda name: (name <= self._last_gone, name))
-            self.gone.put_nowait(self._last_gone)
+            self.gone.put_nowait(EndedInstance(self._last_gone, gone[self._last_gone]))
 
 
 @contextlib.asynccontextmanager

@@ -53,12 +53,13 @@ class TakeOver:
     async def run(self) -> None:
         """Take over until cancelled; what fails now is retried at the next look."""
         while True:
-            former = await self._instance.gone.get()
+            ended = await self._instance.gone.get()
+            former, token = ended.name, self._instance.token
             try:
                 # Holding its lease meanwhile excludes other instances and the start of the instance itself.
-                if await instance_leases.acquire(self._store, former, self._instance.token) is None:
+                if await instance_leases.acquire(self._store, former, token, ended.lease) is None:
                     await self._take_over(former)
-                    await instance_leases.release(self._store, former, self._instance.token)
+                    await instance_leases.release(self._store, former, token)
             except Unavailable as error:
                 logger.warning("take-over waits for the store", former=former, reason=error.message)
 

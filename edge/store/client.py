@@ -19,6 +19,7 @@ from edge.store.defects import Defects
 from edge.store.errors import error_of_reply
 from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
+from edge.store.lease_watch import LeaseWatch
 from edge.store.pipeline import Argument, ReplyError
 from edge.store.query import Replies, StoreQuery, value_of, values_of
 from edge.store.replies import shape
@@ -67,6 +68,7 @@ class Store:
         self.keys = keys
         self.heartbeat = Heartbeat()
         self.defects = Defects()
+        self.lease_watch = LeaseWatch()
         self.marks = BoundedCount()
         """The last count of marks: while it is at its limit, messages that need a new one wait."""
         self.marks_by_sender = MarksBySender()

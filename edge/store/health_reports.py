@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from msgspec import Struct
 
 from edge.model.equipment_health import EquipmentReport
 from edge.store.client import Store
@@ -12,13 +11,6 @@ from edge.store.keys import Keys
 
 LIFETIME_MS = 86_400_000
 """How long a report is kept after it was written."""
-
-
-class GatewayReport(Struct, frozen=True):
-    """The last report of a gateway, None where there is none, and whether that gateway works now."""
-
-    report: EquipmentReport | None
-    at_work: bool
 
 
 def save(keys: Keys, consumer: str, report: EquipmentReport) -> Commit:
@@ -32,14 +24,10 @@ async def load(store: Store, consumers: Sequence[str]) -> Mapping[str, Equipment
     return {name: _report(text) for name, text in zip(consumers, texts, strict=True)}
 
 
-async def load_all(store: Store, scopes: Sequence[str]) -> Mapping[str, GatewayReport]:
+async def load_registered(store: Store, scopes: Sequence[str]) -> Mapping[str, EquipmentReport | None]:
     """Return the reports of the gateways that are registered for these scopes, by name."""
     members = await store.read([("SMEMBERS", store.keys.instances(scope)) for scope in scopes])
-    reports = await load(store, sorted(set().union(*members)))
-    held = await store.read([("EXISTS", store.keys.lease_instance(name)) for name in reports])
-    return {
-        name: GatewayReport(report, bool(there)) for (name, report), there in zip(reports.items(), held, strict=True)
-    }
+    return await load(store, sorted(set().union(*members)))
 
 
 def _report(text: str | None) -> EquipmentReport | None:

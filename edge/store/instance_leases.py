@@ -5,55 +5,62 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Committed, Holds, join, operation
+from edge.store.commit import Absent, Commit, Committed, Guard, Holds, join, operation
 from edge.store.keys import GROUP
-
-LIFETIME_MS = 4000
-"""How long a lease lasts after its last renewal."""
+from edge.store.lease_watch import lease_value, parse_lease
 
 
 class Membership(Struct, frozen=True):
-    """One reading: whether we hold our lease, registered instances, publishers, instances without a lease."""
+    """One reading: the value of our lease, registered instances, publishers, and the ended leases with their values.
 
-    mine: bool
+    `mine` is None when we do not hold our lease.
+    """
+
+    mine: str | None
     members: Mapping[str, set[str]]
     publishers: Mapping[str, str | None]
-    gone: frozenset[str]
+    gone: Mapping[str, str | None]
 
 
-async def acquire(store: Store, consumer: str, token: str) -> str | None:
-    """Acquire the lease of a free name; return the token of its holder when it is not free."""
+async def acquire(store: Store, consumer: str, token: str, former: str | None = None) -> str | None:
+    """Acquire the lease of a free name, or one whose value is `former`; return the value of another holder's lease."""
     key = store.keys.lease_instance(consumer)
-    commit = Commit((Absent(key),), (("SET", key, token, "PX", LIFETIME_MS),))
-    while not isinstance(await store.commit(commit), Committed):
-        holder: str | None = await store.execute("GET", key)
-        if holder is not None:
-            return None if holder == token else holder
-    return None
+    while True:
+        commit = Commit((unchanged(key, former),), (("SET", key, lease_value(token)),))
+        if isinstance(await store.commit(commit), Committed):
+            return None
+        found: str | None = await store.execute("GET", key)
+        if found is not None:
+            return None if parse_lease(found).token == token else found
+        former = None
 
 
-async def take_over(store: Store, consumer: str, token: str, former: str) -> bool:
-    """Take the lease of a process that is surely dead; return False when another instance was faster."""
+async def renew(store: Store, consumer: str, token: str, value: str) -> str | None:
+    """Renew a lease whose value is `value`; return its next value, None when it is no longer ours.
+
+    Where the reply to the last renewal was lost, the stored value is another one of ours.
+    """
     key = store.keys.lease_instance(consumer)
-    commit = Commit((Holds(key, former),), (("SET", key, token, "PX", LIFETIME_MS),))
-    return isinstance(await store.commit(commit), Committed)
-
-
-async def renew(store: Store, consumer: str, token: str) -> bool:
-    """Renew a lease; return False when it is no longer ours."""
-    key = store.keys.lease_instance(consumer)
-    commit = Commit((Holds(key, token),), (("PEXPIRE", key, LIFETIME_MS),))
-    return isinstance(await store.commit(commit), Committed)
+    while True:
+        renewed = lease_value(token)
+        if isinstance(await store.commit(Commit((Holds(key, value),), (("SET", key, renewed),))), Committed):
+            return renewed
+        found = await store.execute("GET", key)
+        if found is None or parse_lease(found).token != token:
+            return None
+        value = found
 
 
 async def release(store: Store, consumer: str, token: str) -> None:
     """Release a lease if it is still ours."""
     key = store.keys.lease_instance(consumer)
-    await store.commit(Commit((Holds(key, token),), (("DEL", key),)))
+    while (found := await store.execute("GET", key)) is not None and parse_lease(found).token == token:
+        if isinstance(await store.commit(Commit((Holds(key, found),), (("DEL", key),))), Committed):
+            return
 
 
 async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
-    """Register an instance for scopes, so that its work is found when its lease has expired."""
+    """Register an instance for scopes, so that its work is found when its lease has ended."""
     await store.commit(join(operation("SADD", store.keys.instances(scope), consumer) for scope in scopes))
 
 
@@ -76,26 +83,44 @@ async def read_membership(store: Store, scopes: Sequence[str], token: str) -> Me
     )
     members = dict(zip(scopes, registered, strict=True))
     publishers = dict(zip(scopes, publishing, strict=True))
-    others = sorted(set().union(*members.values(), filter(None, publishers.values())) - {store.consumer})
-    held = await store.read([("EXISTS", keys.lease_instance(each)) for each in others])
-    gone = frozenset(each for each, is_held in zip(others, held, strict=True) if not is_held)
-    return Membership(mine == token, members, publishers, gone)
+    others = set().union(*members.values(), filter(None, publishers.values())) - {store.consumer}
+    gone = await read_ended(store, others)
+    is_ours = mine is not None and parse_lease(mine).token == token
+    return Membership(mine if is_ours else None, members, publishers, gone)
+
+
+async def read_values(store: Store, consumers: Iterable[str]) -> dict[str, str | None]:
+    """Return the values of leases, None for an absent one."""
+    names = sorted(consumers)
+    values = await store.read([("GET", store.keys.lease_instance(name)) for name in names])
+    return dict(zip(names, values, strict=True))
+
+
+async def read_ended(store: Store, consumers: Iterable[str]) -> dict[str, str | None]:
+    """Return the leases that have ended by the watch of this process, with their values.
+
+    A process that looks for the first time sees none end for four seconds, except those that are absent.
+    """
+    return store.lease_watch.observe(await read_values(store, consumers))
 
 
 async def unregistered(store: Store, scope: str, consumers: Sequence[str]) -> list[str]:
     """Return the consumers among these that are not registered for the scope and hold no lease."""
     registered = await store.execute("SMEMBERS", store.keys.instances(scope))
     unknown = [each for each in consumers if each not in registered and each != store.consumer]
-    held = await store.read([("EXISTS", store.keys.lease_instance(each)) for each in unknown])
-    return [each for each, is_held in zip(unknown, held, strict=True) if not is_held]
+    return sorted(await read_ended(store, unknown))
 
 
-async def become_publisher(store: Store, scope: str) -> bool:
-    """Set this instance as publisher of a scope that has none; return False when another was faster."""
+async def become_publisher(store: Store, scope: str, former: str | None, ended: str | None) -> bool:
+    """Set this instance as publisher of a scope in place of a former one, whose lease has ended with a value.
+
+    Return False when another was faster, or when the former one has renewed its lease.
+    """
     key = store.keys.lease_publisher(scope)
-    former = await store.execute("GET", key)
-    guards = (Holds(key, former), Absent(store.keys.lease_instance(former))) if former else (Absent(key),)
-    return isinstance(await store.commit(Commit(guards, (("SET", key, store.consumer),))), Committed)
+    guards: list[Guard] = [Absent(key) if former is None else Holds(key, former)]
+    if former is not None:
+        guards.append(unchanged(store.keys.lease_instance(former), ended))
+    return isinstance(await store.commit(Commit(tuple(guards), (("SET", key, store.consumer),))), Committed)
 
 
 async def release_publisher(store: Store, scopes: Iterable[str]) -> None:
@@ -103,3 +128,8 @@ async def release_publisher(store: Store, scopes: Iterable[str]) -> None:
     for scope in scopes:
         key = store.keys.lease_publisher(scope)
         await store.commit(Commit((Holds(key, store.consumer),), (("DEL", key),)))
+
+
+def unchanged(key: str, value: str | None) -> Guard:
+    """Return the guard that a lease still has a value, None: that it is still absent."""
+    return Absent(key) if value is None else Holds(key, value)

@@ -134,9 +134,9 @@ class Keys(MessageKeys, frozen=True):
         """Return the key of the instances that work on a scope, or ended and left work there."""
         return f"{self.prefix}:instances:{scope}"
 
-    @_key("string", Lifetime.LEASE)
+    @_key("string", Lifetime.OURS)
     def lease_instance(self, consumer: str) -> str:
-        """Return the key of the process that works under the name of an instance."""
+        """Return the key of the lease of an instance: the token of its process, and a counter."""
         return f"{self.prefix}:lease:instance:{consumer}"
 
     @_key("string", Lifetime.OURS)

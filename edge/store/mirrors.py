@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.sfc.mirror_copy import MirrorCopy
+from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Guard, Holds, join, operation, spread
 from edge.store.keys import Keys
@@ -30,18 +31,29 @@ class MirrorState(Struct, frozen=True):
 
 
 class MirrorReader(Struct, frozen=True):
-    """The instance that reads a mirror, None before the first one; `is_at_work`: it holds its lease."""
+    """The instance that reads a mirror, None before the first one; `is_at_work`: its lease has not ended.
+
+    `lease` is the value of its ended lease.
+    """
 
     instance: str | None = None
     is_at_work: bool = False
+    lease: str | None = None
 
 
 async def load_reader(store: Store, name: str) -> MirrorReader:
-    """Return the reader of a mirror."""
-    instance: str | None = await store.execute("GET", store.keys.lease_mirror(name))
+    """Return the reader of a mirror; a process that looks for the first time sees it at work for four seconds."""
+    instance = await load_reader_name(store, name)
     if instance is None:
         return MirrorReader()
-    return MirrorReader(instance, bool(await store.execute("EXISTS", store.keys.lease_instance(instance))))
+    ended = await instance_leases.read_ended(store, (instance,))
+    return MirrorReader(instance, instance not in ended, ended.get(instance))
+
+
+async def load_reader_name(store: Store, name: str) -> str | None:
+    """Return the name of the instance that has read a mirror last."""
+    instance: str | None = await store.execute("GET", store.keys.lease_mirror(name))
+    return instance
 
 
 def claim(keys: Keys, name: str, reader: MirrorReader, instance: str) -> Commit:
@@ -63,7 +75,10 @@ def release_reader(keys: Keys, name: str, reader: MirrorReader, instance: str) -
 def _without_reader(keys: Keys, key: str, reader: MirrorReader) -> tuple[Guard, ...]:
     if reader.instance is None:
         return (Absent(key),)
-    return (Holds(key, reader.instance), Absent(keys.lease_instance(reader.instance)))
+    return (
+        Holds(key, reader.instance),
+        instance_leases.unchanged(keys.lease_instance(reader.instance), reader.lease),
+    )
 
 
 def save(keys: Keys, name: str, members: Collection[str], now: int) -> Commit:

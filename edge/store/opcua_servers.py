@@ -1,5 +1,6 @@
 """The OPC UA servers of the gateways on this store, so that each can name the others to its clients."""
 
+from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.commit import Commit, operation
 from edge.store.keys import Keys
@@ -16,8 +17,7 @@ def remove(keys: Keys, gateway: str) -> Commit:
 
 
 async def load(store: Store) -> dict[str, str]:
-    """Return the servers by gateway; those of gateways without a lease are left out. Raises Unavailable."""
+    """Return the servers by gateway; those of gateways whose lease has ended are left out. Raises Unavailable."""
     found: dict[str, str] = await store.execute("HGETALL", store.keys.opcua_servers())
-    names = sorted(found)
-    held = await store.read([("EXISTS", store.keys.lease_instance(name)) for name in names])
-    return {name: found[name] for name, is_held in zip(names, held, strict=True) if is_held}
+    ended = await instance_leases.read_ended(store, found)
+    return {name: found[name] for name in sorted(found) if name not in ended}

@@ -141,8 +141,8 @@ def _move_key(staging: Keys, keys: Keys, kept: KeyDump) -> Commit:
     return join((moved, operation("PEXPIREAT", key, kept.expires_at))) if kept.expires_at is not None else moved
 
 
-async def active_gateways(store: Store) -> list[str]:
-    """Return the gateways that work on a store now."""
+async def leased_instances(store: Store) -> list[str]:
+    """Return the instances with a lease; a lease remains after the end of a killed instance."""
     leases = Keys(f"{store.keys.prefix}:lease:instance")
     return sorted(key.removeprefix(f"{leases.prefix}:") for key in await _keys_below(store, leases))
 

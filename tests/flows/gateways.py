@@ -117,7 +117,7 @@ class Plant:
             worker_wait_s=self.worker_wait_s,
             stop_within_s=self.stop_within_s,
         )
-        engine = FlowEngine(context, self._is_gone, gone_after_s=0.0, look_every_s=0.01)
+        engine = FlowEngine(context, self._is_gone, look_every_s=0.01)
         self.alive.add(name)
         try:
             async with background_task(engine.run(), f"flows of {name}"):

@@ -60,7 +60,7 @@ async def test_switched_off_wrench_is_reported_disconnected_on_every_interface(
             assert await measured("microdcs_edge_opcua_sessions 1.0")
 
         async def written() -> bool:
-            report = (await health_reports.load_all(store, (SCOPE,)))["edge"].report
+            report = (await health_reports.load_registered(store, (SCOPE,)))["edge"]
             return report is not None and report.equipment[0].connected is False
 
         await until(written)

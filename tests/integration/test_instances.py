@@ -14,7 +14,6 @@ from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sim.controller import SimulatedController, open_controller
 from edge.sim.mes import Mes, open_mes
-from edge.store.opening import open_store
 from tests.app.running import NO_OPCUA, Gateway, edge_run, settings_of, written
 from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, SCOPE, Heard
@@ -108,8 +107,5 @@ async def test_name_of_a_live_gateway_is_refused_and_of_a_killed_one_reused(
             assert any("another gateway of the name" in line for line in second.log)
         first.send(signal.SIGKILL)
         await first.ended()
-        async with open_store(redis, "tests") as store:
-            # Its lease lasts far longer than this test waits.
-            await store.execute("PEXPIRE", store.keys.lease_instance(f"{unique}-one"), 3_600_000)
         async with ready(file) as again:
             await again.stop()

@@ -5,6 +5,7 @@ from edge.config.telemetry import MirrorSettings
 from edge.maintenance.doctor import findings_of
 from edge.maintenance.finding import HealthFinding
 from edge.maintenance.mirror_check import examine_mirrors
+from edge.ops.process_identity import process_token
 from edge.store import instance_leases, mirrors
 from edge.store.client import Store
 from edge.store.mirrors import Freshness, MirrorReader
@@ -20,7 +21,7 @@ async def test_mirror_that_no_gateway_reads_is_a_finding(store: Store, redis: Re
     assert "no gateway reads it" in (await found(redis)).found
     await store.commit(mirrors.claim(store.keys, "carriers", MirrorReader(), "edge"))
     assert "no gateway reads it" in (await found(redis)).found
-    await instance_leases.acquire(store, "edge", "token")
+    await instance_leases.acquire(store, "edge", process_token())
     assert (await found(redis)).found == "edge has not read it yet"
     await store.commit(mirrors.save_state(store.keys, "carriers", Freshness.CURRENT, 1))
     assert (await found(redis)).found == "read by edge"

@@ -19,7 +19,7 @@ from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.equipment_watch import CONFIRMED_WITHIN_MS, EquipmentWatch, WatchedEquipment, is_due
 from edge.store import health_reports, instance_leases
 from edge.store.client import Store
-from edge.store.health_reports import LIFETIME_MS, GatewayReport
+from edge.store.health_reports import LIFETIME_MS
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.station.plant import (
@@ -103,7 +103,7 @@ async def test_reason_of_a_missing_connection_is_reported_at_once(store: Store, 
         written: list[EquipmentReport | None] = []
 
         async def read() -> None:
-            written.append((await health_reports.load_all(store, (SCOPE,)))["edge"].report)
+            written.append((await health_reports.load_registered(store, (SCOPE,)))["edge"])
 
         watch.listeners.append(read)
         expected = "not connected: refused: wrench is away"
@@ -123,9 +123,9 @@ async def test_equipment_report_is_written_to_the_store(store: Store, wait_until
 
         watch.listeners.append(report_text)
         await wait_until(lambda: reported)
-    found = await health_reports.load_all(store, (SCOPE,))
+    found = await health_reports.load_registered(store, (SCOPE,))
     report = EquipmentReport(at=NOW, equipment=(msgspec.structs.replace(WRENCH, last_seen=NOW),))
-    assert found == {"edge": GatewayReport(report, at_work=False)}
+    assert found == {"edge": report}
 
 
 async def test_outstanding_commands_are_counted_with_and_without_a_connection(

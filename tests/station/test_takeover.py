@@ -15,6 +15,7 @@ from edge.station.sender import take_over
 from edge.station.takeover import TakeOver
 from edge.store import instance_leases, runs, work
 from edge.store.client import Store
+from edge.store.lease_watch import LIFETIME_S
 from edge.store.opening import open_store
 from tests.station.plant import (
     LINEAR,
@@ -126,7 +127,7 @@ async def test_busy_and_starting_instances_are_not_taken_over(
         tool.replies = obliging
         async with replica(redis, tool, clock, "other") as (_, own):
             # Longer than any lease lasts.
-            await asyncio.sleep(instance_leases.LIFETIME_MS / 1000 + 2)
+            await asyncio.sleep(LIFETIME_S + 2)
             assert own.gone.empty()
             assert tool.commands == []
         slow.go_on.set()

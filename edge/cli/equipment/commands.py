@@ -112,10 +112,10 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
 
 async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":
     from edge.cli.equipment.table import equipment_views
-    from edge.store.health_reports import load_all
+    from edge.ops.working_instances import load_reports
 
     async with open_access(settings_file) as at:
-        return equipment_views(await load_all(at.store, at.settings.gateway.scopes))
+        return equipment_views(await load_reports(at.store, at.settings.gateway.scopes))
 
 
 async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, PingResult]":

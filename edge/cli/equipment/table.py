@@ -11,8 +11,8 @@ from edge.cli.terminal.output import printable
 from edge.maintenance.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
+from edge.ops.working_instances import GatewayReport
 from edge.station.safing_tries import problem_of
-from edge.store.health_reports import GatewayReport
 
 _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}
 

@@ -8,9 +8,9 @@ from msgspec import Struct
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.config import EquipmentSettings
+from edge.ops.working_instances import GatewayReport, load_reports
 from edge.station.safing_tries import problem_of
 from edge.station.stored_job import StoredJob, load
-from edge.store.health_reports import GatewayReport, load_all
 
 
 class EquipmentProblem(Struct, frozen=True):
@@ -27,7 +27,7 @@ async def read(settings_file: Path | None, job_id: str) -> tuple[StoredJob, list
         stored = await load(at.store, job_id)
         waiting = _equipment_of(_open_type_ids(stored), at.settings.southbound)
         used = _equipment_of(stored.net.command_types if stored.net else (), at.settings.southbound)
-        reports = await load_all(at.store, at.settings.gateway.scopes) if used else {}
+        reports = await load_reports(at.store, at.settings.gateway.scopes) if used else {}
         return stored, list(problems(waiting, used, reports))
 
 

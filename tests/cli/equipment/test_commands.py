@@ -12,10 +12,12 @@ import pytest
 from edge.config import MqttSettings
 from edge.links.mqtt import open_session
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.ops.process_identity import process_token
 from edge.store import health_reports, instance_leases
 from edge.store.client import Store
 from tests.cli.calling import Edge
 
+TOKEN = process_token()
 AT = 1_700_000_000_000
 WRENCH = EquipmentHealth(
     name="wrench",
@@ -34,7 +36,7 @@ async def reported(store: Store) -> None:
     """The word of a gateway that is at work."""
     report = EquipmentReport(at=AT, equipment=(WRENCH, EquipmentHealth(name="eye", kind="vision")))
     await instance_leases.register(store, ("station-1",), "edge")
-    await instance_leases.acquire(store, "edge", "token")
+    await instance_leases.acquire(store, "edge", TOKEN)
     await store.commit(health_reports.save(store.keys, "edge", report))
 
 
@@ -71,7 +73,7 @@ async def test_one_equipment_is_shown_completely(edge: Edge) -> None:
 
 @pytest.mark.usefixtures("reported")
 async def test_the_report_of_a_stopped_gateway_is_not_current(edge: Edge, store: Store) -> None:
-    await instance_leases.release(store, "edge", "token")
+    await instance_leases.release(store, "edge", TOKEN)
     assert "gateway away" in (await edge("equipment", "list")).output
     assert "edge, not running" in (await edge("equipment", "show", "wrench")).output
 
@@ -121,7 +123,7 @@ async def test_ping_of_a_controller_with_one_client_names_the_gateway(
 ) -> None:
     health = EquipmentHealth(name="op", kind="openprotocol", connected=connected)
     await instance_leases.register(store, ("station-1",), "edge")
-    await instance_leases.acquire(store, "edge", "token")
+    await instance_leases.acquire(store, "edge", TOKEN)
     await store.commit(health_reports.save(store.keys, "edge", EquipmentReport(at=AT, equipment=(health,))))
     async with busy_controller() as port:
         with settings_file.open("a") as settings:

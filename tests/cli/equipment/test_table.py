@@ -9,7 +9,7 @@ from edge.cli.equipment.table import EquipmentView, as_data, equipment_views, pi
 from edge.maintenance.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
-from edge.store.health_reports import GatewayReport
+from edge.ops.working_instances import GatewayReport
 
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.job_state import Cause
+from edge.ops.process_identity import process_token
 from edge.store import health_reports, instance_leases
 from edge.store.client import Store
 from tests.cli.calling import Edge
@@ -58,7 +59,7 @@ async def report(store: Store, gateway: str, health: EquipmentHealth) -> None:
 async def test_problem_of_awaited_equipment_is_named(
     edge: Edge, store: Store, health: EquipmentHealth, reason: str | None
 ) -> None:
-    await instance_leases.acquire(store, "line-1", "token")
+    await instance_leases.acquire(store, "line-1", process_token())
     await report(store, "line-1", health)
     lines = (await edge("jobs", "why", "J1")).output.splitlines()
     found = json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"]
@@ -79,7 +80,7 @@ async def test_ended_job_names_the_tool_that_is_not_confirmed_as_disabled(
     release = OpenSafing(what="release", since=1_700_000_000_000, tries=7, reason="MID 0042 declined")
     unsafe = EquipmentHealth(name="wrench", kind="openprotocol", connected=True, safing=1, open_safing=(release,))
     await plant.ask(Cause.ABORT, "J1")
-    await instance_leases.acquire(store, "line-1", "token")
+    await instance_leases.acquire(store, "line-1", process_token())
     await report(store, "line-1", unsafe)
     (found,) = json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"]
     since = "2023-11-14 22:13:20Z"
