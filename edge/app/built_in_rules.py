@@ -164,8 +164,8 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "gateway.certificates_expiring",
         "limits": {"high": {"at": 0, "severity": 600}},
         "message": {
-            "en": "{value} certificates expire soon or cannot be used: edge doctor names them",
-            "de": "{value} Zertifikate laufen bald ab oder sind unbrauchbar: edge doctor nennt sie",
+            "en": "{value} certificates expire soon, cannot be used or do not name an address: edge doctor",
+            "de": "{value} Zertifikate laufen bald ab, sind unbrauchbar oder nennen eine Adresse nicht: edge doctor",
         },
     },
     {

@@ -84,6 +84,7 @@ class Health:
         self._filling_up = False
         self._reported: frozenset[HealthFinding] = frozenset()
         self._certificate_problems: list[str] = []
+        self._certificate_notes: list[str] = []
         self._certificates_due = 0.0
 
     async def publish_status(self, notify: Notify, serving: str) -> None:
@@ -142,7 +143,7 @@ class Health:
         at_work = self._active_runs.count
         full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
         jobs = f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"
-        notes = (note for notes in self.notes for note in notes())
+        notes = (*self._certificate_notes, *(note for notes in self.notes for note in notes()))
         return "; ".join((*troubles, *_many(self.counts), jobs, full, *self._clock_faults(), *notes))
 
     def _problems(self) -> Iterator[str]:
@@ -166,14 +167,15 @@ class Health:
         try:
             found = [each for each in self._certificates() if each.level is not Level.OK]
         except SettingsError as error:
-            self.certificates_expiring = 1
+            self.certificates_expiring, self._certificate_notes = 1, []
             return [error.message]
         self.certificates_expiring = len(found)
         unfit = frozenset(each for each in found if each.level is Level.FAILING)
         for each in unfit - self._reported:
             logger.warning("certificate unusable", subject=each.subject, reason=each.found, advice=each.advice)
         self._reported = unfit
-        return sorted(f"{each.subject}: {each.found}" for each in unfit)
+        self._certificate_notes = [_line(each) for each in found if each.level is Level.WARNING]
+        return sorted(map(_line, unfit))
 
     def _count(self, counts: BoundedCounts) -> None:
         if counts.marks.is_nearly_full and not self.counts.marks.is_nearly_full:
@@ -197,6 +199,10 @@ class Health:
     def _clock_faults(self) -> Iterator[str]:
         if self._clock() is Clock.UNSYNCHRONISED:
             yield "clock not synchronised"
+
+
+def _line(finding: HealthFinding) -> str:
+    return f"{finding.subject}: {finding.found}"
 
 
 def _absent(equipment: EquipmentPort) -> str:

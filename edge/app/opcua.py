@@ -118,6 +118,7 @@ async def _open_server(
         trail=trail,
         users=users or open_users(parts),
         alarms=alarms,
+        shares_certificate=settings.web.shares_certificate,
     )
     server = await stack.enter_async_context(opened)
     await stack.enter_async_context(show_sessions(store, partial(server.live_sessions, name)))

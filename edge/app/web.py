@@ -194,13 +194,14 @@ class _ShownEquipment:
 async def _tls_context(parts: GatewayParts) -> ssl.SSLContext:
     """Return the TLS context with the certificate of the settings, else that of the OPC UA server."""
     settings = parts.settings.web
-    if not settings.cert_file:
+    if settings.shares_certificate:
         # Imported only for the certificate of the OPC UA server.
         from edge.uaserver import certificates  # noqa: PLC0415
         from edge.uaserver.namespaces import application_uri  # noqa: PLC0415
 
         directory = Path(parts.settings.opcua.pki)
-        uri, hosts = application_uri(parts.settings.gateway.name), certificates.own_hosts(settings.address[0])
+        uri = application_uri(parts.settings.gateway.name)
+        hosts = certificates.server_hosts(parts.settings.opcua, settings.address[0])
         await asyncio.to_thread(certificates.load_or_make, directory, uri, hosts)
         cert_file, key_file = str(directory / "own.pem"), ""
     else:

@@ -158,7 +158,7 @@ async def open_gateway(
 
 def _certificates(settings: Settings) -> Iterable[HealthFinding]:
     """Return a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
-    if not settings.opcua.endpoint and not tls_files(settings):
+    if not settings.opcua.endpoint and not settings.web.shares_certificate and not tls_files(settings):
         return ()
     # Imported only when there are certificates.
     from edge.maintenance.certificate_check import certificates_of  # noqa: PLC0415

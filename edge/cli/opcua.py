@@ -152,25 +152,25 @@ def reject(which: str, settings_file: Path | None, *, of_user: bool) -> None:
 
 
 @opcua.command(epilog="Example: edge opcua renew --host gateway.plant.example.com")
-@click.option("--host", "hosts", multiple=True, help="A further host name or address that clients use.")
+@click.option("--host", "hosts", multiple=True, help="A further host name or address; `[opcua] hosts` keeps it.")
 @settings_option
 def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
     """Generate a new key and certificate.
 
     They take effect after a restart, and clients have to trust the new certificate.
     """
-    from urllib.parse import urlsplit
-
     from edge.cli.terminal.user_file import record_change
+    from edge.config.host_names import is_host
     from edge.errors import Refused
     from edge.uaserver import certificates
     from edge.uaserver.namespaces import application_uri
 
     settings, gateway = _read(settings_file)
-    if wrong := [host for host in hosts if not certificates.is_host(host)]:
+    if wrong := [host for host in hosts if not is_host(host)]:
         raise Refused("host", f"{wrong[0]!r} is neither a host name nor an address", _HOST_ADVICE)
     directory = Path(settings.pki)
-    names = [*certificates.own_hosts(urlsplit(settings.endpoint).hostname or ""), *hosts]
+    listening = certificates.listening_hosts(_settings(settings_file))
+    names = [*certificates.server_hosts(settings, *listening), *hosts]
     with _file_errors(directory):
         own = certificates.renew(directory, application_uri(gateway), dict.fromkeys(names))
     record_change(settings_file, "opcua renew", certificates.thumbprint(own.certificate))

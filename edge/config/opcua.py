@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
+from edge.config.host_names import is_host
 from edge.config.loopback import is_loopback
 
 _MAX_CLIENTS: Final = 8
@@ -17,6 +18,14 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     endpoint: Annotated[
         str, Meta(description="Where it listens; empty switches it off.", extra={"schemes": ("opc.tcp",)})
     ] = "opc.tcp://0.0.0.0:4840"
+    hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Further host names and addresses by which clients reach the gateway: a name in DNS, an "
+            "address of NAT, a virtual address. Its certificate names them.",
+            extra={"expected": "a list of host names and addresses"},
+        ),
+    ] = ()
     security: Annotated[
         Literal["encrypted", "none"],
         Meta(
@@ -143,8 +152,11 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     ] = 500
 
     def conflicts(self) -> Iterator[str]:
-        """Yield limits that contradict each other, and addresses of clients that cannot be used."""
+        """Yield limits that contradict each other, and hosts and addresses that cannot be used."""
         yield from _client_faults(self.reverse_connect)
+        yield from (
+            f"hosts: {host!r} is neither a host name nor an address" for host in self.hosts if not is_host(host)
+        )
         if self.advertise:
             yield from _advertise_faults(self.endpoint)
         if self.reverse_connect and not self.endpoint:

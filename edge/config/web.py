@@ -45,6 +45,11 @@ class WebSettings(Struct, frozen=True, kw_only=True):
         return self.listen.startswith(_TLS)
 
     @property
+    def shares_certificate(self) -> bool:
+        """Whether the page uses the certificate of the OPC UA server."""
+        return self.is_tls and not self.cert_file
+
+    @property
     def address(self) -> tuple[str, int]:
         """The host and the port to listen at."""
         parts = urlsplit(f"//{self.listen.removeprefix(_TLS)}")

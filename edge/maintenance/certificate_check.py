@@ -27,7 +27,7 @@ async def examine_certificates(settings: Settings) -> AsyncIterator[HealthFindin
 def certificates_of(settings: Settings) -> Iterator[HealthFinding]:
     """Yield a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
     now = datetime.now(UTC)
-    if settings.opcua.endpoint:
+    if settings.opcua.endpoint or settings.web.shares_certificate:
         yield _own(settings, now)
     for name, path in tls_files(settings).items():
         if not name.endswith(".key_file"):
@@ -39,7 +39,8 @@ def _own(settings: Settings, now: datetime) -> HealthFinding:
     own = certificates.load_certificate(Path(settings.opcua.pki))
     if own is None:
         return warning(subject, "none yet", "Start the gateway: it generates one.")
-    faults = "; ".join(certificates.warnings(own, application_uri(settings.gateway.name), now))
+    reachable = certificates.reachable_hosts(settings.opcua, *certificates.listening_hosts(settings))
+    faults = "; ".join(certificates.warnings(own, application_uri(settings.gateway.name), now, reachable))
     until = f"{certificates.thumbprint(own)[:8]}… is valid until {_day(own)}"
     advice = "Renew it with `edge opcua renew`, restart the gateway, and trust the certificate in its clients."
     if own.not_valid_after_utc < now:

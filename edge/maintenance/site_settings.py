@@ -185,7 +185,7 @@ def _prepare_client(site: Site, directory: Path) -> None:
     make_directory(own.parent, _FOLDER)
     make_directory(directory / _DEVICES, _FOLDER)
     if not own.exists():
-        renew(own.parent, f"urn:microdcs-edge:{site.name}", own_hosts(""))
+        renew(own.parent, f"urn:microdcs-edge:{site.name}", own_hosts())
         # The service reads it as a member of the group of this folder.
         own.chmod(_READABLE)
 

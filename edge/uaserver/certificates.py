@@ -1,4 +1,4 @@
-"""The certificate of the OPC UA server: generated once, stored, renewed on demand.
+"""The certificate of the OPC UA server: generated, stored, renewed.
 
 It is a self-signed application instance certificate (OPC 10000-6, 6.2.2) with the application URI and with the host
 names and addresses under which clients reach the server.
@@ -7,11 +7,11 @@ names and addresses under which clients reach the server.
 import errno
 import ipaddress
 import os
-import re
 import socket
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.exceptions import InternalError, InvalidSignature
@@ -20,16 +20,20 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from msgspec import Struct
 
+from edge.config import OpcuaSettings, Settings
+from edge.config.loopback import is_loopback
 from edge.errors import SettingsError, Unavailable
 from edge.files import make_directory, write_atomically
-from edge.opcua.x509 import application_uris
+from edge.links.host_addresses import host_addresses
+from edge.opcua.x509 import application_uris, host_names
 
 VALID_FOR = timedelta(days=5 * 365)
 WARN_BEFORE = timedelta(days=60)
 
 _KEY_BITS = 2048  # all three security policies and every client support this length
 _OTHERS = 0o077
-_HOST_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE | re.ASCII)
+_ORGANIZATION = "microdcs-edge"
+_ANYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 
 
 class OwnCertificate(Struct, frozen=True):
@@ -82,10 +86,14 @@ def load_certificate(directory: Path) -> x509.Certificate | None:
 
 
 def renew(
-    directory: Path, application_uri: str, hosts: Iterable[str], valid_for: timedelta = VALID_FOR
+    directory: Path,
+    application_uri: str,
+    hosts: Iterable[str],
+    valid_for: timedelta = VALID_FOR,
+    key: rsa.RSAPrivateKey | None = None,
 ) -> OwnCertificate:
-    """Generate a new key and certificate; replace the stored ones. Raises OSError."""
-    own = _make(application_uri, hosts, datetime.now(UTC), valid_for)
+    """Generate a certificate, and a new key unless one is passed; replace the stored ones. Raises OSError."""
+    own = _make(application_uri, hosts, datetime.now(UTC), valid_for, key or generate_key())
     store(directory, own)
     return own
 
@@ -106,21 +114,29 @@ def generate_key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
 
 
-def warnings(certificate: x509.Certificate, application_uri: str, now: datetime) -> Iterator[str]:
-    """Yield every reason why clients reject this certificate now or soon."""
+def warnings(
+    certificate: x509.Certificate, application_uri: str, now: datetime, reachable: Iterable[str] = ()
+) -> Iterator[str]:
+    """Yield every reason why clients reject this certificate now or soon; they use the names that are `reachable`.
+
+    A certificate of an authority names what the authority decided.
+    """
     left = certificate.not_valid_after_utc - now
     if left < WARN_BEFORE:
         yield "it has expired" if left < timedelta() else f"it expires in {left.days} days"
     if application_uri not in application_uris(certificate):
         yield f"it was made for another application than {application_uri}"
+    if is_self_made(certificate):
+        named = {host.lower() for host in host_names(certificate)}
+        if missing := [host for host in reachable if _canonical(host) not in named]:
+            yield f"it does not name {', '.join(missing)}"
 
 
-def is_host(text: str) -> bool:
-    """Return whether a text is a host name or an IP address, as a certificate may contain it."""
-    try:
-        return bool(ipaddress.ip_address(text))
-    except ValueError:
-        return _HOST_NAME.fullmatch(text) is not None
+def is_self_made(certificate: x509.Certificate) -> bool:
+    """Return whether the gateway has made a certificate itself, rather than an authority or an administrator."""
+    organizations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    names = [each.value for each in organizations]
+    return certificate.issuer == certificate.subject and names == [_ORGANIZATION]
 
 
 def thumbprint(certificate: x509.Certificate) -> str:
@@ -128,14 +144,46 @@ def thumbprint(certificate: x509.Certificate) -> str:
     return certificate.fingerprint(hashes.SHA1()).hex().upper()  # noqa: S303 - an identifier, not a security proof
 
 
-def own_hosts(endpoint_host: str) -> Iterator[str]:
-    """Yield every name and address under which clients can reach this host; the server listens on `endpoint_host`.
+def own_hosts(*configured: str) -> Iterator[str]:
+    """Yield the configured names, and every name and address of this host.
 
     The call blocks while the host resolves its own name.
     """
-    anywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - these addresses are excluded
-    names = [endpoint_host, socket.gethostname(), socket.getfqdn(), _outward_address(), "localhost", "127.0.0.1"]
-    yield from dict.fromkeys(name for name in names if name not in anywhere)
+    addresses = map(str, host_addresses())
+    names = [*configured, socket.gethostname(), socket.getfqdn(), *addresses, "localhost", "127.0.0.1"]
+    yield from dict.fromkeys(name for name in names if name not in _ANYWHERE)
+
+
+def listening_hosts(settings: Settings) -> Iterator[str]:
+    """Yield the hosts at which the OPC UA server listens, and the station page where it uses the same certificate."""
+    if settings.opcua.endpoint:
+        yield urlsplit(settings.opcua.endpoint).hostname or ""
+    if settings.web.shares_certificate:
+        yield settings.web.address[0]
+
+
+def server_hosts(settings: OpcuaSettings, *listening: str) -> Iterator[str]:
+    """Yield every name and address that the certificate of servers is to name that listen at these hosts.
+
+    The call blocks while the host resolves its own name.
+    """
+    yield from own_hosts(*listening, *settings.hosts, *_mdns_name(settings))
+
+
+def reachable_hosts(settings: OpcuaSettings, *listening: str) -> Iterator[str]:
+    """Yield the names and addresses by which clients reach servers that listen at these hosts; ask no name server."""
+    names = [*settings.hosts, *_mdns_name(settings)]
+    for host in listening:
+        if host in _ANYWHERE:
+            version = 6 if ":" in host else 4
+            names += [str(each) for each in host_addresses() if each.version == version]
+        elif not is_loopback(host):
+            names.append(host)
+    yield from dict.fromkeys(names)
+
+
+def _mdns_name(settings: OpcuaSettings) -> tuple[str, ...]:
+    return (f"{socket.gethostname()}.local",) if settings.advertise else ()
 
 
 def own_path(directory: Path) -> Path:
@@ -184,12 +232,13 @@ def are_a_pair(key: rsa.RSAPrivateKey, certificate: x509.Certificate) -> bool:
     return True
 
 
-def _make(application_uri: str, hosts: Iterable[str], now: datetime, valid_for: timedelta) -> OwnCertificate:
-    key = generate_key()
+def _make(
+    application_uri: str, hosts: Iterable[str], now: datetime, valid_for: timedelta, key: rsa.RSAPrivateKey
+) -> OwnCertificate:
     name = x509.Name(
         [
             x509.NameAttribute(NameOID.COMMON_NAME, application_uri[-64:]),
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "microdcs-edge"),
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, _ORGANIZATION),
         ]
     )
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -227,21 +276,19 @@ def _make(application_uri: str, hosts: Iterable[str], now: datetime, valid_for: 
     return OwnCertificate(certificate, key)
 
 
+def _canonical(host: str) -> str:
+    """Return a host as `host_names` returns it, in lower case: one form for each IPv6 address, without a zone."""
+    try:
+        return str(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        return host.lower()
+
+
 def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _outward_address() -> str:
-    """Return the address of this host in the network; connecting a datagram socket sends nothing."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:  # a host without any network
-            return ""
-        return str(probe.getsockname()[0])
 
 
 def _no_access(error: OSError, path: Path) -> SettingsError | Unavailable:

@@ -1,21 +1,14 @@
 """The security settings of the server: its certificate, the security policies, the user tokens."""
 
-import asyncio
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable
 
-import structlog
 from asyncua import Server, ua
-from cryptography import x509
 
 from edge.config import OpcuaSettings
 from edge.opcua.negotiated_limits import NegotiatedLimits
 from edge.opcua.server_core import AllowedServices
 from edge.opcua.x509 import chain_bytes
-from edge.uaserver import certificates
 from edge.uaserver.certificates import OwnCertificate
-
-logger = structlog.get_logger(__name__)
 
 # Without encryption the job data would be readable in the network; the older policies are broken.
 _POLICIES = (
@@ -23,7 +16,6 @@ _POLICIES = (
     ua.SecurityPolicyType.Aes128Sha256RsaOaep_SignAndEncrypt,
     ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt,
 )
-_DAY_S = 24 * 60 * 60
 
 
 def configure_security(server: Server, settings: OpcuaSettings, own: OwnCertificate) -> None:
@@ -65,17 +57,3 @@ def correct_endpoints(endpoints: Iterable[ua.EndpointDescription], url: str, *, 
                 # The password is also encrypted with the server's last nonce: only this server can read it, and a
                 # replay fails.
                 token.SecurityPolicyUri = endpoint.SecurityPolicyUri
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-async def watch_certificate(
-    certificate: Callable[[], x509.Certificate], application_uri: str, now: Callable[[], datetime] = _utc_now
-) -> None:
-    """Log every reason why clients reject the certificate now or soon, once per day until cancelled."""
-    while True:
-        for warning in certificates.warnings(certificate(), application_uri, now()):
-            logger.warning("OPC UA certificate needs renewal", reason=warning, advice="edge opcua renew, then restart")
-        await asyncio.sleep(_DAY_S)

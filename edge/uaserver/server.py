@@ -26,8 +26,9 @@ from edge.opcua.server_transport import ProtocolServer, TcpListener
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.login import Users
 from edge.ops.sessions import LiveSession
-from edge.uaserver import certificates, nodesets, security, server_object, session_feed, type_cache
+from edge.uaserver import nodesets, security, server_object, session_feed, type_cache
 from edge.uaserver.access_control import AccessControl
+from edge.uaserver.certificate_renewal import CertificateRenewal
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
 from edge.uaserver.charts import Charts
@@ -188,12 +189,14 @@ async def open_server(
     trail: AuditTrail | None = None,
     users: Users | None = None,
     alarms: "AlarmSettings | None" = None,
+    *,
+    shares_certificate: bool = False,
 ) -> AsyncIterator[UaServer]:
     """Serve the machines until the context exits; the server's own tasks run in `tasks`.
 
     The server shows the state of each piece of `equipment`. It closes a session that its client has not activated
     within `activation_s` seconds after its creation. Calls and logins are recorded in `trail`. Without `users` those of
-    the settings log in. With `alarms`, each alarm is a condition.
+    the settings log in. With `alarms`, each alarm is a condition. `shares_certificate`: the station page has the same.
 
     Raises SettingsError when endpoint or certificate are unusable, or when the cache of the types is and node sets are
     missing; Unavailable while the address or the port is unavailable or the disk is full.
@@ -201,9 +204,9 @@ async def open_server(
     directory = Path(settings.nodesets) if settings.nodesets else nodesets.default_directory()
     host, port = _where_to_listen(settings.endpoint)
     uri = application_uri(gateway)
+    renewal = CertificateRenewal(settings, uri, is_shared=shares_certificate)
     # A thread, as the first start generates a key and resolves the names of this host.
-    hosts = certificates.own_hosts(host)
-    own = await asyncio.to_thread(certificates.load_or_make, Path(settings.pki), uri, hosts)
+    own = await asyncio.to_thread(renewal.load)
     with _prepared_types(directory) as types:
         iserver = ServerCore(types, AccessControl(settings, users, trail), activation_s, limits_of(settings))
         server = ProtocolServer(iserver=iserver)
@@ -237,12 +240,11 @@ async def open_server(
         alarm_nodes = await _add_alarms(server, declared, shown, gateway_object, alarms, tasks) if alarms else None
         endpoint = await _listen(server, settings, own, host, port)
         logger.info("OPC UA server listening", endpoint=endpoint, machines=list(nodes))
-        everything = tuple(
-            live for each in shown.values() for live in (each.job_orders, each.job_responses, each.work_masters)
-        )
+        lists = [(each.job_orders, each.job_responses, each.work_masters) for each in shown.values()]
+        everything = tuple(live for each in lists for live in each)
         server_object.show_clock(iserver)
         running = (
-            tasks.create_task(security.watch_certificate(lambda: iserver.certificate, uri), name="opcua certificate"),
+            tasks.create_task(renewal.watch(server), name="opcua certificate"),
             tasks.create_task(notify_subscribers(everything, changed), name="opcua notifications"),
             tasks.create_task(charts.notify_subscribers(), name="opcua chart notifications"),
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),

@@ -15,7 +15,7 @@ from edge.errors import SettingsError, Unavailable
 from edge.instant import now_ms
 from edge.links.mqtt import open_session
 from edge.maintenance.clock import Clock
-from edge.maintenance.finding import HealthFinding, failing, ok
+from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.model.job_state import Cause
 from edge.sim.broker import open_broker
 from edge.station.active_runs import ActiveRuns
@@ -168,6 +168,14 @@ async def test_an_expired_certificate_is_reported_each_time_and_logged_once(stor
         for _ in range(2):
             assert (await looking.check()).startswith("certificate mqtt.ca_file: ca.pem has expired; 0 jobs")
     assert [(each["subject"], each["advice"]) for each in reported] == [("certificate mqtt.ca_file", "renew it")]
+
+
+async def test_a_certificate_to_renew_is_noted_without_a_problem(store: Store) -> None:
+    """A note: clients that use other names are served, so the gateway is as good as another."""
+    found = [warning("OPC UA certificate", "it does not name 192.0.2.9", "renew it"), ok("certificate rpc.ca_file", "")]
+    looking = health_of(store, certificates=lambda: found)
+    assert (await looking.check()).endswith("OPC UA certificate: it does not name 192.0.2.9")
+    assert (looking.problem_line, looking.certificates_expiring) == ("", 1)
 
 
 async def test_certificates_are_not_read_at_every_health_check(store: Store) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
+from msgspec.structs import replace
 
-from edge.config import GatewaySettings, MqttEquipmentSettings, MqttSettings, OpcuaSettings, Settings
+from edge.config import GatewaySettings, MqttEquipmentSettings, MqttSettings, OpcuaSettings, Settings, WebSettings
+from edge.links.host_addresses import host_addresses
 from edge.maintenance.certificate_check import examine_certificates, examine_trust, examine_users
 from edge.maintenance.finding import HealthFinding, Level
 from edge.model.role import Role
@@ -46,7 +48,9 @@ async def test_certificate_finding_depends_on_its_remaining_validity(
     opcua: OpcuaSettings, tmp_path: Path, left: timedelta, level: Level, reported: str
 ) -> None:
     settings = Settings(gateway=GatewaySettings(name="edge"), opcua=opcua)
-    own = certificates.renew(tmp_path / "pki", application_uri("edge"), ["localhost"], left)
+    own = certificates.renew(
+        tmp_path / "pki", application_uri("edge"), ["localhost", *map(str, host_addresses())], left
+    )
     pem = tmp_path / "broker.pem"
     pem.write_bytes(own.certificate.public_bytes(serialization.Encoding.PEM))
     mqtt = MqttSettings(url="mqtts://localhost", ca_file=str(pem))
@@ -66,6 +70,21 @@ async def test_certificate_of_another_host_is_a_warning(opcua: OpcuaSettings, tm
     finding = await only(examine_certificates(Settings(opcua=opcua)))
     assert (finding.level, "another application" in finding.found) == (Level.WARNING, True)
     assert "edge opcua renew" in finding.advice
+
+
+async def test_address_without_a_name_in_the_certificate_is_a_warning(opcua: OpcuaSettings, tmp_path: Path) -> None:
+    certificates.renew(tmp_path / "pki", application_uri("edge"), ["localhost"])
+    local = replace(opcua, endpoint="opc.tcp://127.0.0.1:4840", hosts=("line.example.com",))
+    finding = await only(examine_certificates(Settings(opcua=local)))
+    assert (finding.level, finding.found) == (Level.WARNING, "it does not name line.example.com")
+    assert "edge opcua renew" in finding.advice
+
+
+async def test_certificate_of_the_page_alone_is_examined(opcua: OpcuaSettings, tmp_path: Path) -> None:
+    certificates.renew(tmp_path / "pki", application_uri("edge"), ["localhost"])
+    web = WebSettings(listen="tls://192.0.2.9:8443")
+    finding = await only(examine_certificates(Settings(opcua=replace(opcua, endpoint=""), web=web)))
+    assert finding.found == "it does not name 192.0.2.9"
 
 
 async def test_file_without_a_certificate_is_failing(tmp_path: Path) -> None:

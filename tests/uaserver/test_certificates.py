@@ -2,6 +2,7 @@
 
 import errno
 import os
+import socket
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,9 +12,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from edge.config import OpcuaSettings, Settings, WebSettings
 from edge.errors import SettingsError, Unavailable
 from edge.opcua.x509 import application_uris, host_names
 from edge.uaserver import certificates
+from edge.uaserver.certificate_requests import signing_request
+from tests.uaserver import pki
 
 URI = "urn:gateway:microdcs-edge:edge"
 HOSTS = ("gateway", "192.0.2.7", "2001:db8::7")
@@ -157,15 +161,53 @@ def test_wildcard_address_is_not_a_host_name_of_the_certificate() -> None:
     assert next(certificates.own_hosts("gateway.example.com")) == "gateway.example.com"
 
 
-@pytest.mark.parametrize(
-    "host", ["gateway", "gateway-1.plant.example.com", "GATEWAY_1", "192.0.2.1", "2001:db8::1", "::"]
-)
-def test_host_name_or_address_is_valid(host: str) -> None:
-    assert certificates.is_host(host)
+def test_missing_address_is_a_fault_of_a_self_made_certificate(tmp_path: Path) -> None:
+    certificate = certificates.load_or_make(tmp_path, URI, ("Gateway", "192.0.2.7", "2001:db8::7")).certificate
+    now = datetime.now(UTC)
+    named = ("gateway", "GATEWAY", "192.0.2.7", "2001:DB8:0::7", "2001:db8::7%eth0")
+    assert list(certificates.warnings(certificate, URI, now, named)) == []
+    (fault,) = certificates.warnings(certificate, URI, now, ("192.0.2.7", "192.0.2.8", "line.example.com"))
+    assert fault == "it does not name 192.0.2.8, line.example.com"
+
+
+def test_certificate_of_an_authority_names_what_the_authority_decided(tmp_path: Path) -> None:
+    own = certificates.load_or_make(tmp_path, URI, HOSTS)
+    request = x509.load_der_x509_csr(signing_request(own, own.key))
+    issued = pki.root().sign(request)
+    assert issued.subject == own.certificate.subject
+    assert list(certificates.warnings(issued, URI, datetime.now(UTC), ("192.0.2.8",))) == []
 
 
 @pytest.mark.parametrize(
-    "text", ["", "gate way", "opc.tcp://gateway", "gateway:4840", "a..b", "x" * 64, "tür", "[::1]"]
+    ("endpoint", "expected"),
+    [
+        ("opc.tcp://127.0.0.1:4840", set()),
+        ("opc.tcp://localhost:4840", set()),
+        ("opc.tcp://192.0.2.9:4840", {"192.0.2.9"}),
+        ("opc.tcp://gateway.example.com:4840", {"gateway.example.com"}),
+    ],
 )
-def test_malformed_host_is_invalid(text: str) -> None:
-    assert not certificates.is_host(text)
+def test_reachable_hosts_are_those_where_a_server_listens(endpoint: str, expected: set[str]) -> None:
+    opcua = OpcuaSettings(endpoint=endpoint)
+    listening = certificates.listening_hosts(Settings(opcua=opcua))
+    assert set(certificates.reachable_hosts(opcua, *listening)) == expected
+
+
+def test_reachable_hosts_include_the_page_and_those_of_the_settings() -> None:
+    opcua = OpcuaSettings(endpoint="", hosts=("line.example.com",))
+    settings = Settings(opcua=opcua, web=WebSettings(listen="tls://192.0.2.9:8443"))
+    listening = tuple(certificates.listening_hosts(settings))
+    assert listening == ("192.0.2.9",)
+    assert list(certificates.reachable_hosts(opcua, *listening)) == ["line.example.com", "192.0.2.9"]
+    own_one = WebSettings(listen="tls://192.0.2.9:8443", cert_file="a", key_file="b")
+    assert list(certificates.listening_hosts(Settings(opcua=opcua, web=own_one))) == []
+
+
+def test_every_reachable_host_is_named_by_a_new_certificate(tmp_path: Path) -> None:
+    """Else a certificate would be renewed again and again."""
+    opcua = OpcuaSettings(endpoint="opc.tcp://0.0.0.0:4840", hosts=("line.example.com",), advertise=True)
+    listening = ("0.0.0.0", "::", "GATEWAY.example.com", "fe80::1%eth0")  # noqa: S104
+    own = certificates.load_or_make(tmp_path, URI, certificates.server_hosts(opcua, *listening))
+    reachable = list(certificates.reachable_hosts(opcua, *listening))
+    assert {"line.example.com", f"{socket.gethostname()}.local"} <= set(reachable)
+    assert list(certificates.warnings(own.certificate, URI, datetime.now(UTC), reachable)) == []

@@ -1,12 +1,9 @@
 """The security of a new installation: encryption, the server's certificate, and no access for unknown clients."""
 
-import asyncio
 import contextlib
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import structlog
 from asyncua import Client, ua
 from asyncua.crypto import security_policies as policies
 from asyncua.crypto.uacrypto import x509_from_der
@@ -14,7 +11,7 @@ from asyncua.crypto.uacrypto import x509_from_der
 from edge.config import OpcuaSettings
 from edge.model.role import Role
 from edge.opcua.x509 import application_uris
-from edge.uaserver import certificates, security
+from edge.uaserver import certificates
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
 from tests.passwords import PASSWORD
@@ -171,14 +168,3 @@ async def test_unencrypted_client_connects_if_the_settings_allow_it() -> None:
         assert await serves(client)
         modes = {endpoint.SecurityMode for endpoint in await client.get_endpoints()}
         assert modes == {ua.MessageSecurityMode.None_, ua.MessageSecurityMode.SignAndEncrypt}
-
-
-async def test_certificate_near_expiry_is_reported() -> None:
-    own = certificates.load_or_make(Path(SETTINGS.pki), "urn:x", ())
-    (uri,) = application_uris(own.certificate)
-    late = own.certificate.not_valid_after_utc - timedelta(days=3)
-    with structlog.testing.capture_logs() as logs:
-        task = asyncio.create_task(security.watch_certificate(lambda: own.certificate, uri, lambda: late))
-        await asyncio.sleep(0)
-        task.cancel()
-    assert [record["reason"] for record in logs] == ["it expires in 3 days"]

@@ -1,0 +1,69 @@
+"""Lists the addresses of this host at which other hosts reach it.
+
+The service may not open netlink sockets, so IPv4 comes from SIOCGIFCONF (netdevice(7)), IPv6 from if_inet6 (proc(5)).
+"""
+
+import fcntl
+import socket
+import struct
+from array import array
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Final
+
+Address = IPv4Address | IPv6Address
+
+_SIOCGIFCONF: Final = 0x8912
+_ENTRY: Final = struct.Struct("16s4x4s16x")
+"""struct ifreq: name of the interface, sockaddr_in with family, port and address."""
+_MOST: Final = 256
+"""Maximum number of IPv4 addresses."""
+_IPV6: Final = Path("/proc/self/net/if_inet6")
+_INTERFACES: Final = Path("/sys/class/net")
+_NOT_FOR_SERVERS: Final = 0x01 | 0x08 | 0x20 | 0x40
+"""IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (rtnetlink(7))."""
+
+
+def host_addresses() -> tuple[Address, ...]:
+    """Return the addresses of all interfaces, IPv4 first.
+
+    Loopback and link-local addresses are left out, addresses that IPv6 uses for a while only (RFC 8981), and those of
+    bridges that connect containers or virtual machines of this host and nothing else.
+    """
+    found = [*_ipv4(), *_ipv6()]
+    outside = {name for name in {interface for interface, _ in found} if not _is_inside(name)}
+    usable = (
+        each for interface, each in found if interface in outside and not (each.is_loopback or each.is_link_local)
+    )
+    return tuple(dict.fromkeys(usable))
+
+
+def _ipv4() -> Iterator[tuple[str, Address]]:
+    entries = array("B", bytes(_MOST * _ENTRY.size))
+    begin, size = entries.buffer_info()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        answer = fcntl.ioctl(any_socket, _SIOCGIFCONF, struct.pack("iP", size, begin))
+    (used,) = struct.unpack_from("i", answer)
+    for name, address in _ENTRY.iter_unpack(entries[:used].tobytes()):
+        # An address with a label has it in place of the name: eth0:1.
+        yield name.partition(b"\0")[0].decode().partition(":")[0], IPv4Address(address)
+
+
+def _ipv6() -> Iterator[tuple[str, Address]]:
+    if not _IPV6.exists():  # a kernel without IPv6
+        return
+    for line in _IPV6.read_text().splitlines():
+        digits, _, _, _, flags, name = line.split()
+        if not int(flags, 16) & _NOT_FOR_SERVERS:
+            yield name, ip_address(bytes.fromhex(digits))
+
+
+def _is_inside(interface: str) -> bool:
+    """Return whether an interface is a bridge without a port that leads to a network card, directly or by others."""
+    ports = _INTERFACES / interface / "brif"
+    return ports.is_dir() and not any(_leads_outside(_INTERFACES / port.name) for port in ports.iterdir())
+
+
+def _leads_outside(port: Path) -> bool:
+    return (port / "device").exists() or any(port.glob("lower_*"))
