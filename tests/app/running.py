@@ -19,6 +19,8 @@ from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings,
 WRENCH_TYPES = ("com.example.station.position.v1", "com.example.station.tighten.v1")
 CAMERA_TYPES = ("com.example.station.qa_result.v1", "com.example.station.torque_result.v1")
 STOPPED_WITHIN = 60.0
+_LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes of a record with a traceback: nobody reads on after a longer line, and the gateway stands still."""
 
 
 def settings_of(redis: RedisSettings, mqtt: MqttSettings, prefix: str, opcua: OpcuaSettings) -> Settings:
@@ -102,17 +104,18 @@ class Gateway:
 
 
 @asynccontextmanager
-async def edge_run(*arguments: str | Path, **environment: str) -> AsyncIterator[Gateway]:
-    """Start `edge run`; whatever is left of it at the end is killed."""
+async def edge_run(*arguments: str | Path, module: str = "edge", **environment: str) -> AsyncIterator[Gateway]:
+    """Start `edge run`, by a module that runs `edge`; whatever is left of it at the end is killed."""
     clean = {
         name: value for name, value in os.environ.items() if not name.startswith(("EDGE_", "NOTIFY_", "WATCHDOG_"))
     }
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "edge", "run", *map(str, arguments)),
+        *(sys.executable, "-m", module, "run", *map(str, arguments)),
         env=clean | {"EDGE_LOGGING__FORMAT": "json"} | environment,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=PIPE,
+        limit=_LONGEST_LINE,
     )
     gateway = Gateway(process)
     listening = asyncio.create_task(gateway.listen(), name="listen to edge run")

@@ -33,6 +33,7 @@ from tests.app.running import NO_OPCUA, Gateway, edge_run, written
 from tests.chaos.equipment import Camera, Controller
 from tests.chaos.mes import Mes
 from tests.chaos.recipes import DO, KINDS, MEASURE, SILENT
+from tests.chaos.standstill import standstill_reported
 from tests.store.servers import Server, own_server
 
 SCOPE, PREFIX = "station-1", "chaos"
@@ -63,6 +64,11 @@ class Seen:
     starts: int = 0
     printed: set[str] = field(default_factory=set)
 
+    def progress(self) -> tuple[int, int, int]:
+        """Return the numbers of kills, of accepted jobs and of those that ended."""
+        ended = sum(each.is_set() for each in self.mes.ended.values())
+        return self.kills.total(), len(self.mes.answers), ended + len(self.stuck)
+
 
 class Life:
     """The gateway, started again whenever it ends; every other time it kills itself at one of `points`."""
@@ -75,7 +81,7 @@ class Life:
         self._file = file
         self._chance = chance
         self._seen = seen
-        self._gateway: Gateway | None = None
+        self.process: Gateway | None = None
         self._dead = asyncio.Event()
 
     async def run(self) -> None:
@@ -86,8 +92,10 @@ class Life:
                 self.armed = f"{self._chance.choice(self.points)}:{self._chance.randint(1, _FIRST_PASSES)}"
             self._dead.clear()
             self._seen.starts += 1
-            async with edge_run("--settings", self._file, EDGE_FAULT=self.armed) as gateway:
-                self._gateway = gateway
+            async with edge_run(
+                "--settings", self._file, module="tests.chaos.observed_gateway", EDGE_FAULT=self.armed
+            ) as gateway:
+                self.process = gateway
                 with contextlib.suppress(AssertionError, TimeoutError):
                     await gateway.until("ready", RECOVERS_WITHIN_S)
                     self.ready.set()
@@ -129,9 +137,9 @@ class Life:
 
     async def strike(self) -> None:
         """Kill it now; again if it was just being started."""
-        while self._gateway:
+        while self.process:
             with contextlib.suppress(ProcessLookupError):
-                self._gateway.send(signal.SIGKILL)
+                self.process.send(signal.SIGKILL)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._dead.wait(), 0.5)
                 return
@@ -140,8 +148,8 @@ class Life:
         """End it in order: one that is still starting would end by the signal itself."""
         await self.recovered()
         self.over = True
-        if self._gateway:
-            self._gateway.send(signal.SIGTERM)
+        if self.process:
+            self.process.send(signal.SIGTERM)
         await self._dead.wait()
 
 
@@ -171,6 +179,7 @@ async def carry_out(
         store_settings = RedisSettings(url=redis.url)
         life = Life(written(_settings(store_settings, broker.url), directory), chance, seen)
         await enter(background_task(life.run(), "gateway"))
+        await enter(standstill_reported(seen.progress, lambda: life.process, broker))
         await life.recovered()
         await seen.mes.open()
         # Whose session the broker forgets reads the retained topics: that is tried elsewhere.

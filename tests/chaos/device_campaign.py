@@ -28,6 +28,7 @@ from edge.store.opening import open_store
 from edge.store.retry import retry_while_unavailable
 from tests.app.running import NO_OPCUA, Gateway, edge_run, written
 from tests.chaos.devices import PREFIX, TYPE_ID, WORK_S, Device, open_device
+from tests.chaos.standstill import standstill_reported
 from tests.store.servers import own_server
 
 SCOPE = "station-1"
@@ -67,6 +68,10 @@ class Figures:
         """Return the outcomes in words."""
         return {outcome.value: count for outcome, count in self.outcomes.items()}
 
+    def progress(self) -> tuple[int, int]:
+        """Return how many jobs were disturbed and how many are over."""
+        return self.disturbances.total(), self.outcomes.total() + len(self.stuck)
+
     def faults(self) -> list[str]:
         """Return what must not be."""
         return [f"{what}: {', '.join(jobs)}" for what, jobs in vars(self).items() if isinstance(jobs, list) and jobs]
@@ -78,14 +83,14 @@ class RestartedGateway:
     def __init__(self, file: Path, figures: Figures) -> None:
         self._file = file
         self._figures = figures
-        self._gateway: Gateway | None = None
+        self.process: Gateway | None = None
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
         """Keep it running until cancelled."""
         while True:
-            async with edge_run("--settings", self._file) as gateway:
-                self._gateway = gateway
+            async with edge_run("--settings", self._file, module="tests.chaos.observed_gateway") as gateway:
+                self.process = gateway
                 began = time.monotonic()
                 try:
                     await gateway.until("ready", READY_WITHIN_S)
@@ -103,9 +108,9 @@ class RestartedGateway:
 
     async def kill(self, _seconds: float) -> None:
         """Kill it without warning."""
-        if self._gateway:
+        if self.process:
             with suppress(ProcessLookupError):
-                self._gateway.send(signal.SIGKILL)
+                self.process.send(signal.SIGKILL)
         self.ready.clear()
 
 
@@ -154,6 +159,7 @@ async def carry_out(kind: str, number: int, directory: Path, seed: int, publish_
         await enter(background_task(gateway.run(), "gateway"))
         store = await enter(open_store(redis, None))
         mes = await enter(open_mes(MqttSettings(url=broker.url), "chaos-mes", topic_prefix=PREFIX))
+        await enter(standstill_reported(figures.progress, lambda: gateway.process, broker))
         await gateway.ready.wait()
         await mes.configure(SCOPE, "workmaster", WorkMaster(id="WM", data=RECIPE, dataschema=RECIPE_DATASCHEMA))
         acts = disturbances_of(gateway, device, broker)

@@ -23,6 +23,7 @@ from edge.store.opening import open_store
 from tests.app.running import written
 from tests.chaos.device_campaign import JOB_ENDS_WITHIN_S, SCOPE, Figures, RestartedGateway, settings_for, start_job
 from tests.chaos.devices import PREFIX, TYPE_ID, WORK_S, open_device
+from tests.chaos.standstill import standstill_reported
 from tests.store.servers import own_server
 
 JOBS, KILLS = 4, 4
@@ -83,6 +84,7 @@ async def carry_out(
         await enter(background_task(gateway.run(), "gateway"))
         store = await enter(open_store(redis, None))
         mes = await enter(open_mes(MqttSettings(url=broker.url), "chaos-mes", topic_prefix=PREFIX))
+        await enter(standstill_reported(lambda: (figures.kills, len(device.order())), lambda: gateway.process, broker))
         await gateway.ready.wait()
         await mes.configure(SCOPE, "workmaster", WorkMaster(id="WM", data=RECIPE, dataschema=RECIPE_DATASCHEMA))
         for group in itertools.count():
