@@ -40,9 +40,9 @@ def main() -> None:
             campaign.run(faults)
     for line in table(campaign.rounds):
         _print(line)
-    found = [each for outcome in campaign.rounds for each in outcome.faults(replicated=arguments.replicated)]
-    _print(f"{len(campaign.rounds)} faults injected, {len(found)} not as they have to be")
-    sys.exit(bool(found))
+    bad = sum(bool(outcome.faults(replicated=arguments.replicated)) for outcome in campaign.rounds)
+    _print(f"{len(campaign.rounds)} faults injected, {bad} not as they have to be")
+    sys.exit(bool(bad))
 
 
 def _print(line: str) -> None:

@@ -17,6 +17,8 @@ LANES = 4
 SETTLES_S = 90.0
 ENDS_S = 45.0
 _PROGRESS_S = 6.0
+_VARIED = (0.8, 1.6)
+"""Factors of the shortest and the longest duration of a fault."""
 STATES = ["Running", "Ended"]
 
 
@@ -41,17 +43,20 @@ class Round:
     """From the fault until a majority of all sentinels names another primary."""
     step_s: float | None = None
     """From the fault until a tool receives the first command after that."""
-    note: str = ""
+    notes: list[str] = field(default_factory=list)
 
-    def faults(self, *, replicated: bool = False) -> list[str]:
-        """Return what must not be."""
-        found = [f"{job} was done twice" for job in self.twice]
-        found += [f"{job} does not end" for job in self.stuck]
-        found += [f"the end of {job} was never published" for job in self.untold]
-        found += [f"the events of {job} are out of order" for job in self.disordered]
-        found += [f"{job} is lost" for job in self.lost if replicated or not self.fault.may_lose]
-        found += [f"{job} is lost and no log names it" for job in self.unnamed]
-        return found + ([self.note] if self.note else [])
+    def faults(self, *, replicated: bool = False) -> dict[str, list[str]]:
+        """Return what must not be, by its kind."""
+        found = {
+            "done twice": self.twice,
+            "without end": self.stuck,
+            "end not published": self.untold,
+            "events out of order": self.disordered,
+            "lost": self.lost if replicated or not self.fault.may_lose else [],
+            "lost and not named in a log": self.unnamed,
+            "not working": self.notes,
+        }
+        return {kind: jobs for kind, jobs in found.items() if jobs}
 
 
 class Campaign:
@@ -85,7 +90,8 @@ class Campaign:
         fault.inject(scene)
         if fault.fails_over:
             self._measure_failover(outcome, scene.primary, began)
-        time.sleep(max(0.0, began + fault.lasts_s - time.monotonic()))
+        lasts_s = fault.lasts_s * plant.chance.uniform(*_VARIED)
+        time.sleep(max(0.0, began + lasts_s - time.monotonic()))
         repair(plant)
         self._until_settled(outcome)
         self._until_flowing(outcome)
@@ -96,7 +102,7 @@ class Campaign:
         try:
             wait_for(self._plant.line.settled, "one primary and its replicas", SETTLES_S)
         except AssertionError as error:
-            outcome.note += f"the line does not settle: {error}"
+            outcome.notes.append(f"the line does not settle: {error}")
 
     def _until_flowing(self, outcome: Round) -> None:
         """Wait until a job that is ordered now has ended."""
@@ -104,7 +110,7 @@ class Campaign:
         mes = self._plant.mes
         job_id = self._plant.order()
         if not mes.wait(lambda: mes.has_ended(job_id), SETTLES_S):
-            outcome.note += f"{job_id} does not end within {time.monotonic() - began:.0f} s of a settled line"
+            outcome.notes.append(f"{job_id} does not end within {time.monotonic() - began:.0f} s of a settled line")
 
     def _measure_failover(self, outcome: Round, old: DataNode, began: float) -> None:
         """Wait until another node is named, and until the next command of a job reaches a tool."""
@@ -117,7 +123,7 @@ class Campaign:
             wait_for(lambda: _first_after(named, [tool.starts for tool in tools]), "a next step", 30)
             outcome.step_s = (_first_after(named, [tool.starts for tool in tools]) or 0.0) - began
         except AssertionError as error:
-            outcome.note += str(error)
+            outcome.notes.append(str(error))
 
     def _named_after(self, old: DataNode, began: float) -> float | None:
         """Return when a majority had named another node since the fault."""

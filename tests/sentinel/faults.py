@@ -181,9 +181,30 @@ def _freeze_gateway(scene: Scene) -> None:
     scene.publisher.freeze()
 
 
+def _freeze_gateway_and_kill(scene: Scene) -> None:
+    """Freeze a gateway in the middle of its work; when it continues, another primary has long been there."""
+    scene.publisher.freeze()
+    scene.primary.kill()
+
+
 def _kill_both(scene: Scene) -> None:
     scene.primary.kill()
     scene.publisher.kill()
+
+
+def _silence_sentinels(count: int) -> Callable[[Scene], None]:
+    """Freeze sentinels while the primary works on."""
+
+    def inject(scene: Scene) -> None:
+        for sentinel in scene.plant.chance.sample(scene.plant.line.sentinels, count):
+            sentinel.freeze()
+
+    return inject
+
+
+def _kill_replicas(scene: Scene) -> None:
+    for node in scene.replicas:
+        node.kill()
 
 
 FAULTS = (
@@ -208,6 +229,10 @@ FAULTS = (
     Fault("equal priorities, primary killed", _priorities(100, 100), 6.0, nodes=3),
     Fault("unequal priorities, primary killed", _priorities(10, 100), 6.0, nodes=3),
     Fault("publisher frozen", _freeze_gateway, 8.0, fails_over=False),
+    Fault("publisher frozen, primary killed", _freeze_gateway_and_kill, 8.0),
+    Fault("two sentinels silent", _silence_sentinels(2), 6.0, fails_over=False),
+    Fault("all sentinels silent", _silence_sentinels(3), 6.0, fails_over=False),
+    Fault("replicas killed", _kill_replicas, 5.0, fails_over=False),
     Fault("primary and publisher killed", _kill_both, 6.0),
     Fault("primary restarted empty", _restart_empty, 3.0, fails_over=False, may_lose=True),
 )

@@ -8,16 +8,20 @@ from tests.sentinel.campaign import Round
 _COLUMNS = ("times", "accepted", "lost", "unnamed", "twice", "stuck", "untold", "order", "ends+", "decided")
 
 
+_MOST_SHOWN = 4
+
+
 def line_of(outcome: Round) -> str:
-    """Return one line about one fault."""
+    """Return one line about one fault, and one for each kind of what must not be, with examples."""
     measured = ""
     if outcome.sentinel_s is not None and outcome.step_s is not None:
-        measured = f", sentinel {outcome.sentinel_s:.2f} s, next step +{outcome.step_s - outcome.sentinel_s:.2f} s"
-    found = outcome.faults()
+        measured = f", sentinel {outcome.sentinel_s:.2f} s, next step {outcome.step_s - outcome.sentinel_s:+.2f} s"
     lost = f", {len(outcome.lost)} lost" if outcome.lost else ""
-    return f"{outcome.fault.name}: {outcome.accepted} accepted{lost}{measured}" + "".join(
-        f"\n  FAULT {each}" for each in found
-    )
+    lines = [f"{outcome.fault.name}: {outcome.accepted} accepted{lost}{measured}"]
+    for kind, jobs in outcome.faults().items():
+        examples = ", ".join(jobs[:_MOST_SHOWN]) + (", …" if len(jobs) > _MOST_SHOWN else "")
+        lines.append(f"  FAULT {len(jobs)} {kind}: {examples}")
+    return "\n".join(lines)
 
 
 def table(rounds: Sequence[Round]) -> Iterator[str]:

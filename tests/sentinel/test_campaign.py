@@ -16,5 +16,5 @@ def test_killed_primary_loses_no_job_and_repeats_no_work(tmp_path: Path) -> None
         campaign = Campaign(plant)
         campaign.run([BY_NAME["primary killed"]])
     (outcome,) = campaign.rounds
-    assert outcome.faults() == []
+    assert outcome.faults() == {}
     assert outcome.accepted > 4
