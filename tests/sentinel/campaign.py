@@ -16,6 +16,9 @@ from tests.sentinel.plant import ONCE_ACTIONS, Plant
 LANES = 4
 SETTLES_S = 90.0
 ENDS_S = 45.0
+RESTARTS_S = 15.0
+LATENESS_S = 0.3
+"""From the commit of a job to its answer at the MES, on a machine that is busy."""
 _PROGRESS_S = 6.0
 _VARIED = (0.8, 1.6)
 """Factors of the shortest and the longest duration of a fault."""
@@ -29,6 +32,8 @@ class Round:
     fault: Fault
     accepted: int = 0
     lost: list[str] = field(default_factory=list)
+    lost_late: list[str] = field(default_factory=list)
+    """The lost ones that no gateway had to accept any more."""
     unnamed: list[str] = field(default_factory=list)
     """The lost ones that no gateway names in its log."""
     twice: list[str] = field(default_factory=list)
@@ -52,7 +57,7 @@ class Round:
             "without end": self.stuck,
             "end not published": self.untold,
             "events out of order": self.disordered,
-            "lost": self.lost if replicated or not self.fault.may_lose else [],
+            "lost": self.lost if replicated else self.lost_late,
             "lost and not named in a log": self.unnamed,
             "not working": self.notes,
         }
@@ -86,23 +91,38 @@ class Campaign:
         self._until_flowing(outcome)
         offsets = [gateway.log.stat().st_size for gateway in plant.gateways]
         scene = scene_of(plant)
+        readies = scene.publisher.readies
         began = time.monotonic()
         fault.inject(scene)
         if fault.fails_over:
             self._measure_failover(outcome, scene.primary, began)
         lasts_s = fault.lasts_s * plant.chance.uniform(*_VARIED)
         time.sleep(max(0.0, began + lasts_s - time.monotonic()))
+        if fault.restarts_gateway:
+            self._until(outcome, lambda: scene.publisher.readies > readies, "the gateway is ready", RESTARTS_S)
         repair(plant)
         self._until_settled(outcome)
         self._until_flowing(outcome)
-        self._judge(outcome, offsets)
+        self._judge(outcome, offsets, self._may_lose_until(fault, scene.primary, began))
         return outcome
 
-    def _until_settled(self, outcome: Round) -> None:
+    def _may_lose_until(self, fault: Fault, old: DataNode, began: float) -> float:
+        """Return the instant until which an accepted job may be lost."""
+        if not fault.from_promotion:
+            return began + fault.loses_until_s
+        roles = {name: changes for name, changes in self._plant.line.watch.roles.items() if name != old.name}
+        promotions = (at for changes in roles.values() for at, role in changes if at > began and role == "master")
+        return min(promotions, default=began) + fault.loses_until_s
+
+    def _until(self, outcome: Round, condition: Callable[[], object], what: str, deadline: float) -> None:
+        """Wait for a condition; note it when it does not come true in time."""
         try:
-            wait_for(self._plant.line.settled, "one primary and its replicas", SETTLES_S)
+            wait_for(condition, what, deadline)
         except AssertionError as error:
-            outcome.notes.append(f"the line does not settle: {error}")
+            outcome.notes.append(str(error))
+
+    def _until_settled(self, outcome: Round) -> None:
+        self._until(outcome, self._plant.line.settled, "one primary and its replicas", SETTLES_S)
 
     def _until_flowing(self, outcome: Round) -> None:
         """Wait until a job that is ordered now has ended."""
@@ -114,16 +134,15 @@ class Campaign:
 
     def _measure_failover(self, outcome: Round, old: DataNode, began: float) -> None:
         """Wait until another node is named, and until the next command of a job reaches a tool."""
-        tools = self._plant.tools
-        try:
-            wait_for(lambda: self._named_after(old, began) is not None, "another primary", 30)
-            named = self._named_after(old, began)
-            assert named
-            outcome.sentinel_s = named - began
-            wait_for(lambda: _first_after(named, [tool.starts for tool in tools]), "a next step", 30)
-            outcome.step_s = (_first_after(named, [tool.starts for tool in tools]) or 0.0) - began
-        except AssertionError as error:
-            outcome.notes.append(str(error))
+        self._until(outcome, lambda: self._named_after(old, began), "another primary", 30)
+        named = self._named_after(old, began)
+        if named is None:
+            return
+        outcome.sentinel_s = named - began
+        lists = [tool.starts for tool in self._plant.tools]
+        self._until(outcome, lambda: _first_after(named, lists), "a next step", 30)
+        if step := _first_after(named, lists):
+            outcome.step_s = step - began
 
     def _named_after(self, old: DataNode, began: float) -> float | None:
         """Return when a majority had named another node since the fault."""
@@ -138,12 +157,14 @@ class Campaign:
                 return instants[line.quorum - 1]
         return None
 
-    def _judge(self, outcome: Round, offsets: list[int]) -> None:
+    def _judge(self, outcome: Round, offsets: list[int], may_lose_until: float) -> None:
         plant = self._plant
-        open_jobs = [job for job in plant.mes.accepted() if job not in self._judged]
+        accepted = plant.mes.accepted()
+        open_jobs = [job for job in accepted if job not in self._judged]
         outcome.accepted = len(open_jobs)
         self._until_ended(outcome, open_jobs)
-        outcome.lost = [job for job in open_jobs if not self._is_stored(job)]
+        outcome.lost = [job for job in open_jobs if self._state(job) is None]
+        outcome.lost_late = [job for job in outcome.lost if accepted[job] > may_lose_until + LATENESS_S]
         logs = [
             str(record)
             for gateway, offset in zip(plant.gateways, offsets, strict=True)
@@ -162,13 +183,11 @@ class Campaign:
 
     def _judge_events(self, outcome: Round, job: str) -> None:
         states = self._plant.mes.states(job)
-        if job in outcome.lost or job in outcome.stuck:
+        if job in (*outcome.lost, *outcome.stuck, *outcome.untold):
             return
         if states.count("Ended") > 1:
             outcome.repeated_ends.append(job)
-        if "Ended" not in states:
-            outcome.untold.append(job)
-        elif [state for state, _ in itertools.groupby(states)] != STATES:
+        if [state for state, _ in itertools.groupby(states)] != STATES:
             outcome.disordered.append(f"{job} {states}")
 
     def _until_ended(self, outcome: Round, jobs: list[str]) -> None:
@@ -177,21 +196,23 @@ class Campaign:
         end = time.monotonic() + ENDS_S
         waiting = jobs
         while time.monotonic() < end:
-            waiting = [job for job in jobs if not mes.has_ended(job) and self._is_stored(job)]
+            waiting = [job for job in jobs if not mes.has_ended(job) and self._state(job) is not None]
             if mes.wait(functools.partial(self._have_ended, waiting), _PROGRESS_S):
                 return
             for job in waiting:
                 outcome.resolved += not mes.has_ended(job) and self._decide(job)
-        outcome.stuck = [job for job in waiting if not mes.has_ended(job)]
+        silent = [job for job in waiting if not mes.has_ended(job)]
+        outcome.untold = [job for job in silent if self._state(job) == "ENDED"]
+        outcome.stuck = [job for job in silent if job not in outcome.untold]
 
     def _have_ended(self, jobs: list[str]) -> bool:
         return all(map(self._plant.mes.has_ended, jobs))
 
-    def _is_stored(self, job: str) -> bool:
+    def _state(self, job: str) -> str | None:
         try:
-            return self._plant.is_stored(job)
+            return self._plant.stored_state(job)
         except RedisError:
-            return True
+            return "unknown"
 
     def _decide(self, job: str) -> bool:
         """Decide about the action without a known outcome by what the tool has done."""

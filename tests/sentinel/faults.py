@@ -1,6 +1,7 @@
 """The faults of a line with two gateways; each is injected into a plant that works, lasts a while, and is repaired."""
 
 import contextlib
+import math
 import random
 import time
 from collections.abc import Callable
@@ -8,10 +9,12 @@ from dataclasses import dataclass
 
 from redis import RedisError
 
-from tests.sentinel.line import SERVICE, DataNode, Node
+from tests.sentinel.line import DOWN_AFTER_MS, SERVICE, DataNode, Node
 from tests.sentinel.plant import Plant, Station
 
 SKEW_S = 60.0
+FENCED_S = DOWN_AFTER_MS / 1000
+"""After this no gateway accepts what the next primary will not have."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,12 @@ class Fault:
     inject: Callable[[Scene], None]
     lasts_s: float
     fails_over: bool = True
-    may_lose: bool = False
-    """Whether jobs that were accepted may be lost without replication to all replicas."""
+    loses_until_s: float = -math.inf
+    """Without replication to all replicas: until when after the fault an accepted job may be lost."""
+    from_promotion: bool = False
+    """Whether this counts from the promotion of another primary."""
+    restarts_gateway: bool = False
+    """Whether each gateway must be ready again before the repair."""
     nodes: int = 2
     """How many data nodes it needs."""
 
@@ -210,19 +217,25 @@ def _kill_replicas(scene: Scene) -> None:
 FAULTS = (
     Fault("primary killed", _kill, 6.0),
     Fault("primary frozen", _freeze, 6.0),
-    Fault("machine lost", _lose_machine, 8.0),
-    Fault("failover by command", _command, 3.0, may_lose=True),
-    Fault("primary isolated", _isolate_primary, 10.0, may_lose=True),
-    Fault("split, publisher with primary", _split_with_publisher, 10.0, may_lose=True),
-    Fault("split, gateway and sentinel with primary", _split_with_gateway_and_sentinel, 10.0, may_lose=True),
-    Fault("split, both gateways with primary", _split_from_sentinels, 10.0, may_lose=True),
-    Fault("one way, sentinels to primary", _one_way(_sentinels, _primary), 10.0, may_lose=True),
-    Fault("one way, primary to sentinels", _one_way(_primary, _sentinels), 10.0, may_lose=True),
+    Fault("machine lost", _lose_machine, 8.0, loses_until_s=0.1),
+    Fault("failover by command", _command, 3.0, loses_until_s=0.5, from_promotion=True),
+    Fault("primary isolated", _isolate_primary, 10.0, loses_until_s=FENCED_S),
+    Fault("split, publisher with primary", _split_with_publisher, 10.0, loses_until_s=FENCED_S),
+    Fault("split, gateway and sentinel with primary", _split_with_gateway_and_sentinel, 10.0, loses_until_s=FENCED_S),
+    Fault("split, both gateways with primary", _split_from_sentinels, 10.0, loses_until_s=FENCED_S),
+    Fault("one way, sentinels to primary", _one_way(_sentinels, _primary), 10.0, loses_until_s=FENCED_S),
+    Fault("one way, primary to sentinels", _one_way(_primary, _sentinels), 10.0, loses_until_s=FENCED_S),
     Fault("one way, gateways to primary", _one_way(_gateways, _primary), 5.0, fails_over=False),
     Fault("one way, primary to gateways", _one_way(_primary, _gateways), 5.0, fails_over=False),
     Fault("one way, primary to replicas", _one_way(_primary, _replicas), 5.0, fails_over=False),
     Fault("one way, publisher to sentinels", _one_way(_publisher, _sentinels), 5.0, fails_over=False),
-    Fault("first sentinel silent, gateway restarted", _silence_first_sentinel, 6.0, fails_over=False),
+    Fault(
+        "first sentinel silent, gateway restarted",
+        _silence_first_sentinel,
+        6.0,
+        fails_over=False,
+        restarts_gateway=True,
+    ),
     Fault("first sentinel silent, primary killed", _kill_with_silent_sentinel, 6.0),
     Fault("clocks of replicas 60 s ahead, primary killed", _skew(SKEW_S), 6.0),
     Fault("clocks of replicas 60 s behind, primary killed", _skew(-SKEW_S), 6.0),
@@ -234,7 +247,7 @@ FAULTS = (
     Fault("all sentinels silent", _silence_sentinels(3), 6.0, fails_over=False),
     Fault("replicas killed", _kill_replicas, 5.0, fails_over=False),
     Fault("primary and publisher killed", _kill_both, 6.0),
-    Fault("primary restarted empty", _restart_empty, 3.0, fails_over=False, may_lose=True),
+    Fault("primary restarted empty", _restart_empty, 3.0, fails_over=False, loses_until_s=math.inf),
 )
 BY_NAME = {fault.name: fault for fault in FAULTS}
 

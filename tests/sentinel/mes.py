@@ -99,9 +99,13 @@ class Mes:
         call = self._call(RESOLVE, data, f"resolve {job_id}")
         return self._until_answered(call, 30) and call.status == ACCEPTED
 
-    def accepted(self) -> list[str]:
-        """Return the jobs that any gateway has accepted."""
-        return [job for job, call in list(self.orders.items()) if any(each[1] == ACCEPTED for each in call.answers)]
+    def accepted(self) -> dict[str, float]:
+        """Return the jobs that any gateway has accepted, with the instant of the first such answer."""
+        instants = {
+            job: min((at for at, status in list(call.answers) if status == ACCEPTED), default=None)
+            for job, call in list(self.orders.items())
+        }
+        return {job: at for job, at in instants.items() if at is not None}
 
     def states(self, job_id: str) -> list[str]:
         """Return the states of the distinct events of a job, in the order of their first delivery."""

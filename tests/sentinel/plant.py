@@ -54,6 +54,8 @@ class Station(Gateway):
         super().__init__(directory, directory.name, settings, clock)
         self.name = directory.name
         self.starts = 0
+        self.readies = 0
+        """How often it got ready."""
         self.away = threading.Event()
         self._over = threading.Event()
         self._guard = threading.Lock()
@@ -94,6 +96,7 @@ class Station(Gateway):
             # It ends with an error when no store can be reached, and is started again.
             with contextlib.suppress(AssertionError):
                 self.start()
+                self.readies += 1
 
     def records(self, since: int = 0) -> list[dict[str, Any]]:
         """Return the records of its log from an offset on."""
@@ -129,10 +132,11 @@ class Plant:
         # A lease begins with the name of its holder.
         return next((each for each in self.gateways if str(name).startswith(each.name)), self.gateways[0])
 
-    def is_stored(self, job_id: str) -> bool:
-        """Return whether the primary has a job."""
+    def stored_state(self, job_id: str) -> str | None:
+        """Return the state of a job at the primary; None for one that is not stored."""
         primary = self.line.primary()
-        return bool(primary and primary.call("EXISTS", f"{KEY_PREFIX}:joborder:{job_id}"))
+        state = primary.call("HGET", f"{KEY_PREFIX}:joborder:{job_id}", "state") if primary else None
+        return None if state is None else str(state)
 
     def order(self) -> str:
         """Order the next job; return its id."""

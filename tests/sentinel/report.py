@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from tests.sentinel.campaign import Round
 
-_COLUMNS = ("times", "accepted", "lost", "unnamed", "twice", "stuck", "untold", "order", "ends+", "decided")
+_COLUMNS = ("times", "accepted", "lost", "late", "unnamed", "twice", "stuck", "untold", "order", "ends+", "decided")
 
 
+_LISTS = ("lost", "lost_late", "unnamed", "twice", "stuck", "untold", "disordered", "repeated_ends")
 _MOST_SHOWN = 4
 
 
@@ -35,10 +36,7 @@ def table(rounds: Sequence[Round]) -> Iterator[str]:
         counts = (
             len(outcomes),
             sum(each.accepted for each in outcomes),
-            *(
-                sum(len(getattr(each, column)) for each in outcomes)
-                for column in ("lost", "unnamed", "twice", "stuck", "untold", "disordered", "repeated_ends")
-            ),
+            *(sum(len(getattr(each, column)) for each in outcomes) for column in _LISTS),
             sum(each.resolved for each in outcomes),
         )
         sentinel = [each.sentinel_s for each in outcomes if each.sentinel_s is not None]
