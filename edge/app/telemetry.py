@@ -181,8 +181,12 @@ async def publish_alarms(
     await core.keep_running_while(stack, gate, "alarms", publisher.run)
 
 
-def _members(core: GatewayParts) -> Mapping[str, str]:
-    """Return the running jobs by their ids and the values of their parameters."""
+async def _members(core: GatewayParts) -> Mapping[str, str]:
+    """Read the running jobs by their ids and the values of their parameters. Raises Unavailable.
+
+    Jobs that another instance has started since the last poll are among them.
+    """
+    await core.active_runs.look()
     loaded = core.active_runs.loaded.items()
     return jobs_by_member((job_id, each.stored.run.parameters.values()) for job_id, each in loaded)
 

@@ -24,7 +24,7 @@ INTERVAL_S: Final = 1.0
 
 
 class SetMirror:
-    """Keeps a copy of a set while no other instance does; `jobs` returns the running jobs by their members."""
+    """Keeps a copy of a set while no other instance does; `jobs` reads the running jobs by their members."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class SetMirror:
         read: Callable[[], Awaitable[frozenset[str]]],
         clock: Clock,
         interest: RuleInterest,
-        jobs: Callable[[], Mapping[str, str]],
+        jobs: Callable[[], Awaitable[Mapping[str, str]]],
         stream_length: int = 1_000,
     ) -> None:
         self.is_stale = False
@@ -91,7 +91,7 @@ class SetMirror:
 
     async def _occurrences(self, now: int, known: frozenset[str], current: frozenset[str]) -> Commit:
         """Return the entries of the changes: as many as a set of any size needs."""
-        jobs = self._jobs()
+        jobs = await self._jobs()
         changes = [("left", each) for each in sorted(known - current)]
         changes += [("joined", each) for each in sorted(current - known)]
         wanted: list[Line] = []

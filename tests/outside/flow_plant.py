@@ -78,6 +78,8 @@ class FlowPlant:
     workers: list["Worker"] = field(default_factory=list)
     telemetry: str = ""
     """More of the section [telemetry]."""
+    flows: str = ""
+    """More of the section [flows]."""
     opcua: str = 'endpoint = ""'
     """The section [opcua]."""
 
@@ -91,7 +93,7 @@ class FlowPlant:
         if name not in self.gateways:
             settings = (
                 f'[redis]\nurl = "unix://{self.store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{self.broker.port}"\n'
-                f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\n{self.opcua}\n[flows]\nrun = "on"\n'
+                f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\n{self.opcua}\n[flows]\nrun = "on"\n{self.flows}'
                 f'nodes = "{self.nodes}"\n[telemetry]\nmode = "on"\n{self.telemetry}{SENSORS}{EQUIPMENT}'
             )
             self.gateways[name] = Gateway(self.directory / name, name, settings)

@@ -22,6 +22,7 @@ def clock(tmp_path: Path, shim: Path) -> Clock:
 def plant(tmp_path: Path, clock: Clock) -> Iterator[FlowPlant]:
     """A gateway on a store with a clock of its own."""
     with open_flow_plant(tmp_path, clock) as found:
+        found.flows = "kept_mb = 1\n"
         found.start("edge")
         yield found
 
@@ -54,4 +55,18 @@ def test_tasks_are_kept_a_day_and_cycles_a_week(plant: FlowPlant, clock: Clock) 
     clock.set(7.1 * 24 * HOUR)
     wait_for(lambda: keys(plant) - before == flow, "the cycle has expired")
     plant.edge("delete", "order")
+    assert keys(plant) == before
+
+
+@pytest.mark.slow
+def test_oldest_cycles_of_a_flow_go_beyond_its_memory(plant: FlowPlant) -> None:
+    """`kept_mb` is 1, and a cycle has an output of 300 KB."""
+    before = keys(plant)
+    plant.put(chain("full", node("values", "constant", value="v" * 300_000), interval_seconds=1))
+    plant.wait_for("full", 7, "values", "completed")
+    numbers = {int(key.rpartition(":")[2]) for key in keys(plant) - before if key.startswith("flow:full:cycle:")}
+    assert 2 <= len(numbers) <= 4
+    assert min(numbers) > 3
+    assert not plant.task("full", 0, "values")
+    plant.edge("delete", "full")
     assert keys(plant) == before

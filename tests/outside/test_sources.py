@@ -125,7 +125,7 @@ def test_reader_may_mirror_a_set_a_list_and_a_text(site: Site, command: tuple[st
     )
 
 
-def test_faulty_slow_or_stopped_foreign_redis_does_not_affect_jobs(site: Site) -> None:
+def test_faulty_slow_or_stopped_foreign_redis_does_not_affect_others(site: Site) -> None:
     site.line.cli("SET", "line:garbage", "\x91" * 30_000)
     site.line.cli("RPUSH", "line:list", "a")
     site.line.cli("EVAL", "redis.call('SET', 'line:garbage', string.rep(string.char(0x91), 60000))", "0")
@@ -133,6 +133,10 @@ def test_faulty_slow_or_stopped_foreign_redis_does_not_affect_jobs(site: Site) -
     site.line.cli("EVAL", "redis.call('PUBLISH', 'Ovens:9:temp', string.rep('x', 9000000))", "0")
     site.line.freeze()
     wait_for(lambda: "source unavailable" in site.gateway.log.read_text(), "the frozen server is noticed")
+    site.heat(85)
+    site.wait_for_alarm("hot", "oven.temp", "active")
+    site.heat(60)
+    site.wait_for_alarm("hot", "oven.temp", "inactive")
     site.line.thaw()
     wait_for(lambda: "source available again" in site.gateway.log.read_text(), "the server is read again")
     site.line.kill()

@@ -37,8 +37,10 @@ class LineController:
 
 
 def mirror_of(store: Store, line: LineController) -> SetMirror:
-    jobs = {"C1": "J1"}
-    return SetMirror(store, "carriers", line.read, TelemetryClock(), RuleInterest(rules_of(LEFT)), lambda: jobs)
+    async def jobs() -> dict[str, str]:
+        return {"C1": "J1"}
+
+    return SetMirror(store, "carriers", line.read, TelemetryClock(), RuleInterest(rules_of(LEFT)), jobs)
 
 
 async def occurrences(store: Store) -> list[tuple[str, str | None, str]]:
