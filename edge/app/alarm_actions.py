@@ -6,7 +6,8 @@ import structlog
 
 from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
-from edge.station.jobs import JobCall, JobService
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
 from edge.store import alarms, jobs
 from edge.store.alarms import AlarmChange
 from edge.store.client import Store

@@ -11,7 +11,8 @@ from edge.model.acceptance import validate_id
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
 from edge.southbound.scanned_job import ScannedJob
-from edge.station.jobs import JobCall, JobService
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
 from edge.store.retry import retry_while_unavailable
 
 _WAITING = 100

@@ -17,6 +17,7 @@ from edge.maintenance.device_findings import (
     judge_confirmed,
     judge_lock,
     judge_offered_again,
+    judge_other_parameters,
     judge_presence,
     judge_repeated,
     judge_repeated_at_work,
@@ -103,6 +104,7 @@ class DeviceCheck:
         offered = self._command_id(4)
         await self._ask(offered, Phase.START, is_again=True)
         findings.append(judge_offered_again(self._of(offered)))
+        findings.append(await self._check_other_parameters(start))
         if self._lock:
             findings.append(await self._check_lock())
         detail = "it must have begun four times at most, one of them stopped: count"
@@ -117,6 +119,13 @@ class DeviceCheck:
         if await self._time_answer(command_id, 1) is not None:
             await self._time_answer(command_id, 2, self._watch_s(times))
         return judge_repeated_at_work(times, self._of(command_id))
+
+    async def _check_other_parameters(self, command_id: str) -> CheckFinding:
+        """Send a start again under the id of an answered one, with other parameters."""
+        before = len(self._of(command_id))
+        await self._send(command_id, Phase.START, parameters={**self._parameters, "check": "another command"})
+        await self._time_answer(command_id, before + 1)
+        return judge_other_parameters(self._of(command_id)[before:])
 
     async def _check_stop(self, times: WorkTimes) -> CheckFinding:
         """Stop a start in the middle of its work, and watch whether the work continues."""
@@ -156,7 +165,14 @@ class DeviceCheck:
         await self._send(command_id, phase, is_again=is_again)
         return await self._time_answer(command_id, before + 1)
 
-    async def _send(self, command_id: str, phase: Phase, *, is_again: bool = False) -> bool:
+    async def _send(
+        self,
+        command_id: str,
+        phase: Phase,
+        *,
+        is_again: bool = False,
+        parameters: Mapping[str, object] | None = None,
+    ) -> bool:
         event = CloudEvent(
             id=command_id,
             source=_SOURCE,
@@ -164,7 +180,7 @@ class DeviceCheck:
             subject=self._scope,
             correlationid=_correlation_id(command_id),
             extensions={"phase": phase.value} | ({"offeredagain": "true"} if is_again else {}),
-            data=CommandData(self._job_id, "work", 1, dict(self._parameters)),
+            data=CommandData(self._job_id, "work", 1, dict(self._parameters if parameters is None else parameters)),
         )
         return await self._session.send(
             to_message(event, f"{self._topic}/commands", response_topic=f"{self._topic}/answers")

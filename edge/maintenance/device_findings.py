@@ -148,6 +148,17 @@ def judge_repeated(times: WorkTimes, answers: Sequence[TimedAnswer]) -> CheckFin
     return CheckFinding(check, Grade.OK, f"the same answer came again{_unless_measurable(times)}")
 
 
+def judge_other_parameters(answers: Sequence[TimedAnswer]) -> CheckFinding:
+    """Return the finding about a start with the id of an answered one and other parameters, by the answers to it."""
+    check = "start of a known id with other parameters"
+    if any(answer.is_result for answer in answers):
+        detail = "it answers with a result: which of the two commands it belongs to cannot be known"
+        return CheckFinding(check, Grade.NOTE, detail)
+    if not answers:
+        return CheckFinding(check, Grade.NOTE, "no answer: it has to decline it with an error such as repeated_id")
+    return CheckFinding(check, Grade.OK, f"it declines ({answers[0].error_kind})")
+
+
 def judge_repeated_at_work(times: WorkTimes, answers: Sequence[TimedAnswer]) -> CheckFinding:
     """Return the finding about a start that was sent again in the middle of its work."""
     check = "repeated start at work"

@@ -53,7 +53,8 @@ from edge.northbound.result_calls import acknowledge, responses_in
 from edge.ops.audit_trail import AuditTrail
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
-from edge.station.jobs import JobCall, JobService
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
 from edge.station.message_age import UNKNOWN_AGE, refuse_expired
 from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.release import ReleaseRequest, release
@@ -250,6 +251,7 @@ class CallHandler:
             transaction=event.extensions.get("transactionid", ""),
             expires_at=expires_at,
             sent_at=sent_at,
+            time=event.time or "",
             trace={name: event.extensions[name] for name in _TRACE_CONTEXT if name in event.extensions},
             languages=languages_of(event),
             by=by,

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from edge.model.isa95 import MethodAnswer, OrderCall, RefusalAnswer
-from edge.station.jobs import CallAnswer, JobCall
+from edge.station.job_call import CallAnswer, JobCall
 
 THE_MES = "the MES"
 """The caller of calls over MQTT."""

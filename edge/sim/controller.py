@@ -72,8 +72,23 @@ class ToolPermissions:
         return f"the tool is disabled by {withdrawn[0]}" if withdrawn else ""
 
 
+class _KnownCommand:
+    """A command that the controller has received, and its answer; a repeated one has the same type and data."""
+
+    def __init__(self, command: CloudEvent) -> None:
+        self._content = command.type, command.data
+        self.answer: Message | None = None
+
+    def is_same(self, command: CloudEvent) -> bool:
+        """Return whether a command of the same id asks for the same work."""
+        return self._content == (command.type, command.data)
+
+
 class SimulatedController:
-    """A simulated controller; it records `commands`, dropped `duplicates` and ids of `stopped` commands, in order."""
+    """A simulated controller; it records `commands`, dropped `duplicates` and ids of `stopped` commands, in order.
+
+    `conflicts` are commands with the id of another one: it declines them.
+    """
 
     def __init__(
         self,
@@ -88,13 +103,14 @@ class SimulatedController:
         self.topic = topic
         self.commands: deque[CloudEvent] = deque(maxlen=MEMORY)
         self.duplicates: deque[CloudEvent] = deque(maxlen=MEMORY)
+        self.conflicts: deque[CloudEvent] = deque(maxlen=MEMORY)
         self.stopped: deque[str] = deque(maxlen=MEMORY)
         self._session = session
         self._delay = delay
         self._failing = failing
         self._forgetful = forgetful
         self._permissions = permissions
-        self._known: dict[tuple[str, str], Message | None] = {}
+        self._known: dict[tuple[str, str], _KnownCommand] = {}
         self._at_work: dict[str, asyncio.Task[None]] = {}
         self._accepted: asyncio.Queue[tuple[CloudEvent, str]] = asyncio.Queue()
 
@@ -118,13 +134,10 @@ class SimulatedController:
             _log.warning("command unreadable", reason=refusal.message)
             return
         phase = command.extensions.get("phase", "start")
-        if (command.id, phase) in self._known:
-            # The broker may have lost the first answer.
-            if answer := self._known[command.id, phase]:
-                await self._session.send(answer)
-            self.duplicates.append(command)
+        if known := self._known.get((command.id, phase)):
+            await self._repeat(known, command, answers_topic)
             return
-        self._remember(command.id, phase)
+        self._remember(command, phase)
         self.commands.append(command)
         _log.info("command", action=_member(command.data, "action"), phase=phase, type=command.type, id=command.id)
         match phase:
@@ -141,8 +154,19 @@ class SimulatedController:
             case _:
                 _log.warning("command of an unknown phase", phase=phase, id=command.id)
 
-    def _remember(self, command_id: str, phase: str) -> None:
-        self._known[command_id, phase] = None
+    async def _repeat(self, known: _KnownCommand, command: CloudEvent, answers_topic: str) -> None:
+        """Drop a repeated command, and send its answer again, which the broker may have lost; decline another one."""
+        if not known.is_same(command):
+            self.conflicts.append(command)
+            reason = "another command had this id"
+            await self._send(_answer_event(command, self.topic, None, "repeated_id", reason), answers_topic)
+            return
+        if known.answer:
+            await self._session.send(known.answer)
+        self.duplicates.append(command)
+
+    def _remember(self, command: CloudEvent, phase: str) -> None:
+        self._known[command.id, phase] = _KnownCommand(command)
         if len(self._known) > MEMORY:
             del self._known[next(iter(self._known))]
 
@@ -166,21 +190,14 @@ class SimulatedController:
         self, command: CloudEvent, answers_topic: str, data: object, *, kind: str | None = None, reason: str = ""
     ) -> None:
         """Send the answer to a command, retry until the broker accepts it, and remember it."""
-        answer = CloudEvent(
-            id=f"{command.id}/answer",
-            source=f"/{self.topic}",
-            type=command.type,
-            subject=command.subject,
-            correlationid=command.correlationid,
-            causationid=command.id,
-            data=data,
-            mdcserrorkind=kind,
-            mdcserrormessage=reason or None,
-        )
-        message = to_message(answer, answers_topic)
+        answer = _answer_event(command, self.topic, data, kind, reason)
         phase = command.extensions.get("phase", "start")
-        if (command.id, phase) in self._known:
-            self._known[command.id, phase] = message
+        if known := self._known.get((command.id, phase)):
+            known.answer = to_message(answer, answers_topic)
+        await self._send(answer, answers_topic)
+
+    async def _send(self, answer: CloudEvent, answers_topic: str) -> None:
+        message = to_message(answer, answers_topic)
         while True:
             try:
                 await self._session.send(message)
@@ -188,6 +205,20 @@ class SimulatedController:
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 return
+
+
+def _answer_event(command: CloudEvent, topic: str, data: object, kind: str | None, reason: str) -> CloudEvent:
+    return CloudEvent(
+        id=f"{command.id}/answer",
+        source=f"/{topic}",
+        type=command.type,
+        subject=command.subject,
+        correlationid=command.correlationid,
+        causationid=command.id,
+        data=data,
+        mdcserrorkind=kind,
+        mdcserrormessage=reason or None,
+    )
 
 
 def result_of(command: CloudEvent) -> dict[str, Any]:

@@ -35,7 +35,8 @@ from edge.sim.trace import Trace, TraceRecorder, rejected_at_load
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Repetition
-from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.job_call import CallAnswer, JobCall
+from edge.station.jobs import JobService
 from edge.station.runs import Progress, Runs
 from edge.station.sender import Sender
 from edge.station.start import Starter

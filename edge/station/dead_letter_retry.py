@@ -1,12 +1,12 @@
 """Retries the work of a dead letter when a person asks for it."""
 
-import uuid
 from typing import assert_never
 
 from edge.errors import Refused
 from edge.instant import Clock
 from edge.model.job_state import Cause, JobState, JobStatus, has_ended
 from edge.sfc.signal import Phase
+from edge.station.job_call import next_run_id
 from edge.station.start import plan_start
 from edge.store import dead_letters, jobs, runs, telemetry, work
 from edge.store.client import Store
@@ -58,7 +58,7 @@ async def _run(store: Store, job_id: str, now: int) -> Commit:
         order=job.order,
         scope=job.scope,
         status=status,
-        correlation_id=str(uuid.uuid4()),
+        correlation_id=next_run_id(job.correlation_id),
         comment=job.comment,
         stored_at=now,
     )

@@ -13,7 +13,7 @@ from edge.model.isa95 import ReturnStatus
 from edge.sfc.intervention import awaits_second, person_of
 from edge.sfc.signal import Ignored, Intervene, Resolve, SecondPerson
 from edge.station.decision import RESOLVE, Decision, NotAllowed
-from edge.station.jobs import CallAnswer
+from edge.station.job_call import CallAnswer
 from edge.station.runs import NoRun, Runs
 from edge.store import dedupe
 from edge.store.commit import Commit, Stale

@@ -1,7 +1,6 @@
 """Executes job method calls: the eleven methods of ISA95JobOrderReceiverObjectType."""
 
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -29,6 +28,7 @@ from edge.ops.mode_watch import ModeWatch
 from edge.sfc.signal import Ignored, Signal
 from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run, method_signal
+from edge.station.job_call import CallAnswer, JobCall, StoredAnswer, call_digest, run_id_of
 from edge.station.message_age import refuse_expired
 from edge.station.recipe_lookup import NoRecipe, RecipeLookup
 from edge.station.removal import plan_removal
@@ -44,36 +44,6 @@ from edge.store.refused import RefusedMessage, record_decline
 logger = structlog.get_logger(__name__)
 
 _RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
-
-
-class JobCall(Struct, frozen=True):
-    """One call of a job method. `source` and `event_id` identify it: the same call again gets the same answer.
-
-    So does another call of the same method and `transaction` in its scope, if the first succeeded. Instants are
-    milliseconds since the epoch: `expires_at` is when the call is refused, `sent_at` when its sender sent it. `trace`
-    holds the attributes `traceparent` and `tracestate` (W3C Trace Context).
-    """
-
-    scope: str
-    method: Cause
-    arguments: OrderCall | IdCall
-    source: str
-    event_id: str
-    transaction: str = ""
-    expires_at: int | None = None
-    sent_at: int | None = None
-    trace: Mapping[str, str] = {}
-    languages: tuple[str, ...] = ()
-    """The languages of the caller, the preferred one first: for the message of a maintenance mode."""
-    by: str = "the MES"
-    """The caller in the reason of a stop or an abort, a person with the place: `anna at the station page`."""
-
-
-class CallAnswer(Struct, frozen=True):
-    """The ReturnStatus (OPC 10031-4 table 95), with the reasons of a refusal."""
-
-    status: ReturnStatus
-    reasons: tuple[str, ...] = ()
 
 
 class _Change(Struct, frozen=True):
@@ -154,12 +124,12 @@ class JobService:
         """Execute a call; its effect is in the store when this returns.
 
         Raises Unavailable when the store is unavailable, Refused(`expired`) for an expired call,
-        Refused(`repeated_id`) when a message of another kind had its source and id.
+        Refused(`repeated_id`) when another message, or a call with other content, had its source and id.
         """
         while True:
             facts = await self._read(call)
             if isinstance(facts, str):
-                return dedupe.decode_answer(facts, CallAnswer)
+                return _repeated(call, facts)
             if call.method in _BEGIN_WORK and (fault := dedupe.room_fault(self._store, caller(call.source))):
                 # Answered without a mark: the same call may be sent again later.
                 self._log_refusal(call, (fault,))
@@ -272,6 +242,9 @@ class JobService:
             if next_status(before.status.state, Cause.UPDATE) is None:
                 return _not_in_this_state(call.method, before.status)
         elif before is not None:
+            if before.correlation_id == run_id_of(call) and before.order != arguments.job_order:
+                # The call was forgotten, its job is still here and was updated since.
+                raise dedupe.repeated_id()
             return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, ("a job order of this id is stored already",))
         elif facts.removed_at is not None and call.sent_at is not None and call.sent_at <= facts.removed_at:
             # The order was sent before its job was stored and removed: a broker delivered it again.
@@ -309,7 +282,7 @@ class JobService:
             order=arguments.job_order,
             scope=call.scope,
             status=NEW[call.method],
-            correlation_id=str(uuid.uuid4()),
+            correlation_id=run_id_of(call),
             comment=arguments.comment or (),
             stored_at=now,
             causation_id=call.event_id,
@@ -348,7 +321,8 @@ class JobService:
     def _mark(self, call: JobCall, answer: CallAnswer) -> Commit:
         text = msgspec.json.encode(answer).decode()
         keys = self._store.keys
-        marked = dedupe.mark(keys, call.source, call.event_id, text, self._dedupe_ms)
+        kept = msgspec.json.encode(StoredAnswer(answer.status, answer.reasons, call_digest(call))).decode()
+        marked = dedupe.mark(keys, call.source, call.event_id, kept, self._dedupe_ms)
         if self._mode and call.method in _START_WORK and answer.status is ReturnStatus.NO_ERROR:
             marked = join((self._mode.guard, marked))
         if not _has_transaction(call):
@@ -364,6 +338,14 @@ class JobService:
 def _timed(job: Job, status: JobStatus, now: int) -> Job:
     """Return a job that has yet to start with its status: Waiting while its StartTime lies ahead."""
     return msgspec.structs.replace(job, status=timed_status(status, is_early=job.earliest_start > now))
+
+
+def _repeated(call: JobCall, stored: str) -> CallAnswer:
+    """Return the stored answer to a repeated call. Raises Refused(`repeated_id`) for one with other content."""
+    kept = dedupe.decode_answer(stored, StoredAnswer)
+    if kept.digest and kept.digest != call_digest(call):
+        raise dedupe.repeated_id()
+    return CallAnswer(kept.status, kept.reasons)
 
 
 def _declined(call: JobCall, answer: CallAnswer) -> RefusedMessage:

@@ -28,7 +28,7 @@ from edge.opcua.limits import DECODED_AT_ONCE
 from edge.opcua.time_slices import Pacer
 from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn
 from edge.station.intervene import InterventionRequest
-from edge.station.jobs import CallAnswer, JobCall
+from edge.station.job_call import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
 from edge.uaserver import method_roles

@@ -14,7 +14,7 @@ from edge.model.recipe import Intervention
 from edge.model.role import INTERVENTION_ROLES, Role
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest
-from edge.station.jobs import JobCall
+from edge.station.job_call import JobCall
 from edge.station.stored_job import find, load
 from edge.store import alarms
 from edge.telemetry.alarm_requests import alarm_event_of, request_change

@@ -1,7 +1,7 @@
 """Judges the answers of job methods for the API."""
 
 from edge.model.isa95 import ReturnStatus
-from edge.station.jobs import CallAnswer
+from edge.station.job_call import CallAnswer
 from edge.web.problems import Denied
 from edge.web.services import WebServices
 

@@ -6,7 +6,7 @@ from edge.errors import Refused
 from edge.model.isa95 import JobOrder, OrderCall, Parameter, WorkMaster
 from edge.model.job_state import Cause
 from edge.model.role import Role
-from edge.station.jobs import JobCall
+from edge.station.job_call import JobCall
 from edge.store import jobs
 from edge.web import job_views, recipe_models, recipe_views
 from edge.web.models import MethodDone

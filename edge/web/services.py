@@ -11,7 +11,8 @@ from edge.model.tag import TagDefinition
 from edge.ops.login import Users
 from edge.rules.sample_lines import Sample
 from edge.station.intervene import InterventionRequest
-from edge.station.jobs import CallAnswer, JobService
+from edge.station.job_call import CallAnswer
+from edge.station.jobs import JobService
 from edge.store.client import Store
 from edge.web.audit import WebAudit
 from edge.web.events import EventHub

@@ -7,7 +7,7 @@ from edge.links.background_task import background_task
 from edge.model.alarm import ActiveState, Alarm, AlarmChangeKind
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause
-from edge.station.jobs import CallAnswer, JobCall
+from edge.station.job_call import CallAnswer, JobCall
 from edge.store import alarms
 from edge.store.alarms import AlarmChange
 from edge.store.client import Store

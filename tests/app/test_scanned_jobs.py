@@ -12,7 +12,7 @@ from edge.links.background_task import background_task
 from edge.model.isa95 import JobOrder, OrderCall, WorkMaster
 from edge.model.job_state import Cause
 from edge.southbound.scanned_job import ScannedJob
-from edge.station.jobs import JobCall
+from edge.station.job_call import JobCall
 from edge.store import jobs
 from edge.store.client import Store
 from tests.conftest import WaitUntil

@@ -24,7 +24,8 @@ from edge.sfc.signal import Phase
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch
 from edge.station.equipment import Command, EquipmentAnswer, Repetition
-from edge.station.jobs import JobCall, JobService
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
 from edge.station.runs import Progress, Runs
 from edge.station.sender import Sender
 from edge.station.settings import SettingsMethod, StationSettings

@@ -10,6 +10,7 @@ from edge.maintenance.device_findings import (
     WorkTimes,
     has_passed,
     judge_lock,
+    judge_other_parameters,
     judge_repeated,
     judge_repeated_at_work,
     judge_stop,
@@ -45,6 +46,14 @@ def test_work_is_measurable_when_it_takes_longer_than_an_answer(times: WorkTimes
 def test_repeated_start_that_takes_as_long_as_work_is_noted(again: tuple[float | None, ...], grade: Grade) -> None:
     times = WorkTimes(work=0.5, again=again, reset=0.04)
     assert judge_repeated(times, [answer(0.0), answer(1.0)]).grade is grade
+
+
+@pytest.mark.parametrize(
+    ("answers", "grade"),
+    [([answer(0.1, "repeated_id")], OK), ([answer(0.1)], NOTE), ([], NOTE), ([answer(0.1, "busy"), answer(1)], NOTE)],
+)
+def test_start_of_a_known_id_with_other_parameters_has_to_be_declined(answers: list[TimedAnswer], grade: Grade) -> None:
+    assert judge_other_parameters(answers).grade is grade
 
 
 def test_repeated_start_with_another_answer_fails() -> None:

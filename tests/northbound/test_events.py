@@ -10,7 +10,8 @@ from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, OrderCall, P
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, state_entries
 from edge.model.result_message import OpenQuestion
 from edge.northbound.events import change_events, load_changed_job, status_event
-from edge.station.jobs import JobCall, JobService
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
 from edge.store import changes
 from edge.store.changes import Change
 from edge.store.client import Store

@@ -26,7 +26,8 @@ from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, PublisherTiming, publish_task_name
 from edge.northbound.topics import Topics
 from edge.sim.broker import LocalBroker, open_broker
-from edge.station.jobs import JobCall, JobService
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
 from edge.station.retention import RetentionPolicy
 from edge.store import changes
 from edge.store.client import Store

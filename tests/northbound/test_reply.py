@@ -3,7 +3,7 @@
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, MethodAnswer, OrderCall, RefusalAnswer, ReturnStatus
 from edge.model.job_state import Cause
 from edge.northbound.reply import CallEffect, caller_of, change_of, method_reply, refusal_reply
-from edge.station.jobs import CallAnswer, JobCall
+from edge.station.job_call import CallAnswer, JobCall
 
 
 def test_effect_of_a_job_method_names_job_and_comment() -> None:

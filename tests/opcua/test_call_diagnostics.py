@@ -12,7 +12,7 @@ from edge.errors import Unavailable
 from edge.model.isa95 import ReturnStatus
 from edge.model.role import Role
 from edge.opcua.call_diagnostics import MOST_CHARACTERS, ExplainedResponse, ExplainedResult, encode_diagnostics
-from edge.station.jobs import CallAnswer, JobCall
+from edge.station.job_call import CallAnswer, JobCall
 from edge.uaserver.namespaces import machines_uri
 from tests.uaserver.other_stack import OtherStack, node, other_stack
 from tests.uaserver.running import MACHINES, UA, Station, served

@@ -18,6 +18,7 @@ class DeviceFault(StrEnum):
     WORKS_AGAIN = "works again for a start that it has answered"
     WORKS_TWICE_AT_ONCE = "works again for a start that it is working on"
     IGNORES_THE_LOCK = "works without permission"
+    IGNORES_OTHER_PARAMETERS = "answers a start of a known id with other parameters as the first"
 
 
 class MqttDevice:
@@ -42,6 +43,7 @@ class MqttDevice:
         self._work_s = work_s
         self._enabled = False
         self._answered: dict[tuple[str, str], Mapping[str, str]] = {}
+        self._payloads: dict[str, bytes] = {}
         self._at_work: dict[str, threading.Event] = {}
         self._guard = threading.Lock()
         self._client.on_message = self._take
@@ -67,7 +69,11 @@ class MqttDevice:
         with self._guard:
             known = self._answered.get((command_id, phase))
             at_work = command_id in self._at_work
+            payload = self._payloads.setdefault(command_id, received.payload) if phase == "start" else b""
+        is_other = phase == "start" and payload != received.payload
         match phase:
+            case "start" if is_other and self._fault is not DeviceFault.IGNORES_OTHER_PARAMETERS:
+                self._send(received, {"mdcserrorkind": "repeated_id", "mdcserrormessage": "known with others"})
             case "start" if known is not None and self._fault is not DeviceFault.WORKS_AGAIN:
                 self._answer(received, known)
             case "start" if at_work and self._fault is not DeviceFault.WORKS_TWICE_AT_ONCE:
@@ -104,6 +110,11 @@ class MqttDevice:
         command_id, phase = command.attributes["id"], command.attributes["phase"]
         with self._guard:
             self._answered[command_id, phase] = error
+        self._send(command, error)
+
+    def _send(self, command: Received, error: Mapping[str, str]) -> None:
+        """Send a result or an error; it is not remembered."""
+        command_id, phase = command.attributes["id"], command.attributes["phase"]
         data = {} if error else {"reset": True} if phase == "reset" else {"torque": 85.2}
         attributes = {
             "specversion": "1.0",

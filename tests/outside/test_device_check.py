@@ -72,6 +72,7 @@ def test_correct_device_passes_the_strict_check(broker: Broker, *, lock: bool) -
         (DeviceFault.WORKS_AGAIN, {"repeated start": "note"}),
         (DeviceFault.WORKS_TWICE_AT_ONCE, {"repeated start at work": "note"}),
         (DeviceFault.IGNORES_THE_LOCK, {"start without permission": "failed"}),
+        (DeviceFault.IGNORES_OTHER_PARAMETERS, {"start of a known id with other parameters": "note"}),
     ],
 )
 def test_fault_of_a_device_fails_the_strict_check(broker: Broker, fault: DeviceFault, expected: dict[str, str]) -> None:

@@ -127,6 +127,22 @@ async def test_controller_tightens_to_the_requested_torque(
     assert answers == [EquipmentAnswer(TIGHTEN.command_id, {"torque": 85.2, "angle": 41.5})]
 
 
+async def test_controller_declines_a_known_command_id_with_other_parameters(
+    mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    async with bench(mqtt, unique) as (equipment, answers, controller):
+        await equipment.send(TIGHTEN)
+        await wait_until(lambda: answers)
+        await equipment.send(replace(TIGHTEN, parameters={"torque_spec": "12Nm"}))
+        await wait_until(lambda: len(answers) == 2)
+        await equipment.send(replace(TIGHTEN, offered_again=True))
+        await wait_until(lambda: len(answers) == 3)
+    assert [each.error for each in answers] == [None, "another command had this id", None]
+    assert answers[2] == answers[0]
+    assert [each.id for each in controller.commands] == [TIGHTEN.command_id]
+    assert [len(controller.conflicts), len(controller.duplicates)] == [1, 1]
+
+
 async def test_controller_drops_a_repeated_command_while_executing(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:

@@ -21,7 +21,8 @@ from edge.sfc.signal import Phase
 from edge.station.answers import Answers
 from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Kept, Repetition, StationPort, Task
-from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.job_call import CallAnswer, JobCall
+from edge.station.jobs import JobService
 from edge.station.lock_sweep import continue_with_locks
 from edge.station.runs import Runs
 from edge.station.sender import Sender

@@ -15,7 +15,7 @@ from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.decision import RESOLVE, second_person
 from edge.station.equipment import OutcomeUnknown
 from edge.station.intervene import InterventionRequest, intervene
-from edge.station.jobs import CallAnswer
+from edge.station.job_call import CallAnswer
 from edge.station.runs import Runs
 from edge.store import responses
 from edge.store.client import Store

@@ -14,7 +14,7 @@ from edge.model.isa95 import (
     ReturnStatus,
 )
 from edge.model.job_state import METHODS, Cause, JobState, JobStatus, SubState, state_entries
-from edge.station.jobs import CallAnswer, JobCall
+from edge.station.job_call import CallAnswer, JobCall
 from edge.station.response_provider import ResponseProvider
 from edge.store import changes, jobs, responses
 from tests.station.plant import (

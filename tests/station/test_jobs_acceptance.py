@@ -17,7 +17,8 @@ from edge.model.isa95 import (
     ReturnStatus,
 )
 from edge.model.job_state import METHODS, Cause, JobState
-from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.job_call import CallAnswer, JobCall
+from edge.station.jobs import JobService
 from edge.store import jobs, resources, undelivered
 from tests.station.plant import (
     SCOPE,

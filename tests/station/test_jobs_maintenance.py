@@ -6,7 +6,8 @@ from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import Cause, JobState
 from edge.model.maintenance import Maintenance
 from edge.ops.mode_watch import ModeWatch
-from edge.station.jobs import JobCall, JobService
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
 from edge.store import mode
 from edge.store.client import Store
 from tests.station.plant import DEDUPE_MS, SCOPE, Plant, order

@@ -28,7 +28,7 @@ from edge.opcua.access import Caller
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.mode import ModeRequest
 from edge.station.intervene import InterventionRequest
-from edge.station.jobs import CallAnswer, JobCall
+from edge.station.job_call import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
 from edge.uaserver.alarms import AlarmSettings

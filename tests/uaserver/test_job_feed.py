@@ -15,7 +15,8 @@ from edge.links.background_task import background_task
 from edge.model.acceptance import Allowed
 from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, OrderCall, WorkMaster
 from edge.model.job_state import Cause
-from edge.station.jobs import JobCall, JobService
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
 from edge.station.runs import Runs
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store

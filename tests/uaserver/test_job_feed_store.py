@@ -10,7 +10,8 @@ from edge.links.background_task import background_task
 from edge.model.acceptance import ResourceKind
 from edge.model.isa95 import JobOrder, ReturnStatus, WorkMaster
 from edge.model.role import Role
-from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.job_call import CallAnswer, JobCall
+from edge.station.jobs import JobService
 from edge.station.runs import Runs
 from edge.station.settings import WORK_MASTER, SettingsMethod, StationSettings
 from edge.store import resources

@@ -15,7 +15,8 @@ from edge.links.background_task import background_task
 from edge.model.acceptance import MAX_BYTES, MAX_NESTING, MAX_TEXT_LENGTH
 from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
-from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.job_call import CallAnswer, JobCall
+from edge.station.jobs import JobService
 from edge.station.runs import Runs
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store

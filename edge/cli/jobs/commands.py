@@ -302,7 +302,7 @@ def store(
     """Store a job order.
 
     FILE contains it as JSON in OPC UA spelling: {"JobOrderID": "AXLE-0001", "WorkMasterID": [{"ID": "rear-axle"}]}; -
-    is standard input.
+    is standard input. Each invocation is a call of its own: repeated, it stores the job again where that was removed.
     """
     from edge.cli.jobs.method_call import call_with_order
 

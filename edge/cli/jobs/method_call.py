@@ -16,7 +16,8 @@ from edge.instant import now_ms
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, read_payload
 from edge.model.job_state import METHODS, Cause, JobState, next_status
 from edge.ops.mode_watch import ModeWatch
-from edge.station.jobs import CallAnswer, JobCall, JobService
+from edge.station.job_call import CallAnswer, JobCall
+from edge.station.jobs import JobService
 from edge.station.retention import retention_policy
 from edge.station.stored_job import find
 from edge.store.jobs import Job

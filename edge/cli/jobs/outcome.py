@@ -15,7 +15,7 @@ from edge.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
-from edge.station.jobs import CallAnswer
+from edge.station.job_call import CallAnswer
 from edge.station.resend import resend
 from edge.station.stored_job import find
 

@@ -11,7 +11,8 @@ from edge.flows.nodes.kind import NodeError
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
-from edge.station.jobs import JobCall, JobService
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
 
 
 class JobStarter:
