@@ -19,6 +19,7 @@ from edge.station.equipment_watch import EquipmentWatch
 from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits
 from edge.store.client import Store
+from edge.store.fence import quorum_problem
 from edge.store.server_check import MemoryUsage, ServerState, read_state
 from edge.ticks import next_tick
 
@@ -82,6 +83,7 @@ class Health:
         self._limits = limits
         self._marks = MarkCounter()
         self._filling_up = False
+        self._unsafe: list[str] = []
         self._reported: frozenset[HealthFinding] = frozenset()
         self._certificate_problems: list[str] = []
         self._certificate_notes: list[str] = []
@@ -125,6 +127,9 @@ class Health:
             self._certificate_problems = await asyncio.to_thread(self._check_certificates)
             self._certificates_due = now + _CERTIFICATE_INTERVAL_S
         troubles = [*self._problems(), *self._certificate_problems]
+        if reason := self._store.unconfirmed:
+            self.has_store = False
+            return "; ".join((f"store unavailable, its primary is not confirmed: {reason}", *troubles))
         try:
             async with asyncio.timeout(_STORE_WITHIN_S):
                 state = await self._read_state(self._store, self._limits, self._marks)
@@ -136,6 +141,8 @@ class Health:
             return "; ".join((f"Redis does not answer within {_STORE_WITHIN_S:g} s", *troubles))
         if not state.can_write:
             troubles.insert(0, "Redis cannot write to its disk: is it full?")
+        self._report_unsafe([f"the Redis server {problem}" for problem in state.problems])
+        troubles = [*self._unsafe, *troubles]
         self.memory = taken = state.memory
         self._count(state.counts)
         self._warn_if_filling(taken)
@@ -149,6 +156,8 @@ class Health:
     def _problems(self) -> Iterator[str]:
         if silent := self._store.heartbeat.stalled():
             yield f"no progress: {', '.join(silent)}"
+        if self._store.ha is not None and (problem := quorum_problem(self._store.ha.sentinels.views.values())):
+            yield problem
         yield from self._missing()
         # The state of equipment behind an absent broker is unknown.
         away = [name for name, session in self.sessions.items() if not session.connected]
@@ -195,6 +204,13 @@ class Health:
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
             logger.warning("store filling up", used=taken.used, limit=taken.limit, advice=advice)
         self._filling_up = taken.is_nearly_full
+
+    def _report_unsafe(self, problems: list[str]) -> None:
+        for problem in problems:
+            if problem not in self._unsafe:
+                advice = "A power cut or a full memory would lose decisions. Correct the configuration of the server."
+                logger.warning("store may lose decisions", reason=problem, advice=advice)
+        self._unsafe = problems
 
     def _clock_faults(self) -> Iterator[str]:
         if self._clock() is Clock.UNSYNCHRONISED:

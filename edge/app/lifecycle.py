@@ -13,13 +13,18 @@ import structlog
 from edge import __version__
 from edge.app.systemd import Notify, notifier
 from edge.app.wiring import open_gateway
+from edge.backoff import Backoff
 from edge.config import Settings
 from edge.errors import EdgeError, SettingsError, Unavailable, unwrap_group
 from edge.maintenance.clock import Clock, read_clock
+from edge.store.client import Store
+from edge.store.generation import JobsClock
 
 logger = structlog.get_logger(__name__)
 
 _STOP_WITHIN_S = 10.0
+_REOPEN_S = (0.1, 2.0)
+"""The shortest and the longest delay between two attempts to open the store again."""
 
 
 async def serve(
@@ -48,46 +53,94 @@ async def serve(
 
 
 class _Life:
-    """Opens the gateway, and opens it again with other settings when it is asked to reload."""
+    """Opens the gateway, and opens it again: with other settings when it is asked to reload, or with another primary.
+
+    A store behind Sentinel is over when its primary changes. Then everything that was read from it is closed with it,
+    and the gateway starts from what the new primary holds, as it does after a kill.
+    """
 
     def __init__(self, notify: Notify, load: Callable[[], Settings] | None, settings_file: Path | None = None) -> None:
         self.load = load
         self._settings_file = settings_file
         self.stopping = asyncio.Event()
         self.woken = asyncio.Event()
-        """Set to stop or to reload."""
+        """Set to stop, to reload, or when the store is over."""
         self._notify = notify
         self._former: Settings | None = None
+        self._jobs_clock: JobsClock | None = None
+        self._reopening: Backoff | None = None
+        """Set from the end of a store until its successor serves."""
 
     async def run(self, settings: Settings) -> None:
         """Serve until stopped; when changed settings cannot be opened, serve with the former ones."""
-        current: Settings | None = settings
-        while current:
+        following: Settings | None = settings
+        while current := following:
             try:
-                current, self._former = await self._serve(current), current
+                following, self._former = await self._serve(current), current
             except (SettingsError, Unavailable) as error:
-                if self._former is None:
-                    raise
-                logger.error("settings not applied", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason says all
-                current, self._former = self._former, None
+                following = await self._after_failure(current, error)
+
+    async def _after_failure(self, settings: Settings, error: EdgeError) -> Settings | None:
+        """Return the settings to serve with next, None to stop. Raises the error when no settings are left."""
+        if self._reopening is not None:
+            return await self._pause(self._reopening, settings, error)
+        if self._former is None:
+            raise error
+        logger.error("settings not applied", reason=error.message, advice=error.advice)
+        former, self._former = self._former, None
+        return former
+
+    async def _pause(self, backoff: Backoff, settings: Settings, error: EdgeError) -> Settings | None:
+        """Wait before the store is opened again; return the settings to open it with, None to stop."""
+        logger.warning("store not opened again, retrying", reason=error.message, advice=error.advice)
+        self._notify(f"WATCHDOG=1\nSTATUS=store unavailable, no job continues: {error.message}")
+        pausing, waking = asyncio.create_task(backoff.pause()), asyncio.create_task(self.woken.wait())
+        await asyncio.wait((pausing, waking), return_when=asyncio.FIRST_COMPLETED)
+        pausing.cancel()
+        waking.cancel()
+        if self.stopping.is_set():
+            return None
+        return await self._following(settings)
+
+    async def _following(self, settings: Settings) -> Settings:
+        """Return the settings as they are now if a reload was asked for, else the same."""
+        if not self.woken.is_set():
+            return settings
+        self.woken.clear()
+        return await self._reload(settings)
 
     async def _serve(self, settings: Settings) -> Settings | None:
         """Serve with these settings; return those to serve with next, None to stop."""
-        async with open_gateway(settings, self._notify, self._settings_file) as summary:
-            self._former = None
+        async with open_gateway(settings, self._notify, self._settings_file, self._jobs_clock) as gateway:
+            self._former = self._reopening = None
             # Objects created so far live until the end: exclude them from garbage collection.
             gc.freeze()
             gc.enable()
-            self._notify(f"READY=1\nSTATUS={summary}")
-            logger.info("ready", gateway=settings.gateway.name, serving=summary)
+            self._notify(f"READY=1\nSTATUS={gateway.serving}")
+            logger.info("ready", gateway=settings.gateway.name, serving=gateway.serving)
             following = settings
-            while following == settings and not self.stopping.is_set():
+            over = asyncio.create_task(self._wake_at_end(gateway.store))
+            while following == settings and not self.stopping.is_set() and not gateway.store.over.is_set():
                 await self.woken.wait()
+                if gateway.store.over.is_set():
+                    self._reopening = Backoff(*_REOPEN_S, stable=_REOPEN_S[1])
                 self.woken.clear()
-                following = settings if self.stopping.is_set() else await self._reload(settings)
-            self._notify("STOPPING=1\nSTATUS=stopping" if self.stopping.is_set() else _reloading())
+                following = settings if self.stopping.is_set() or self._reopening else await self._reload(settings)
+            over.cancel()
+            self._jobs_clock = gateway.clock
+            self._notify(self._closing())
         gc.unfreeze()
         return None if self.stopping.is_set() else following
+
+    async def _wake_at_end(self, store: Store) -> None:
+        await store.over.wait()
+        self.woken.set()
+
+    def _closing(self) -> str:
+        """Return the message for systemd while the gateway closes."""
+        if self.stopping.is_set():
+            return "STOPPING=1\nSTATUS=stopping"
+        return _reloading("the primary of the store has changed" if self._reopening else "reloading")
 
     async def _reload(self, settings: Settings) -> Settings:
         """Return the settings as they are in the files now; the same when they cannot be used."""
@@ -103,9 +156,9 @@ class _Life:
         return following
 
 
-def _reloading() -> str:
+def _reloading(status: str) -> str:
     """Return the message that reports the instant of a reload to systemd (sd_notify(3))."""
-    return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}\nSTATUS=reloading"
+    return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}\nSTATUS={status}"
 
 
 def _log_clock_state() -> None:

@@ -23,6 +23,14 @@ from edge.store.client import Store
 from edge.store.retry import restart_on_defect
 
 
+class OpenGateway(Struct, frozen=True):
+    """A gateway at work: one line that names what is served, its store, and the clock of its jobs."""
+
+    serving: str
+    store: Store
+    clock: SteadyClock
+
+
 class GatewayParts(Struct, frozen=True):
     """The parts that adapters share: store, runs, equipment and health."""
 

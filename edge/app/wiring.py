@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import pkgutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from edge.app.interface import open_interface
 from edge.app.maintenance_mode import end_upgrade, operation_calls
 from edge.app.opcua import OpcuaService, open_users
 from edge.app.operation_work import run_operations
-from edge.app.parts import GatewayParts
+from edge.app.parts import GatewayParts, OpenGateway
 from edge.app.scanned_jobs import ScannedJobs
 from edge.app.served_summary import summary_of
 from edge.app.station_files import open_station_files
@@ -31,8 +31,7 @@ from edge.errors import SettingsError
 from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
-from edge.maintenance.finding import HealthFinding
-from edge.maintenance.tls_files import tls_files
+from edge.maintenance.tls_files import certificate_findings
 from edge.northbound.calls import CallHandler, CallServices
 from edge.northbound.inbox import Inbox
 from edge.northbound.late_results import LateResultPublisher
@@ -74,6 +73,7 @@ from edge.station.traffic_publisher import TrafficPublisher
 from edge.station.worker import Worker
 from edge.store import alarms, mark_senders
 from edge.store.bounds import CountLimits
+from edge.store.generation import JobsClock
 from edge.store.opening import open_store
 
 if TYPE_CHECKING:
@@ -92,20 +92,24 @@ _CRITICAL = ("worker", "timers", "OPC UA lists")
 
 @contextlib.asynccontextmanager
 async def open_gateway(
-    settings: Settings, notify: Notify = discard_status, settings_file: Path | None = None
-) -> AsyncIterator[str]:
-    """Open every part and start its work; yield one line that names what is served.
+    settings: Settings,
+    notify: Notify = discard_status,
+    settings_file: Path | None = None,
+    jobs_clock: JobsClock | None = None,
+) -> AsyncIterator[OpenGateway]:
+    """Open every part and start its work, until the store is over at the latest.
 
     Interfaces that accept calls open after the parts that execute them, and close before them. Only the store is
     required: every other unavailable part is retried, and named in the line. Commands of the fleet read
-    the settings from `settings_file`. Raises SettingsError, or Unavailable without the store.
+    the settings from `settings_file`. `jobs_clock` is that of the gateway which this process had open before. Raises
+    SettingsError, or Unavailable without the store.
     """
     if settings.opcua.endpoint:
         # Before any part that imports asyncua.
         import_asyncua()
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        core = await _open_core(stack, settings)
+        core = await _open_core(stack, settings, jobs_clock)
         await end_upgrade(core)
         kinds = await load_node_kinds(settings)
         await open_station_files(stack, core, kinds)
@@ -153,21 +157,13 @@ async def open_gateway(
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         # Last, without a wait before READY=1: that is the first report.
         await core.keep_running(stack, "health", functools.partial(core.health.publish_status, notify, serving))
-        yield core.health.degraded_by(serving)
+        yield OpenGateway(core.health.degraded_by(serving), core.store, core.clock)
 
 
-def _certificates(settings: Settings) -> Iterable[HealthFinding]:
-    """Return a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
-    if not settings.opcua.endpoint and not settings.web.shares_certificate and not tls_files(settings):
-        return ()
-    # Imported only when there are certificates.
-    from edge.maintenance.certificate_check import certificates_of  # noqa: PLC0415
-
-    return certificates_of(settings)
-
-
-async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> GatewayParts:
-    store = await stack.enter_async_context(open_store(settings.redis, settings.gateway.name))
+async def _open_core(
+    stack: contextlib.AsyncExitStack, settings: Settings, jobs_clock: JobsClock | None
+) -> GatewayParts:
+    store = await stack.enter_async_context(open_store(settings.redis, settings.gateway.name, jobs_clock))
     scopes, keep = settings.gateway.scopes, settings.retention
     store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))
     # Before any session opens: a broker would disconnect the session of another gateway with this name.
@@ -191,7 +187,7 @@ async def _open_core(stack: contextlib.AsyncExitStack, settings: Settings) -> Ga
     active_runs = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active_runs, clock)
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
-    health = Health(store, active_runs, watch, functools.partial(_certificates, settings), limits=limits)
+    health = Health(store, active_runs, watch, functools.partial(certificate_findings, settings), limits=limits)
     health.problems.append(store.defects.problems)
     direct = DirectCommands(runs)
     scanned = ScannedJobs(f"urn:microdcs-edge:{settings.gateway.name}")

@@ -20,6 +20,7 @@ from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Settings
 from edge.config.telemetry import SOURCE_KINDS
 from edge.errors import SettingsError
 
+_PASSWORDS = ("password", "sentinel_password")
 _NESTED = ("southbound", "source", "mirror")
 """Sections of which each name is a section of its own: `[southbound.wrench]`."""
 
@@ -148,21 +149,23 @@ class _SettingsDraft:
     def read_password_files(self, directory: Path, environ: Mapping[str, str]) -> None:
         """Read passwords from their files; `directory` is that of the settings."""
         for section, given in self._given.items():
-            match given.get("password_file"):
-                case _RawValue(origin=origin, written=str(name)) if name:
-                    file, for_root = _password_file(name, directory, environ)
-                    given["password_file"] = _RawValue(origin, str(file))
-                    self._read_password(f"{origin}: {section}.password_file", given, file, for_root=for_root)
-                case _:
-                    pass
+            for key in _PASSWORDS:
+                match given.get(f"{key}_file"):
+                    case _RawValue(origin=origin, written=str(name)) if name:
+                        file, for_root = _password_file(name, directory, environ)
+                        given[f"{key}_file"] = _RawValue(origin, str(file))
+                        self._read_password(section, key, file, for_root=for_root)
+                    case _:
+                        pass
 
-    def _read_password(self, where: str, given: dict[str, _RawValue], file: Path, *, for_root: bool) -> None:
-        if "password" in given:
-            self.problems.append(f"{where}: set this or {where.rpartition(': ')[2].removesuffix('_file')}, not both")
+    def _read_password(self, section: str, key: str, file: Path, *, for_root: bool) -> None:
+        given = self._given[section]
+        origin = given[f"{key}_file"].origin
+        where = f"{origin}: {section}.{key}_file"
+        if key in given:
+            self.problems.append(f"{where}: set this or {section}.{key}, not both")
         try:
-            given["password"] = _RawValue(
-                given["password_file"].origin, file.read_text(encoding="utf-8").rstrip("\r\n")
-            )
+            given[key] = _RawValue(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
         except PermissionError:
             # Most commands do without the passwords that root alone may read; the others ask `password_of`.
             if not for_root:
@@ -226,7 +229,7 @@ class _SettingsDraft:
 def _conflicts(settings: Settings) -> Iterator[str]:
     """Yield the conflicts between keys."""
     southbound = {f"southbound.{name}": equipment for name, equipment in settings.southbound.items()}
-    found = {"mqtt": settings.mqtt.conflicts()}
+    found = {"redis": settings.redis.conflicts(), "mqtt": settings.mqtt.conflicts()}
     found |= {name: equipment.conflicts(settings) for name, equipment in southbound.items()}
     found |= {"opcua": settings.opcua.conflicts()}
     found |= {"fleet": settings.fleet.conflicts(settings.mqtt.url)}

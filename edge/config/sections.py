@@ -53,6 +53,14 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     )
 
 
+class SentinelLogin(Struct, frozen=True):
+    """Our login at the sentinels."""
+
+    username: str = ""
+    password: str = ""
+    password_file: str = ""
+
+
 class RedisSettings(Struct, frozen=True, kw_only=True):
     """`[redis]`: the store of every decision."""
 
@@ -60,14 +68,22 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description="Redis 7, Valkey 8 or newer: `redis://`, `rediss://` (TLS), "
-            "`redis+sentinel://host:port,host:port/service`, `unix:///path`; "
-            "`embedded:` or `embedded:/dir` starts the installed redis-server or valkey-server.",
-            extra={"schemes": ("redis", "rediss", "redis+sentinel", "unix", "embedded")},
+            "`redis+sentinel://host:port,host:port/service`, `rediss+sentinel://` (TLS to sentinels and servers), "
+            "`unix:///path`; `embedded:` or `embedded:/dir` starts the installed redis-server or valkey-server.",
+            extra={"schemes": ("redis", "rediss", "redis+sentinel", "rediss+sentinel", "unix", "embedded")},
         ),
     ] = "redis://127.0.0.1:6379"
     prefix: Annotated[_Name, Meta(description="First part of every key.")] = "microdcs-edge"
-    password: Annotated[Password, Meta(description="Password of the default user.")] = ""
+    password: Annotated[Password, Meta(description="Password of the user in `url`, else of the default user.")] = ""
     password_file: PasswordFile = ""
+    sentinel_username: Annotated[str, Meta(description="User name at the sentinels; empty is the default user.")] = ""
+    sentinel_password: Annotated[
+        Password, Meta(description="Password at the sentinels, apart from that of the servers.")
+    ] = ""
+    sentinel_password_file: PasswordFile = ""
+    ca_file: Annotated[FilePath, Meta(description="Certificates to trust with TLS; empty trusts the system's.")] = ""
+    cert_file: Annotated[FilePath, Meta(description="Our certificate, if the server asks for one.")] = ""
+    key_file: Annotated[FilePath, Meta(description="Private key of our certificate.")] = ""
     durability: Annotated[
         Literal["required", "any"],
         Meta(
@@ -82,6 +98,20 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
             "host: `event:receiver:list`, `event:responder:list`, `joborder:changes:_global`, entries `ResultUpdate`."
         ),
     ] = "own"
+
+    @property
+    def sentinel_login(self) -> SentinelLogin:
+        """Return our login at the sentinels."""
+        return SentinelLogin(self.sentinel_username, self.sentinel_password, self.sentinel_password_file)
+
+    def conflicts(self) -> Iterator[str]:
+        """Yield conflicts with other keys, as `key: fault`."""
+        if bool(self.cert_file) != bool(self.key_file):
+            yield "cert_file, key_file: the one needs the other"
+        if (self.ca_file or self.cert_file) and not self.url.startswith(("rediss:", "rediss+sentinel:")):
+            yield "url: certificates are given, but only rediss: and rediss+sentinel: use them"
+        if any((self.sentinel_username, self.sentinel_password)) and "+sentinel:" not in self.url:
+            yield "url: a login of sentinels is given, but the address names none; expected redis+sentinel:"
 
 
 class MqttSettings(Struct, frozen=True, kw_only=True):

@@ -116,7 +116,7 @@ def _path_faults(path: Path, kind: Literal["file", "directory"]) -> Iterator[str
 
 
 # urllib cannot split a URL with several hosts; user and password are optional.
-_SENTINELS = re.compile(r"redis\+sentinel://([^/@]*@)?[^/@:,]+:\d{1,5}(,[^/@:,]+:\d{1,5})*/[^/]+")
+_SENTINELS = re.compile(r"rediss?\+sentinel://([^/@]*@)?[^/@:,]+:\d{1,5}(,[^/@:,]+:\d{1,5})*/[^/]+")
 
 
 def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _url_faults(url: str, schemes: tuple[str, ...]) -> Iterator[str]:
         known = " or ".join(f"{scheme}:" for scheme in schemes)
         yield f"expected a URL that begins with {known}" + (f", not {scheme}:" if colon else "")
         return
-    if scheme == "redis+sentinel":
+    if scheme.endswith("+sentinel"):
         if not _SENTINELS.fullmatch(url):
             yield f"expected {scheme}://host:port,host:port/service"
         return

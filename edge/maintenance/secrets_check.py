@@ -29,8 +29,8 @@ def _passwords(table: dict[str, object], section: str) -> Iterator[str]:
         match value:
             case dict():
                 yield from _passwords(value, f"{section}{key}.")
-            case str() if key == "password" and value:
-                yield f"{section}password"
+            case str() if key in {"password", "sentinel_password"} and value:
+                yield f"{section}{key}"
             case str() if key == "url" and _url_password(value):
                 yield f"{section}url"
             case _:
@@ -50,10 +50,11 @@ def examine_secrets(settings: Settings, main: Path) -> Iterator[str]:
     sections |= {f"southbound.{name}": section for name, section in settings.southbound.items()}
     for name, section in sections.items():
         yield from _cleartext(name, section)
-        if file := getattr(section, "password_file", ""):
-            yield from _readable_by_all(Path(file))
-            if not os.access(file, os.R_OK):
-                yield f"{name}.password_file: {file}: this user may not read it; check it as root (sudo)"
+        for key in ("password_file", "sentinel_password_file"):
+            if file := getattr(section, key, ""):
+                yield from _readable_by_all(Path(file))
+                if not os.access(file, os.R_OK):
+                    yield f"{name}.{key}: {file}: this user may not read it; check it as root (sudo)"
     for name, path in locate_files(settings, main).existing():
         if is_secret(name) or (path.suffix == ".toml" and passwords_in(path)):
             yield from _readable_by_all(path)
@@ -61,7 +62,7 @@ def examine_secrets(settings: Settings, main: Path) -> Iterator[str]:
 
 def _cleartext(name: str, section: Struct) -> Iterator[str]:
     url = str(getattr(section, "url", ""))
-    if not (getattr(section, "password", "") or _url_password(url)):
+    if not any((getattr(section, "password", ""), getattr(section, "sentinel_password", ""), _url_password(url))):
         return
     parts = urlsplit(url)
     unencrypted = parts.scheme in _CLEARTEXT or getattr(section, "security", "") == "none"

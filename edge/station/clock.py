@@ -27,7 +27,10 @@ def _since_boot_ns() -> int:
 
 
 class StoreTime:
-    """The wall clock of the store's host, in nanoseconds since the epoch, as of the last measurement."""
+    """The wall clock of the store's host, in nanoseconds since the epoch, as of the last measurement.
+
+    Behind Sentinel it continues that of the host of the first primary: deadlines do not jump with a failover.
+    """
 
     def __init__(self, store: Store, elapsed_ns: Callable[[], int] = _since_boot_ns) -> None:
         self._store = store
@@ -46,7 +49,8 @@ class StoreTime:
         before = self._elapsed_ns()
         seconds, microseconds = await self._store.execute("TIME")
         after = self._elapsed_ns()
-        measured = int(seconds) * 1_000_000_000 + int(microseconds) * 1_000 - (before + after) // 2
+        ahead = self._store.clock_ms * _NS
+        measured = int(seconds) * 1_000_000_000 + int(microseconds) * 1_000 + ahead - (before + after) // 2
         if abs(measured - self._origin_ns) > after - before:
             self._origin_ns = measured
 

@@ -1,40 +1,45 @@
 """The one door to Redis: commands, commits and channels, with every error sorted by what to do next."""
 
 import asyncio
-import hashlib
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any, TypeVar
 
+import structlog
+from msgspec import Struct
+
+from edge.errors import Unavailable
 from edge.fault_points import FaultPoint, fault_point
 from edge.latency import Latency
 from edge.store.blocking_connections import BlockingConnections
 from edge.store.bounds import BoundedCount, MarksBySender
-from edge.store.commit import Commit, CommitResult, pack, unpack
+from edge.store.commit import Commit, CommitResult, Stale, pack
+from edge.store.commit_script import run_commit
 from edge.store.connection import CommandConnection
 from edge.store.defects import Defects
-from edge.store.errors import error_of_reply
+from edge.store.fence import Fence
+from edge.store.generation import GenerationCheck
 from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
 from edge.store.lease_watch import LeaseWatch
-from edge.store.pipeline import Argument, ReplyError
+from edge.store.pipeline import Argument
 from edge.store.query import Replies, StoreQuery, value_of, values_of
 from edge.store.replies import shape
+from edge.store.sentinels import Sentinels
 from edge.ticks import until_tick
+
+logger = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
 
 TIMEOUT_S = 5.0
 _MAX_BLOCK_S = 5
 MAX_BLOCK_MS = _MAX_BLOCK_S * 1000
+_OVER_ADVICE = "The gateway opens the store again by itself; a command can be repeated."
 COMMIT_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Bounds of commits: from a socket on this host to a disk that hangs."""
-
-COMMIT_LUA = (Path(__file__).parent / "lua/commit.lua").read_bytes()
-COMMIT_SHA = hashlib.sha1(COMMIT_LUA, usedforsecurity=False).hexdigest()
 
 Subscribe = Callable[[str], AbstractAsyncContextManager[AsyncIterator[str]]]
 """Subscribes to a channel for the length of the block, and yields its messages; earlier ones are lost."""
@@ -48,10 +53,22 @@ def block_ms() -> int:
     return math.ceil(until_tick(asyncio.get_running_loop().time(), _MAX_BLOCK_S) * 1000)
 
 
+class HighAvailability(Struct, frozen=True):
+    """What a store behind Sentinel has in addition: who vouches for its primary, and in which generation it works."""
+
+    sentinels: Sentinels
+    fence: Fence
+    generation: GenerationCheck
+
+
 class Store:
     """The one door to Redis. Every call raises Unavailable when the server cannot serve it now.
 
     Reads and commits share `connection`; commands that block have connections of their own in `blocking`.
+
+    Behind Sentinel a store is one generation of the data: when the primary changes, `over` is set, every call raises
+    Unavailable from then on, and its user opens another store. Whatever was read by it, caches and positions included,
+    is over with it.
     """
 
     def __init__(
@@ -61,6 +78,7 @@ class Store:
         subscribe: Subscribe,
         keys: Keys,
         consumer: str | None,
+        ha: HighAvailability | None = None,
     ) -> None:
         self._connection = connection
         self._blocking = blocking
@@ -78,6 +96,34 @@ class Store:
         store."""
         self.commits = Latency(COMMIT_BUCKETS_S)
         """Duration of the commits, those that were stale included."""
+        self.ha = ha
+        """None without Sentinel: then nothing is asked and nothing is guarded."""
+        self.is_durable = True
+        """Whether the server has to write down each change: `[redis] durability`."""
+        self.problems: tuple[str, ...] = ()
+        """What the server was found to lack when it was adopted."""
+        self.over = asyncio.Event()
+        """Set when the primary has changed: this store is of no use any more."""
+
+    @property
+    def unconfirmed(self) -> str:
+        """Why no action may be started now: a majority of the sentinels does not confirm the primary. Else empty."""
+        return "" if self.ha is None else self.ha.fence.reason
+
+    @property
+    def clock_ms(self) -> int:
+        """What the jobs' clock is ahead of the clock of the server's host, in milliseconds."""
+        return 0 if self.ha is None or self.ha.generation.expected is None else self.ha.generation.expected.clock_ms
+
+    def end(self, reason: str) -> None:
+        """End this store for ever: all connections close, and every call raises Unavailable."""
+        if self.over.is_set():
+            return
+        logger.warning("store over, primary changed", reason=reason)
+        self.over.set()
+        error = Unavailable(f"the primary of the store has changed: {reason}", _OVER_ADVICE)
+        self._connection.end(error)
+        self._blocking.end(error)
 
     @property
     def database(self) -> int:
@@ -109,18 +155,34 @@ class Store:
         return await self._connection.call(*((*str(command[0]).split(), *command[1:]) for command in commands))
 
     async def commit(self, commit: Commit) -> CommitResult:
-        """Write what a decision changed: all of it, or nothing and Stale."""
+        """Write what a decision changed: all of it, or nothing and Stale.
+
+        Behind Sentinel a majority has to confirm the primary before the commit is sent and when its reply arrives:
+        Unavailable in the second case means that its effect is unknown.
+        """
         began = time.perf_counter()
+        ha = self.ha
+        if ha is not None:
+            ha.fence.require()
+            commit = ha.generation.guarded(commit)
         argument = pack(commit)
         fault_point(FaultPoint.DECIDED)
-        (reply,) = await self._connection.call(("EVALSHA", COMMIT_SHA, 0, argument))
-        if isinstance(reply, ReplyError) and str(reply).startswith("NOSCRIPT"):
-            (reply,) = await self._connection.call(("EVAL", COMMIT_LUA, 0, argument))
-        if isinstance(reply, ReplyError):
-            raise error_of_reply(str(reply))
+        result = await run_commit(self._connection, argument)
         self.commits.record(time.perf_counter() - began)
         fault_point(FaultPoint.COMMITTED)
-        return unpack(reply)
+        if ha is not None:
+            self._check_result(ha, result)
+        return result
+
+    def _check_result(self, ha: HighAvailability, result: CommitResult) -> None:
+        """Raise Unavailable for the result of a commit in another generation, or by a primary not confirmed any more.
+
+        A durability that waits for replicas waits before this check.
+        """
+        if isinstance(result, Stale) and ha.generation.is_guarded_by(result.key):
+            self.end("another generation of the store has begun")
+            raise Unavailable("another generation of the store has begun", _OVER_ADVICE)
+        ha.fence.require()
 
     async def wait(self, command: str, *arguments: Argument) -> Any:
         """Run one command that blocks, for at most MAX_BLOCK_MS, on a connection of its own."""

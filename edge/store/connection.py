@@ -2,8 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -27,32 +27,43 @@ class Endpoint(Struct, frozen=True):
     client_name: str = ""
 
 
-Locate = Callable[[], Awaitable[Endpoint]]
-"""Locates the server before each connection: Sentinel may name another one."""
+class Greeting(Protocol):
+    """Asks each new connection whether its server is the expected one, before any call uses it."""
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """Return the questions."""
+        ...
+
+    def accept(self, replies: Sequence[Any]) -> None:
+        """Accept the server. Raises an EdgeError for replies of another one: the connection is closed then."""
+        ...
 
 
 class CommandConnection:
     """Runs commands on one socket, in the order of the calls; opens it for the first call after a loss.
 
-    Times are in seconds. While attempts to connect fail, calls fail at once, and the next attempt waits for a growing
-    delay. A lost connection raises Unavailable in all calls in flight: what they have done is unknown.
+    Each new socket has to pass the greeting, if there is one. Times are in seconds. While attempts to connect fail,
+    calls fail at once, and the next attempt waits for a growing delay. A lost connection raises Unavailable in all
+    calls in flight: what they have done is unknown.
     """
 
     def __init__(
         self,
-        locate: Locate,
+        endpoint: Endpoint,
         *,
+        greeting: Greeting | None = None,
         timeout: float = 5.0,
         most_in_flight: int = 1000,
         backoff: tuple[float, float] = _BACKOFF_S,
     ) -> None:
-        self._locate = locate
+        self.endpoint = endpoint
+        self._greeting = greeting
         self._timeout = timeout
         self._most_in_flight = most_in_flight
         self._backoff = backoff
         self._pipeline: Pipeline | None = None
-        self.endpoint = Endpoint()
-        """Where the present or last connection leads."""
+        self._ended: EdgeError | None = None
         self._connecting = asyncio.Lock()
         self._failures = 0
         self._retry_at = 0.0
@@ -70,7 +81,7 @@ class CommandConnection:
         replies = await pipeline.call(packed, len(commands))
         for reply in replies:
             if isinstance(reply, ReplyError) and str(reply).startswith("READONLY"):
-                # The server is a replica now: find the primary again.
+                # The server is a replica now; its name may lead to the primary soon.
                 pipeline.fail("the server has become a replica")
                 break
         return replies
@@ -80,6 +91,8 @@ class CommandConnection:
             async with asyncio.timeout(self._timeout), self._connecting:
                 if self._pipeline is not None and self._pipeline.failure is None:
                     return self._pipeline
+                if self._ended is not None:
+                    raise type(self._ended)(self._ended.message, self._ended.advice)
                 if asyncio.get_running_loop().time() < self._retry_at:
                     raise type(self._last_failure)(self._last_failure.message, self._last_failure.advice)
                 try:
@@ -106,35 +119,51 @@ class CommandConnection:
         return self._last_failure
 
     async def _open(self) -> Pipeline:
-        endpoint = self.endpoint = await self._locate()
         pipeline = Pipeline(self._timeout, self._most_in_flight)
-        loop = asyncio.get_running_loop()
-        try:
-            if endpoint.path:
-                await loop.create_unix_connection(lambda: pipeline, endpoint.path)
-            else:
-                await loop.create_connection(lambda: pipeline, endpoint.host, endpoint.port, ssl=endpoint.tls)
-            await _greet(pipeline, endpoint)
-        except BaseException:
-            # Cancelled, too: a socket without greeting must not be used.
-            pipeline.fail("the connection was not opened")
-            raise
+        await connect(pipeline, self.endpoint, self._greeting)
+        if self._ended is not None:
+            pipeline.fail(self._ended.message)
+            raise self._ended
         return pipeline
 
     def close(self) -> None:
-        """Close the socket; calls in flight raise Unavailable."""
+        """Close the socket; calls in flight raise Unavailable, and the next call connects again."""
         if self._pipeline is not None:
             self._pipeline.fail("the connection was closed")
 
+    def end(self, error: Unavailable) -> None:
+        """Close the socket for ever; from now on each call raises the error."""
+        self._ended = error
+        if self._pipeline is not None:
+            self._pipeline.fail(error.message)
 
-async def _greet(pipeline: Pipeline, endpoint: Endpoint) -> None:
-    greeting = _greeting(endpoint)
-    for reply in await pipeline.call(b"".join(map(pack_command, greeting)), len(greeting)):
+
+async def connect(pipeline: Pipeline, endpoint: Endpoint, greeting: Greeting | None = None) -> None:
+    """Open the socket of a pipeline and greet the server. Raises OSError and EdgeError; the pipeline has ended then."""
+    loop = asyncio.get_running_loop()
+    try:
+        if endpoint.path:
+            await loop.create_unix_connection(lambda: pipeline, endpoint.path)
+        else:
+            await loop.create_connection(lambda: pipeline, endpoint.host, endpoint.port, ssl=endpoint.tls)
+        await _run(pipeline, _login(endpoint))
+        if greeting is not None:
+            greeting.accept(await _run(pipeline, greeting.commands))
+    except BaseException:
+        # Cancelled, too: a socket without greeting must not be used.
+        pipeline.fail("the connection was not opened")
+        raise
+
+
+async def _run(pipeline: Pipeline, commands: Sequence[Command]) -> Sequence[Any]:
+    replies = await pipeline.call(b"".join(map(pack_command, commands)), len(commands))
+    for reply in replies:
         if isinstance(reply, ReplyError):
             raise error_of_reply(str(reply))
+    return replies
 
 
-def _greeting(endpoint: Endpoint) -> Sequence[Command]:
+def _login(endpoint: Endpoint) -> Sequence[Command]:
     """Return the commands that begin a connection: RESP3, who we are, and which database."""
     hello: list[str] = ["HELLO", "3"]
     if endpoint.password:

@@ -183,10 +183,7 @@ async def _shut_down(socket: Path) -> None:
 
 
 async def _reply(socket: Path, command: Command) -> object:
-    async def locate() -> Endpoint:
-        return Endpoint(path=str(socket))
-
-    connection = CommandConnection(locate)
+    connection = CommandConnection(Endpoint(path=str(socket)))
     try:
         (reply,) = await connection.call(command)
     finally:

@@ -10,14 +10,24 @@ from edge.store.message_keys import MessageKeys
 
 
 class Keys(MessageKeys, frozen=True):
-    """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read."""
+    """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read.
+
+    `generation_id` is the generation of the store in which the records of this process are written; empty without
+    Sentinel.
+    """
 
     host_streams: bool = False
+    generation_id: str = ""
 
     @_key("string", Lifetime.OURS)
     def store_version(self) -> str:
         """Return the key of the version of the stored data: see store/server_check.py."""
         return f"{self.prefix}:form"
+
+    @_key("hash", Lifetime.OURS)
+    def generation(self) -> str:
+        """Return the key of the generation behind Sentinel: its id, the config-epoch, the difference of the clocks."""
+        return f"{self.prefix}:generation"
 
     @_key("hash", Lifetime.JOB)
     def joborder(self, id: str) -> str:

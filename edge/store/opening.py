@@ -1,33 +1,43 @@
 """Opens and checks Redis: TCP, Unix socket, TLS, Sentinel, or the embedded server."""
 
+import asyncio
 import contextlib
 import functools
-import re
-from collections.abc import AsyncIterator
-from urllib.parse import parse_qs, unquote, urlsplit
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Final
 
-import structlog
+from msgspec.structs import replace
 
-from edge.config import RedisSettings, password_of
+from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
+from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of, shown
 from edge.store.blocking_connections import BlockingConnections
-from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, Store
+from edge.store.channel import subscribe
+from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
-from edge.store.connection import CommandConnection, Endpoint, Locate
+from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
+from edge.store.fence import Fence, quorum_problem
+from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
-from edge.store.server_check import check_server
+from edge.store.retry import restart_on_defect
+from edge.store.sentinels import ASK_EVERY_S, Sentinels, SentinelView
+from edge.store.server_check import check_durability, check_version, lasting_problems
 
-logger = structlog.get_logger(__name__)
+CONFIRMED_WITHIN_S: Final = 5.0
+"""Time for a majority of the sentinels to learn of a failover that one of them has announced."""
 
 
 @contextlib.asynccontextmanager
-async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIterator[Store]:
+async def open_store(
+    settings: RedisSettings, consumer: str | None, jobs_clock: JobsClock | None = None
+) -> AsyncIterator[Store]:
     """Connect and check the server; `consumer` names this instance in the work streams' consumer group.
 
     Without a consumer the caller is a visitor: it takes no work, an instance sends the commands of its decisions, and
-    it shares the embedded server of another process, which needs a directory for that.
+    it shares the embedded server of another process, which needs a directory for that. `jobs_clock` is the clock that
+    the jobs have been following in this process, if it had the store open before.
 
     Raises Unavailable when the server cannot be reached, SettingsError when its configuration does not suit the
     gateway.
@@ -38,89 +48,141 @@ async def open_store(settings: RedisSettings, consumer: str | None) -> AsyncIter
             "Name a Redis server, or a directory (`embedded:/dir`): a gateway and its visitors can share these.",
         )
     async with contextlib.AsyncExitStack() as stack:
-        if settings.url.startswith("embedded:"):
-            # Imported only for such a store.
-            from edge.store.embedded import embedded_server, running_server  # noqa: PLC0415
-
-            directory = settings.url.removeprefix("embedded:")
-            running = await running_server(directory) if consumer is None else None
-            path = running or await stack.enter_async_context(embedded_server(directory))
-            url = f"unix://{path}"
-        else:
-            url = settings.url
-        store = _connect(stack, settings, url, consumer)
         try:
+            store = await _opened(stack, settings, consumer, jobs_clock)
+            store.is_durable = settings.durability == "required"
             # A server that answers may still refuse to write: a replica, a full disk, a user without permission.
             probe = store.keys.cededupe("probe")
             await store.commit(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
             await check_prefix(store)
-            await check_server(store, settings.durability)
+            if store.is_durable and store.ha is None:
+                await check_durability(store)
+            await check_version(store)
         except AccessDenied as error:
-            raise SettingsError([f"{error.message} (at {_shown(settings.url)})"], error.advice) from error
+            raise SettingsError([f"{error.message} (at {shown(settings.url)})"], error.advice) from error
         except Unavailable as error:
-            raise Unavailable(f"{error.message} (at {_shown(settings.url)})", error.advice) from error
+            raise Unavailable(f"{error.message} (at {shown(settings.url)})", error.advice) from error
         yield store
+
+
+async def _opened(
+    stack: contextlib.AsyncExitStack, settings: RedisSettings, consumer: str | None, jobs_clock: JobsClock | None
+) -> Store:
+    if is_sentinel(settings.url):
+        return await _behind_sentinel(stack, settings, consumer, jobs_clock)
+    if not settings.url.startswith("embedded:"):
+        return _connect(stack, settings, endpoint_of(settings, settings.url), consumer)
+    # Imported only for such a store.
+    from edge.store.embedded import embedded_server, running_server  # noqa: PLC0415
+
+    directory = settings.url.removeprefix("embedded:")
+    running = await running_server(directory) if consumer is None else None
+    path = running or await stack.enter_async_context(embedded_server(directory))
+    return _connect(stack, settings, Endpoint(path=str(path)), consumer)
 
 
 @contextlib.asynccontextmanager
 async def open_unchecked(settings: RedisSettings, consumer: str) -> AsyncIterator[Store]:
-    """Yield a store that connects at its first use, also after its server restarted; nothing of it is checked."""
-    async with contextlib.AsyncExitStack() as stack:
-        yield _connect(stack, settings, settings.url, consumer)
+    """Yield a store that connects at its first use, also after its server restarted; nothing of it is checked.
 
-
-def _connect(stack: contextlib.AsyncExitStack, settings: RedisSettings, url: str, consumer: str | None) -> Store:
-    locate = _locator(stack, settings, url)
-    connection = CommandConnection(locate)
-    stack.callback(connection.close)
-    blocking = BlockingConnections(locate, TIMEOUT_S + MAX_BLOCK_MS / 1000)
-    stack.callback(blocking.close)
-    keys = Keys(settings.prefix, host_streams=settings.streams == "all")
-    return Store(connection, blocking, functools.partial(_subscribe, settings, url), keys, consumer)
-
-
-def _locator(stack: contextlib.AsyncExitStack, settings: RedisSettings, url: str) -> Locate:
-    if not url.startswith(("redis:", "unix:")):
-        # Imported only for an address with TLS or Sentinel.
-        from edge.store import redis_py  # noqa: PLC0415
-
-        client = redis_py.client(settings, url)
-        stack.push_async_callback(client.aclose)
-        return functools.partial(redis_py.locate, client)
-    endpoint = endpoint_of(url, password_of(settings))
-
-    async def locate() -> Endpoint:
-        return endpoint
-
-    return locate
-
-
-def endpoint_of(url: str, password: str | None) -> Endpoint:
-    """Return where an address of a Unix socket or TCP leads; a password of the settings precedes that of the address.
-
-    The query may name `db`, `username`, `password` and `client_name`, as with redis-py; other names have no effect.
+    Its address is that of a single server.
     """
-    parts = urlsplit(url)
-    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    number = query.get("db", "" if parts.scheme == "unix" else unquote(parts.path).strip("/"))
-    return Endpoint(
-        path=unquote(parts.path) if parts.scheme == "unix" else "",
-        host=unquote(parts.hostname or "localhost"),
-        port=parts.port or 6379,
-        username=unquote(parts.username or "") or query.get("username", ""),
-        password=password or unquote(parts.password or "") or query.get("password", ""),
-        database=int(number) if number.isdecimal() else 0,
-        client_name=query.get("client_name", ""),
-    )
+    async with contextlib.AsyncExitStack() as stack:
+        yield _connect(stack, settings, endpoint_of(settings, settings.url), consumer)
+
+
+def _connect(
+    stack: contextlib.AsyncExitStack, settings: RedisSettings, endpoint: Endpoint, consumer: str | None
+) -> Store:
+    connection = CommandConnection(endpoint)
+    stack.callback(connection.close)
+    blocking = BlockingConnections(endpoint, _BLOCKING_TIMEOUT_S)
+    stack.callback(blocking.close)
+    return Store(connection, blocking, functools.partial(subscribe, endpoint, None), _keys(settings), consumer)
+
+
+_BLOCKING_TIMEOUT_S = TIMEOUT_S + MAX_BLOCK_MS / 1000
+
+
+def _keys(settings: RedisSettings) -> Keys:
+    return Keys(settings.prefix, host_streams=settings.streams == "all")
+
+
+async def _behind_sentinel(
+    stack: contextlib.AsyncExitStack, settings: RedisSettings, consumer: str | None, jobs_clock: JobsClock | None
+) -> Store:
+    """Find the primary, have it confirmed, adopt it, and watch over it until the stack closes.
+
+    Raises Unavailable when the sentinels do not agree on a primary, or when it does not answer.
+    """
+    address = sentinel_address_of(settings)
+    sentinels = Sentinels(address)
+    stack.callback(sentinels.close)
+    views: list[tuple[SentinelView, float]] = []
+    primary = await sentinels.find_primary(lambda *heard: views.append(heard))
+    fence = Fence(primary, asyncio.get_running_loop().time)
+    for view, sent_at in views:
+        fence.take(view, sent_at)
+    keys, endpoint = _keys(settings), replace(address.server, host=primary.host, port=primary.port)
+    check = GenerationCheck(keys, primary)
+    connection = CommandConnection(endpoint, greeting=check)
+    stack.callback(connection.close)
+    blocking = BlockingConnections(endpoint, _BLOCKING_TIMEOUT_S, check)
+    stack.callback(blocking.close)
+    ha = HighAvailability(sentinels, fence, check)
+    store = Store(connection, blocking, functools.partial(subscribe, endpoint, check), keys, consumer, ha)
+    check.on_other = store.end
+    for name, work in (("sentinels", _watch(sentinels, fence)), ("primary", _end_when_replaced(store, fence))):
+        await stack.enter_async_context(_running(restart_on_defect(store.defects, name, work), name))
+    await fence.wait(CONFIRMED_WITHIN_S)
+    is_durable = settings.durability == "required"
+    if (await load_generation(connection, keys))[0] is None:
+        await _refuse_unfit(store, sentinels, is_durable=is_durable)
+    check.expected = await adopt_generation(connection, keys, primary, jobs_clock)
+    store.keys = replace(keys, generation_id=check.expected.id)
+    store.problems = await lasting_problems(store) if is_durable else ()
+    return store
+
+
+async def _refuse_unfit(store: Store, sentinels: Sentinels, *, is_durable: bool) -> None:
+    """Raise SettingsError for a line that may lose decisions, at its first use.
+
+    Later the line continues on such a server, for example on a replica without append-only file, and reports it.
+    """
+    if problem := quorum_problem(sentinels.views.values()):
+        raise SettingsError([problem], "Correct it on every sentinel: SENTINEL SET <service> quorum <number>")
+    if is_durable:
+        await check_durability(store)
 
 
 @contextlib.asynccontextmanager
-async def _subscribe(settings: RedisSettings, url: str, channel: str) -> AsyncIterator[AsyncIterator[str]]:
-    # Imported only for a recorder.
-    from edge.store import redis_py  # noqa: PLC0415
+async def _running(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """Run work, which raises nothing, in a task for the length of the block."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
 
-    async with redis_py.subscribe(settings, url, channel) as messages:
-        yield messages
+
+def _watch(sentinels: Sentinels, fence: Fence) -> Callable[[], Coroutine[Any, Any, None]]:
+    async def watch() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(sentinels.watch(fence.take), name="ask sentinels")
+            while True:
+                fence.report()
+                await asyncio.sleep(ASK_EVERY_S)
+
+    return watch
+
+
+def _end_when_replaced(store: Store, fence: Fence) -> Callable[[], Coroutine[Any, Any, None]]:
+    async def end() -> None:
+        await fence.replaced.wait()
+        store.end(f"a failover has made {fence.successor} the primary instead of {fence.primary}")
+
+    return end
 
 
 async def has_running_server(settings: RedisSettings) -> bool:
@@ -132,7 +194,3 @@ async def has_running_server(settings: RedisSettings) -> bool:
     from edge.store.embedded import running_server  # noqa: PLC0415
 
     return await running_server(directory) is not None
-
-
-def _shown(url: str) -> str:
-    return re.sub(r"//[^/]*@", "//", url)

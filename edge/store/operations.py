@@ -46,7 +46,7 @@ async def read_due(store: Store, types: Iterable[OperationType]) -> tuple[int, l
     """Return the time of the store in milliseconds, and the scheduled operations that are due by it, earliest first."""
     queues = [store.keys.operations_queue(type.value) for type in types]
     (seconds, microseconds), queued = await store.read([("TIME",), ("ZUNION", len(queues), *queues, "WITHSCORES")])
-    now = int(seconds) * 1000 + int(microseconds) // 1000
+    now = int(seconds) * 1000 + int(microseconds) // 1000 + store.clock_ms
     return now, [id for id, due in queued if due <= now]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import hiredis
@@ -51,9 +51,11 @@ class Pipeline(asyncio.Protocol):
     in flight is unknown then.
     """
 
-    def __init__(self, timeout: float, most_in_flight: int) -> None:
+    def __init__(self, timeout: float, most_in_flight: int, pushed: Callable[[Any], None] | None = None) -> None:
+        """Pass each push message to `pushed`, and None at the end of the connection."""
         self._timeout = timeout
         self._most_in_flight = most_in_flight
+        self._pushed = pushed
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(
             encoding="utf-8",
@@ -126,6 +128,8 @@ class Pipeline(asyncio.Protocol):
             while (reply := self._reader.gets()) is not _INCOMPLETE:
                 if not isinstance(reply, hiredis.PushNotification):
                     self._take(reply)
+                elif self._pushed is not None:
+                    self._pushed(reply)
         except (hiredis.ProtocolError, IndexError) as error:
             self.fail(f"an unexpected reply, or not RESP: {error!r}")
         if self._waiting:
@@ -177,6 +181,8 @@ class Pipeline(asyncio.Protocol):
                 call.result.set_exception(self._unavailable())
         self._calls.clear()
         self._wake()
+        if self._pushed is not None:
+            self._pushed(None)
 
     def _unavailable(self) -> Unavailable:
         return Unavailable(f"Redis does not answer: {self.failure}", ADVICE_START)

@@ -2,7 +2,8 @@
 
 import hashlib
 
-from edge.store.client import COMMIT_LUA, COMMIT_SHA, Store
+from edge.store.client import Store
+from edge.store.commit_script import COMMIT_LUA, COMMIT_SHA
 
 NAME = "guarded_commit"
 

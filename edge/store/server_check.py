@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Literal
 
 from msgspec import Struct
 
@@ -51,10 +50,12 @@ class ServerState(Struct, frozen=True):
     memory: MemoryUsage
     can_write: bool
     counts: BoundedCounts
+    problems: tuple[str, ...] = ()
+    """Why the server may lose decisions now, where `[redis] durability` requires that it does not."""
 
 
 async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) -> ServerState:
-    """Read the state of the server: one round trip unless it has many marks. Raises Unavailable."""
+    """Return the state of the server: one round trip unless it has many marks. Raises Unavailable."""
     info, *lengths = await store.read(
         [
             ("INFO", "memory", "persistence", "keyspace"),
@@ -75,6 +76,7 @@ async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) ->
             by_sender,
             dict(zip(limits.scopes, not_confirmed, strict=True)),
         ),
+        problems=(*store.problems, *(_durability_problems(info) if store.is_durable else ())),
     )
 
 
@@ -83,19 +85,28 @@ def can_write(info: Mapping[str, str]) -> bool:
     return not int(info["aof_enabled"]) or info["aof_last_write_status"] == "ok"
 
 
-async def check_server(store: Store, durability: Literal["required", "any"]) -> None:
-    """Raise SettingsError when the server may lose decisions, or a newer version has written the store."""
-    if durability == "required":
-        sections: list[Mapping[str, str]] = await store.read([("INFO", each) for each in _DURABILITY])
-        info = {name: value for each in sections for name, value in each.items()}
-        problems = list(_durability_problems(info))
-        if await drops_transactions(store, info):
-            problems.append("drops transactions at its next start: its user default has no right to execute them")
-        if problems:
-            advice = (
-                'Correct the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
-            )
-            raise SettingsError([f"the Redis server {problem}" for problem in problems], advice)
+async def check_durability(store: Store) -> None:
+    """Raise SettingsError when the server may lose decisions: for the first use of a store."""
+    problems = (*await lasting_problems(store), *_durability_problems(await _durability_info(store)))
+    if problems:
+        advice = 'Correct the configuration of the Redis server; or set [redis] durability = "any" and accept the loss.'
+        raise SettingsError([f"the Redis server {problem}" for problem in problems], advice)
+
+
+async def _durability_info(store: Store) -> Mapping[str, str]:
+    sections: list[Mapping[str, str]] = await store.read([("INFO", each) for each in _DURABILITY])
+    return {name: value for each in sections for name, value in each.items()}
+
+
+async def lasting_problems(store: Store) -> tuple[str, ...]:
+    """Return why the server may lose decisions at its next start, as far as `read_state` does not see it."""
+    if await drops_transactions(store, await _durability_info(store)):
+        return ("drops transactions at its next start: its user default has no right to execute them",)
+    return ()
+
+
+async def check_version(store: Store) -> None:
+    """Write our version to a store without one. Raises SettingsError when a newer version has written the store."""
     await store.execute("SET", store.keys.store_version(), STORE_VERSION, "NX")
     written_by = await store.execute("GET", store.keys.store_version())
     if int(written_by) > STORE_VERSION:

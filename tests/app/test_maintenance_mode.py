@@ -29,8 +29,8 @@ async def test_client_switches_the_maintenance_mode_of_this_gateway(
     redis: RedisSettings, store: Store, tmp_path: Path
 ) -> None:
     opcua = msgspec.structs.replace(opcua_in(tmp_path), anonymous="engineer")
-    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua)) as summary:
-        found = re.search(r"opc\.tcp://\S+", summary)
+    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua)) as opened:
+        found = re.search(r"opc\.tcp://\S+", opened.serving)
         assert found
         async with patient_client(found[0].rstrip(";")) as client:
             index = await client.get_namespace_index(TYPES_URI)

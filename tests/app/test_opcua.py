@@ -34,8 +34,8 @@ def accepts(port: int) -> bool:
 @contextlib.asynccontextmanager
 async def gateway_at(redis: RedisSettings, directory: Path, endpoint: str) -> AsyncIterator[str]:
     served = msgspec.structs.replace(opcua_in(directory), endpoint=endpoint)
-    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served)) as summary:
-        yield summary
+    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served)) as gateway:
+        yield gateway.serving
 
 
 async def test_endpoint_in_use_is_served_once_it_is_free(
@@ -43,16 +43,16 @@ async def test_endpoint_in_use_is_served_once_it_is_free(
 ) -> None:
     taken = socket.create_server(("127.0.0.1", free_port()))
     endpoint = f"opc.tcp://127.0.0.1:{taken.getsockname()[1]}"
-    async with gateway_at(redis, tmp_path, endpoint) as summary:
-        assert summary.startswith(f"serving, degraded: opcua.endpoint: cannot listen on {endpoint}")
+    async with gateway_at(redis, tmp_path, endpoint) as serving:
+        assert serving.startswith(f"serving, degraded: opcua.endpoint: cannot listen on {endpoint}")
         port = taken.getsockname()[1]
         taken.close()
         await wait_until(lambda: accepts(port))
 
 
 async def test_gateway_serves_while_no_interface_has_the_opcua_address(redis: RedisSettings, tmp_path: Path) -> None:
-    async with gateway_at(redis, tmp_path, "opc.tcp://192.0.2.1:4840") as summary:
-        assert "degraded: opcua.endpoint: cannot listen on opc.tcp://192.0.2.1:4840" in summary
+    async with gateway_at(redis, tmp_path, "opc.tcp://192.0.2.1:4840") as serving:
+        assert "degraded: opcua.endpoint: cannot listen on opc.tcp://192.0.2.1:4840" in serving
 
 
 async def test_gateway_connects_to_a_listening_client(redis: RedisSettings, tmp_path: Path) -> None:

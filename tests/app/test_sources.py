@@ -36,8 +36,8 @@ async def test_key_of_a_foreign_redis_is_recorded(redis: RedisSettings, store: S
         found = await store.execute("XRANGE", store.keys.telemetry(), "-", "+")
         return "foreign.load" in str(found)
 
-    async with open_gateway(settings) as summary:
-        assert "1 sources of samples" in summary
+    async with open_gateway(settings) as gateway:
+        assert "1 sources of samples" in gateway.serving
         await until_async(is_recorded)
         await until_async(lambda: _is_evaluated(store))
 

@@ -28,8 +28,8 @@ async def test_samples_of_a_source_reach_a_sparkplug_host(
         sparkplug=SparkplugSettings(group=group, tags=("press.*",)),
     )
     async with open_host(broker.port, group) as host:
-        async with open_gateway(settings) as summary:
-            assert f"Sparkplug group {group}" in summary
+        async with open_gateway(settings) as gateway:
+            assert f"Sparkplug group {group}" in gateway.serving
             await host.until(lambda: host.of("NBIRTH"))
             host.send(f"{group}/oil", body="41.5", qos=1)
             (birth,) = await host.until(lambda: host.of("DBIRTH"))

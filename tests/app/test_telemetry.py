@@ -43,12 +43,12 @@ async def test_gateway_with_rules_serves_alarms_and_metrics(redis: RedisSettings
         telemetry=TelemetrySettings(rules=str(file)),
         metrics=MetricsSettings(listen="127.0.0.1:0"),
     )
-    async with open_gateway(msgspec.structs.replace(settings)) as summary:
-        assert "1 rules, 0 sources of samples" in summary
+    async with open_gateway(msgspec.structs.replace(settings)) as gateway:
+        assert "1 rules, 0 sources of samples" in gateway.serving
         await append(store, temp(0, 90))
         await until_drained(store)
         await until_kinds(store, ["raised"])
-        port = int(summary.partition("metrics http://127.0.0.1:")[2].partition("/")[0])
+        port = int(gateway.serving.partition("metrics http://127.0.0.1:")[2].partition("/")[0])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
         page = (await reader.read()).decode()

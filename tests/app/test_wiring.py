@@ -25,9 +25,9 @@ async def test_gateway_reports_its_services_and_closes_all_of_them(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     before = asyncio.all_tasks()
-    async with open_gateway(settings_of(redis, mqtt, unique, opcua_in(tmp_path))) as summary:
-        assert summary.startswith("scopes station-1; 2 pieces of equipment; OPC UA opc.tcp://127.0.0.1:")
-        address = re.search(r"127\.0\.0\.1:(\d+)", summary)
+    async with open_gateway(settings_of(redis, mqtt, unique, opcua_in(tmp_path))) as gateway:
+        assert gateway.serving.startswith("scopes station-1; 2 pieces of equipment; OPC UA opc.tcp://127.0.0.1:")
+        address = re.search(r"127\.0\.0\.1:(\d+)", gateway.serving)
         assert address
         assert not is_refused(int(address[1]))
     assert is_refused(int(address[1]))
@@ -39,8 +39,8 @@ async def test_gateway_reports_its_services_and_closes_all_of_them(
 
 async def test_opcua_server_closes_before_the_sender_stops(redis: RedisSettings, tmp_path: Path) -> None:
     refused: list[bool] = []
-    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua_in(tmp_path))) as summary:
-        port = int(summary.rpartition(":")[2])
+    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua_in(tmp_path))) as gateway:
+        port = int(gateway.serving.rpartition(":")[2])
         assert not is_refused(port)
         sender = next(task for task in asyncio.all_tasks() if task.get_name() == "sender")
         sender.add_done_callback(lambda _: refused.append(is_refused(port)))
@@ -54,15 +54,15 @@ def is_refused(port: int) -> bool:
 
 
 async def test_disabled_interfaces_are_not_opened(redis: RedisSettings) -> None:
-    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)) as summary:
-        assert summary == "scopes station-1; 0 pieces of equipment"
+    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)) as gateway:
+        assert gateway.serving == "scopes station-1; 0 pieces of equipment"
 
 
 async def test_local_programs_call_the_gateway_without_a_broker(redis: RedisSettings, tmp_path: Path) -> None:
     rpc = RpcSettings(listen=f"unix://{tmp_path}/rpc.sock")
     settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, rpc=rpc)
-    async with open_gateway(settings) as summary, open_client(rpc.listen) as client:
-        assert summary.endswith(f"; MessagePack-RPC {rpc.listen}")
+    async with open_gateway(settings) as gateway, open_client(rpc.listen) as client:
+        assert gateway.serving.endswith(f"; MessagePack-RPC {rpc.listen}")
         assert await client.call("heartbeat") is None
 
 
@@ -88,8 +88,8 @@ async def test_equipment_with_its_own_broker_uses_its_own_credentials(
             type_ids=("tighten.v1",), topic_prefix=unique, url=cell.url, username="cell", password="open sesame"
         )
         settings = settings_of(redis, mqtt, unique, NO_OPCUA)
-        async with open_gateway(msgspec.structs.replace(settings, southbound={"wrench": wrench})) as summary:
-            assert "1 piece of equipment" in summary
+        async with open_gateway(msgspec.structs.replace(settings, southbound={"wrench": wrench})) as gateway:
+            assert "1 piece of equipment" in gateway.serving
 
 
 async def test_gateway_serves_without_the_mes_broker_and_connects_later(
@@ -98,9 +98,11 @@ async def test_gateway_serves_without_the_mes_broker_and_connects_later(
     async with open_broker("log_type all") as broker:
         await broker.stop()
         settings = settings_of(redis, MqttSettings(url=broker.url), unique, opcua_in(tmp_path))
-        async with asyncio.timeout(60), open_gateway(settings) as summary:
-            assert summary.startswith("serving, degraded: broker unavailable: wrench, camera, MES; scopes station-1;")
-            address = re.search(r"OPC UA opc.tcp://127\.0\.0\.1:(\d+)", summary)
+        async with asyncio.timeout(60), open_gateway(settings) as gateway:
+            assert gateway.serving.startswith(
+                "serving, degraded: broker unavailable: wrench, camera, MES; scopes station-1;"
+            )
+            address = re.search(r"OPC UA opc.tcp://127\.0\.0\.1:(\d+)", gateway.serving)
             assert address
             assert not is_refused(int(address[1]))
             await broker.start()
@@ -116,8 +118,8 @@ async def test_gateway_serves_without_the_broker_of_one_tool(
         await cell.stop()
         wrench = MqttEquipmentSettings(type_ids=("tighten.v1",), topic_prefix=unique, url=cell.url)
         settings = msgspec.structs.replace(settings_of(redis, mqtt, unique, NO_OPCUA), southbound={"wrench": wrench})
-        async with open_gateway(settings) as summary:
-            assert summary.startswith("serving, degraded: broker unavailable: wrench; scopes station-1;")
+        async with open_gateway(settings) as gateway:
+            assert gateway.serving.startswith("serving, degraded: broker unavailable: wrench; scopes station-1;")
 
 
 async def test_equipment_without_a_broker_is_reported(redis: RedisSettings) -> None:

@@ -32,9 +32,9 @@ async def test_switched_off_wrench_is_reported_disconnected_on_every_interface(
     settings = settings_of(redis, mqtt, unique, opcua_in(tmp_path))
     settings = msgspec.structs.replace(settings, metrics=MetricsSettings(listen="127.0.0.1:0"))
     reported: list[str] = []
-    async with open_gateway(settings, reported.append) as summary, open_session(mqtt, f"{unique}-wrench") as wrench:
-        endpoint = re.search(r"OPC UA (opc\.tcp://\S+);", summary)
-        url = re.search(r"metrics (http://127\.0\.0\.1:\d+/metrics)", summary)
+    async with open_gateway(settings, reported.append) as gateway, open_session(mqtt, f"{unique}-wrench") as wrench:
+        endpoint = re.search(r"OPC UA (opc\.tcp://\S+);", gateway.serving)
+        url = re.search(r"metrics (http://127\.0\.0\.1:\d+/metrics)", gateway.serving)
         assert endpoint
         assert url
 

@@ -54,8 +54,8 @@ async def test_a_job_runs_from_its_order_to_its_response_and_leaves_no_trace(
     plant: Plant, redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     heard = plant.heard
-    async with open_gateway(settings_of(redis, mqtt, unique, opcua_in(tmp_path))) as summary:
-        endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", summary)
+    async with open_gateway(settings_of(redis, mqtt, unique, opcua_in(tmp_path))) as gateway:
+        endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", gateway.serving)
         assert endpoint
         async with patient_client(endpoint[0]) as client:
             await client.load_data_type_definitions()
@@ -181,14 +181,14 @@ async def test_extreme_numbers_and_nesting_keep_the_gateway_alive(
     for _ in range(13):
         deep = {"ID": "p", "Subparameters": [deep]}
     hard.append({"JobOrderParameters": [deep]})
-    async with open_gateway(settings_of(redis, mqtt, unique, opcua_in(tmp_path))) as summary:
+    async with open_gateway(settings_of(redis, mqtt, unique, opcua_in(tmp_path))) as gateway:
         await plant.configure()
         for number, fields in enumerate(hard):
             call = {"JobOrder": {"JobOrderID": f"J{number}", "WorkMasterID": [{"ID": "WM-1"}], **fields}}
             answer = await plant.mes.call(SCOPE, "Store", msgspec.convert(call, OrderCall))
             assert answer.status is ReturnStatus.NO_ERROR, fields
         await wait_until(lambda: len(plant.heard.retained) == len(hard))
-        endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", summary)
+        endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", gateway.serving)
         assert endpoint
         async with patient_client(endpoint[0]) as client:
             await client.load_data_type_definitions()

@@ -70,8 +70,8 @@ async def test_job_is_ordered_monitored_paused_and_queried_over_opcua(
     plant: Plant, redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     opcua = msgspec.structs.replace(opcua_in(tmp_path), anonymous="engineer")
-    async with open_gateway(settings_of(redis, mqtt, unique, opcua)) as summary:
-        endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", summary)
+    async with open_gateway(settings_of(redis, mqtt, unique, opcua)) as gateway:
+        endpoint = re.search(r"opc\.tcp://\S+:[1-9]\d+", gateway.serving)
         assert endpoint
         async with patient_client(endpoint[0]) as client:
             await client.load_data_type_definitions()

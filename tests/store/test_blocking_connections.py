@@ -20,19 +20,19 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def blocking(server: Server) -> AsyncIterator[BlockingConnections]:
-    connections = BlockingConnections(lambda: _endpoint(server), 60.0)
+    connections = BlockingConnections(_endpoint(server), 60.0)
     yield connections
     connections.close()
 
 
 @pytest.fixture
 async def observer(server: Server) -> AsyncIterator[CommandConnection]:
-    connection = CommandConnection(lambda: _endpoint(server), timeout=60.0)
+    connection = CommandConnection(_endpoint(server), timeout=60.0)
     yield connection
     connection.close()
 
 
-async def _endpoint(server: Server) -> Endpoint:
+def _endpoint(server: Server) -> Endpoint:
     return Endpoint(path=server.url[7:])
 
 
@@ -69,7 +69,7 @@ async def test_server_ends_a_cancelled_command(blocking: BlockingConnections, ob
 
 
 async def test_command_without_reply_in_time_is_unavailable(server: Server, observer: CommandConnection) -> None:
-    impatient = BlockingConnections(lambda: _endpoint(server), 0.01)
+    impatient = BlockingConnections(_endpoint(server), 0.01)
     with pytest.raises(Unavailable, match="no reply in time"):
         await impatient.run(("BLPOP", "list", "0"))
     await until_blocked(observer, 0)

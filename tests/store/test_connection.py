@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,15 +17,13 @@ from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
 from edge.store.pipeline import ReplyError
 from tests.ports import free_port
-from tests.store.servers import own_server
+from tests.store.servers import own_server, relay_to
 from tests.store.tls import TlsFiles, tls_server, write_certificate
 
 
 def connection_to(where: str | Endpoint, timeout: float = 5.0) -> CommandConnection:
-    async def locate() -> Endpoint:
-        return Endpoint(path=where) if isinstance(where, str) else where
-
-    return CommandConnection(locate, timeout=timeout, backoff=(0.001, 0.01))
+    endpoint = Endpoint(path=where) if isinstance(where, str) else where
+    return CommandConnection(endpoint, timeout=timeout, backoff=(0.001, 0.01))
 
 
 class Saboteur:
@@ -170,27 +169,29 @@ async def _until_served(connection: CommandConnection) -> list[object]:
 async def test_attempts_to_connect_are_made_with_growing_delays(tmp_path: Path) -> None:
     attempts = 0
 
-    async def locate() -> Endpoint:
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal attempts
         attempts += 1
-        return Endpoint(path=f"{tmp_path}/nowhere")
+        writer.close()
 
-    connection = CommandConnection(locate, backoff=(60.0, 60.0))
-    for _ in range(20):
-        with pytest.raises(Unavailable, match="does not answer"):
-            await connection.call(("PING",))
-    assert attempts == 1
+    path = f"{tmp_path}/refusing.sock"
+    async with await asyncio.start_unix_server(refuse, path):
+        connection = CommandConnection(Endpoint(path=path), backoff=(60.0, 60.0))
+        for _ in range(20):
+            with pytest.raises(Unavailable, match="does not answer"):
+                await connection.call(("PING",))
+        assert attempts == 1
 
 
 async def test_call_cancelled_while_connecting_does_not_block_others(tmp_path: Path) -> None:
-    async with own_server(tmp_path) as server:
+    async with own_server(tmp_path) as server, relay_to(tmp_path, server.url) as relay:
         gate = asyncio.Event()
 
-        async def locate() -> Endpoint:
-            await gate.wait()
-            return Endpoint(path=server.url[7:])
+        async def deliver(_: bytes) -> bool:
+            return await gate.wait()
 
-        connection = CommandConnection(locate)
+        relay.deliver = deliver
+        connection = CommandConnection(Endpoint(path=relay.url[7:]))
         first, second = (asyncio.create_task(connection.call(("PING",))) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
@@ -201,11 +202,7 @@ async def test_call_cancelled_while_connecting_does_not_block_others(tmp_path: P
 
 async def test_calls_beyond_the_in_flight_limit_wait_for_room(tmp_path: Path) -> None:
     async with own_server(tmp_path) as server:
-
-        async def locate() -> Endpoint:
-            return Endpoint(path=server.url[7:])
-
-        connection = CommandConnection(locate, most_in_flight=3)
+        connection = CommandConnection(Endpoint(path=server.url[7:]), most_in_flight=3)
         words = [str(number) for number in range(100)]
         assert await asyncio.gather(*(connection.call(("ECHO", word)) for word in words)) == [[each] for each in words]
         connection.close()
@@ -215,10 +212,8 @@ async def test_user_password_database_and_name_are_those_of_the_endpoint(tmp_pat
     async with own_server(tmp_path, "--user", "station", "on", ">secret", "~*", "&*", "+@all") as server:
 
         async def ask(**who: str) -> list[object]:
-            async def locate() -> Endpoint:
-                return Endpoint(path=server.url[7:], database=3, client_name="edge", **who)  # type: ignore[arg-type]
-
-            connection = CommandConnection(locate)
+            endpoint = Endpoint(path=server.url[7:], database=3, client_name="edge", **who)  # type: ignore[arg-type]
+            connection = CommandConnection(endpoint)
             try:
                 return await connection.call(("ACL", "WHOAMI"), ("CLIENT", "GETNAME"), ("CLIENT", "INFO"))
             finally:
@@ -235,29 +230,54 @@ async def test_user_password_database_and_name_are_those_of_the_endpoint(tmp_pat
 async def test_connection_works_over_tcp(tmp_path: Path) -> None:
     port = free_port()
     async with own_server(tmp_path, "--port", str(port)):
-
-        async def locate() -> Endpoint:
-            return Endpoint(host="127.0.0.1", port=port)
-
-        connection = CommandConnection(locate)
+        connection = CommandConnection(Endpoint(host="127.0.0.1", port=port))
         assert await connection.call(("PING",)) == ["PONG"]
         connection.close()
 
 
-async def test_endpoint_is_located_again_after_a_replica_error(tmp_path: Path) -> None:
-    """Sentinel may have named another one as primary."""
-    located = 0
+async def test_connection_is_opened_again_after_a_replica_error(tmp_path: Path) -> None:
+    """The name of the server may lead to the primary now."""
     async with own_server(tmp_path) as server:
-
-        async def locate() -> Endpoint:
-            nonlocal located
-            located += 1
-            return Endpoint(path=server.url[7:])
-
-        connection = CommandConnection(locate)
+        connection = CommandConnection(Endpoint(path=server.url[7:]))
+        (first,) = await connection.call(("CLIENT", "ID"))
         await connection.call(("REPLICAOF", "127.0.0.1", free_port()))
         (reply,) = await connection.call(("SET", "a", "b"))
         assert isinstance(reply, ReplyError)
-        await connection.call(("PING",))
-        assert located == 2
+        (second,) = await connection.call(("CLIENT", "ID"))
+        assert second != first
         connection.close()
+
+
+class _OneServer:
+    """Accepts the server whose port it expects."""
+
+    commands = (("CONFIG", "GET", "port"),)
+
+    def __init__(self, port: str) -> None:
+        self.port = port
+
+    def accept(self, replies: Sequence[Any]) -> None:
+        if replies[0]["port"] != self.port:
+            raise Unavailable("another server")
+
+
+async def test_connection_to_an_unexpected_server_serves_no_call(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+        greeting = _OneServer("0")
+        connection = CommandConnection(Endpoint(path=server.url[7:]), greeting=greeting, backoff=(0.0, 0.0))
+        assert await connection.call(("PING",)) == ["PONG"]
+        greeting.port = "1"
+        connection.close()
+        with pytest.raises(Unavailable, match="another server"):
+            await connection.call(("PING",))
+
+
+async def test_ended_connection_raises_its_error_in_every_call(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+        connection = CommandConnection(Endpoint(path=server.url[7:]))
+        blocked = asyncio.create_task(connection.call(("BLPOP", "list", "0")))
+        await asyncio.sleep(0)
+        connection.end(Unavailable("the primary has changed"))
+        for call in (blocked, connection.call(("PING",))):
+            with pytest.raises(Unavailable, match="the primary has changed"):
+                await call

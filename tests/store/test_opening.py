@@ -5,13 +5,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import redis.asyncio as aioredis
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
-from edge.store import redis_py
+from edge.store.address import endpoint_of
 from edge.store.commit import Committed, operation
 from edge.store.connection import Endpoint
-from edge.store.opening import endpoint_of, open_store
+from edge.store.opening import open_store
 from tests.ports import free_port
 from tests.store.servers import own_server, refusal_of
 
@@ -133,12 +134,20 @@ async def test_replies_have_the_same_shape_in_every_redis_protocol_version(
     ],
 )
 async def test_address_leads_where_redis_py_goes(url: str, expected: Endpoint) -> None:
-    assert endpoint_of(url, None) == expected
-    client = redis_py.client(RedisSettings(url=url), url)
-    found = await redis_py.locate(client)
-    used = msgspec.structs.replace(expected, host="", port=found.port) if expected.path else expected
-    assert found == used
+    assert endpoint_of(RedisSettings(url=url), url) == expected
+    theirs = aioredis.ConnectionPool.from_url(url).make_connection()
+    found = Endpoint(
+        path=getattr(theirs, "path", ""),
+        host=getattr(theirs, "host", ""),
+        port=int(getattr(theirs, "port", 6379)),
+        username=theirs.username or "",
+        password=theirs.password or "",
+        database=int(theirs.db or 0),
+        client_name=theirs.client_name or "",
+    )
+    assert found == (msgspec.structs.replace(expected, host="") if expected.path else expected)
 
 
 def test_password_of_the_settings_precedes_that_of_the_address() -> None:
-    assert endpoint_of("redis://gw:old@h", "new").password == "new"
+    settings = RedisSettings(url="redis://gw:old@h", password="new")
+    assert endpoint_of(settings, settings.url).password == "new"

@@ -1,0 +1,196 @@
+"""Confirms that the primary of a store is still the primary: a majority of the sentinels vouches for a short time.
+
+A sentinel may elect another primary only when a majority sees this one down. One that has heard the primary within its
+`down-after` period does not see it down before that period ends: until then it vouches. See
+`docs/explanation/high-availability.md`.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+import structlog
+from msgspec import Struct
+
+from edge.errors import Unavailable
+from edge.store.sentinels import Primary, SentinelView, agreed
+
+logger = structlog.get_logger(__name__)
+
+MARGIN_S: Final = 0.5
+"""Taken off each confirmation: the time in which a command that was sent reaches the server."""
+_FORGOTTEN_AFTER_S = 300.0
+_REPLACED_AFTER_S = 10.0
+_ADVICE = "Work continues when a majority of the sentinels confirms the primary. See: edge doctor"
+_FAILOVER = ("o_down", "failover_in_progress")
+
+
+class Confirmed(Struct, frozen=True):
+    """The sentinel does not see the primary down before `until`, an instant of the event loop."""
+
+    until: float
+
+
+class Doubt(Struct, frozen=True):
+    """The sentinel cannot vouch for the primary; others may."""
+
+    reason: str
+
+
+class Veto(Struct, frozen=True):
+    """The sentinel knows of a failover that has begun: no commit until it answers otherwise, or `until`."""
+
+    reason: str
+    until: float
+
+
+class Superseded(Struct, frozen=True):
+    """The sentinel knows of a later failover: the primary will not return."""
+
+    reason: str
+
+
+Judgement = Confirmed | Doubt | Veto | Superseded
+
+
+def judge(view: SentinelView, primary: Primary, sent_at: float) -> Judgement:
+    """Return what the view of a sentinel, asked at `sent_at`, says of our primary.
+
+    `s_down` is a doubt and not a veto: one sentinel that is cut off from the primary can start nothing as long as a
+    majority vouches for it.
+    """
+    theirs = view.primary
+    if theirs.config_epoch > primary.config_epoch:
+        return Superseded(f"a failover has made {theirs} the primary instead of {primary}")
+    if theirs != primary:
+        return Doubt(f"a sentinel still names {theirs}, not {primary}")
+    if not view.is_watched:
+        return Doubt(f"a sentinel has not asked {primary} yet")
+    if begun := [flag for flag in _FAILOVER if flag in view.flags]:
+        return Veto(f"a failover of {primary} has begun ({', '.join(begun)})", sent_at + view.failover_timeout_s)
+    if "s_down" in view.flags:
+        return Doubt(f"a sentinel does not reach {primary}")
+    return Confirmed(sent_at + view.down_after_s - view.last_ok_ping_s - MARGIN_S)
+
+
+def confirmed_until(judgements: Collection[Judgement], majority: int, now: float) -> float:
+    """Return until when a majority confirms the primary; minus infinity when it does not, or with a veto."""
+    if any(isinstance(each, Superseded) or (isinstance(each, Veto) and each.until > now) for each in judgements):
+        return float("-inf")
+    instants = sorted((each.until for each in judgements if isinstance(each, Confirmed)), reverse=True)
+    return instants[majority - 1] if len(instants) >= majority else float("-inf")
+
+
+def find_successor(views: Collection[SentinelView], primary: Primary, unconfirmed_s: float = 0.0) -> Primary | None:
+    """Return the primary that has replaced ours, else None: that of a later failover, at once.
+
+    A majority that names one of an earlier failover has not heard of the latest one yet. But when it still does after
+    `unconfirmed_s`, a person has removed the service from the sentinels and added it again.
+    """
+    latest = agreed(views)
+    if latest is None or latest == primary:
+        return None
+    if latest.config_epoch > primary.config_epoch:
+        return latest
+    others = sum(view.primary != primary for view in views)
+    is_lasting = unconfirmed_s > _REPLACED_AFTER_S and others >= max(view.majority for view in views)
+    return latest if is_lasting else None
+
+
+class _Heard(Struct, frozen=True):
+    """The last answer of a sentinel."""
+
+    view: SentinelView
+    judgement: Judgement
+    sent_at: float
+
+
+class Fence:
+    """The latest judgement of each sentinel. Nothing may be committed or started while it does not confirm.
+
+    Times are instants of the event loop.
+    """
+
+    def __init__(self, primary: Primary, clock: Callable[[], float]) -> None:
+        self.primary = primary
+        self.successor: Primary | None = None
+        """The primary that has replaced ours."""
+        self.replaced = asyncio.Event()
+        """Set when there is a successor."""
+        self._clock = clock
+        self._heard: dict[str, _Heard] = {}
+        self._until = float("-inf")
+        self._confirmed_at = clock()
+        self._changed = asyncio.Event()
+        self._was_confirmed: bool | None = None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether a majority confirms the primary now."""
+        return self._clock() < self._until
+
+    @property
+    def reason(self) -> str:
+        """Why the primary is not confirmed; empty while it is."""
+        if self.is_confirmed:
+            return ""
+        judgements = [each.judgement for each in self._heard.values()]
+        reasons = sorted({each.reason for each in judgements if not isinstance(each, Confirmed)})
+        return "; ".join(reasons) or f"no majority of the sentinels confirms {self.primary}"
+
+    def require(self) -> None:
+        """Raise Unavailable unless a majority confirms the primary now."""
+        if not self.is_confirmed:
+            raise self.unavailable()
+
+    def unavailable(self) -> Unavailable:
+        """Return the error while the primary is not confirmed."""
+        return Unavailable(f"the primary of the store is not confirmed: {self.reason}", _ADVICE)
+
+    def take(self, view: SentinelView, sent_at: float) -> None:
+        """Take the view of a sentinel that was asked at `sent_at`."""
+        self._heard[view.sentinel_id] = _Heard(view, judge(view, self.primary, sent_at), sent_at)
+        # A sentinel that is silent for long counts in the views of the others, or not any more.
+        self._heard = {name: each for name, each in self._heard.items() if sent_at - each.sent_at < _FORGOTTEN_AFTER_S}
+        views = [each.view for each in self._heard.values()]
+        majority = max(each.majority for each in views)
+        self._until = confirmed_until([each.judgement for each in self._heard.values()], majority, self._clock())
+        self._changed.set()
+        self.report()
+        if self.is_confirmed:
+            self._confirmed_at = self._clock()
+        unconfirmed_s = self._clock() - self._confirmed_at
+        if self.successor is None and (other := find_successor(views, self.primary, unconfirmed_s)):
+            self.successor = other
+            self.replaced.set()
+
+    async def wait(self, within_s: float) -> None:
+        """Wait until a majority confirms the primary. Raises Unavailable when it does not in time."""
+        try:
+            async with asyncio.timeout(within_s):
+                while not self.is_confirmed:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise self.unavailable() from None
+
+    def report(self) -> None:
+        """Log when the primary is no longer confirmed, and when it is again."""
+        before, now = self._was_confirmed, self.is_confirmed
+        if now and before is False:
+            logger.info("primary confirmed again", primary=str(self.primary))
+        elif before and not now:
+            logger.warning("primary not confirmed, work waits", primary=str(self.primary), reason=self.reason)
+        if now or before:
+            self._was_confirmed = now
+
+
+def quorum_problem(views: Iterable[SentinelView]) -> str:
+    """Return why a failover could start although a majority vouches for the primary; empty when it cannot."""
+    for view in views:
+        if view.quorum < view.majority:
+            return (
+                f"a sentinel fails over with a quorum of {view.quorum} of {view.sentinels} sentinels, "
+                f"expected at least {view.majority}"
+            )
+    return ""

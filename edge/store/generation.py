@@ -1,0 +1,116 @@
+"""The generation of a store: one history of its data, from the adoption of a primary to that of the next one.
+
+A new primary may lack the last commits of the old one. What was read before it was adopted must not decide about what
+is stored after it: each commit behind Sentinel is guarded by the generation under which its facts were read.
+"""
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+from msgspec import Struct
+
+from edge.errors import Unavailable
+from edge.store.commit import Commit, Committed, HashField, pack
+from edge.store.commit_script import run_commit
+from edge.store.connection import CommandConnection
+from edge.store.keys import Keys
+from edge.store.pipeline import Command
+from edge.store.query import values_of
+from edge.store.sentinels import Primary
+
+logger = structlog.get_logger(__name__)
+
+_ID_BYTES = 6
+_ADVICE = "The gateway opens the store again by itself."
+
+JobsClock = Callable[[], int]
+"""Returns the instant of the jobs' clock in milliseconds since the epoch."""
+
+
+class Generation(Struct, frozen=True):
+    """The generation as it stands in the store.
+
+    `config_epoch` is that of the failover that made the primary; `clock_ms` is what the jobs' clock is ahead of the
+    clock of the primary's host, so that deadlines do not jump when another host becomes the primary.
+    """
+
+    id: str
+    config_epoch: int
+    clock_ms: int = 0
+
+
+async def load_generation(connection: CommandConnection, keys: Keys) -> tuple[Generation | None, int]:
+    """Return the stored generation, and the time of the server in milliseconds since the epoch. Raises Unavailable."""
+    commands: tuple[Command, ...] = (("HMGET", keys.generation(), "id", "epoch", "clock"), ("TIME",))
+    (id, epoch, clock), (seconds, microseconds) = values_of(commands, await connection.call(*commands))
+    now = int(seconds) * 1000 + int(microseconds) // 1000
+    return (Generation(id, int(epoch), int(clock or 0)) if id and epoch else None), now
+
+
+async def adopt_generation(
+    connection: CommandConnection, keys: Keys, primary: Primary, jobs_clock: JobsClock | None = None
+) -> Generation:
+    """Return the generation of a primary; write a new one after a failover, unless another instance has done so.
+
+    `jobs_clock` is the clock that the jobs have been following; without it the stored difference stays. Raises
+    Unavailable.
+    """
+    while True:
+        stored, now = await load_generation(connection, keys)
+        if stored is not None and stored.config_epoch >= primary.config_epoch:
+            return stored
+        clock_ms = jobs_clock() - now if jobs_clock else stored.clock_ms if stored else 0
+        new = Generation(secrets.token_hex(_ID_BYTES), primary.config_epoch, clock_ms)
+        guard = HashField(keys.generation(), "id", stored.id if stored else None)
+        written = ("HSET", keys.generation(), "id", new.id, "epoch", new.config_epoch, "clock", new.clock_ms)
+        if isinstance(await run_commit(connection, pack(Commit((guard,), (written,)))), Committed):
+            logger.info("store generation begun", generation=new.id, primary=str(primary), clock_ms=new.clock_ms)
+            return new
+
+
+def _ignore(_reason: str) -> None:
+    """Drop the reason: while the store is being opened the error is enough."""
+
+
+class GenerationCheck:
+    """Accepts connections to one primary in one generation.
+
+    `expected` is None before the adoption: then any primary is accepted. `on_other` is called with the reason when a
+    connection meets another generation.
+    """
+
+    def __init__(self, keys: Keys, primary: Primary) -> None:
+        self.expected: Generation | None = None
+        self.on_other: Callable[[str], None] = _ignore
+        self._key = keys.generation()
+        self._primary = primary
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """Return the questions: the role of the server and its generation."""
+        return (("ROLE",), ("HGET", self._key, "id"))
+
+    def accept(self, replies: Sequence[Any]) -> None:
+        """Raise Unavailable for a replica, and for a server with another history."""
+        (role, *_), generation_id = replies
+        if role != "master":
+            self._differ(f"{self._primary} has become a replica")
+        if self.expected is not None and generation_id != self.expected.id:
+            self._differ(f"{self._primary} holds another generation of the store")
+
+    def _differ(self, reason: str) -> None:
+        if self.expected is not None:
+            self.on_other(reason)
+        raise Unavailable(reason, _ADVICE)
+
+    def guarded(self, commit: Commit) -> Commit:
+        """Return the commit with the guard that the generation is still ours; it is checked first."""
+        if self.expected is None:
+            return commit
+        return Commit((HashField(self._key, "id", self.expected.id), *commit.guards), commit.operations)
+
+    def is_guarded_by(self, key: str) -> bool:
+        """Return whether the failed guard at this key is that of the generation."""
+        return key == self._key

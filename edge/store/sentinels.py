@@ -1,0 +1,268 @@
+"""Asks the sentinels of a service for its primary: all side by side, each over a connection of its own.
+
+One sentinel that answers names the primary. Further sentinels are learnt from each answer and remembered for the life
+of the process: the listed ones may be gone when the store is opened again.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+from msgspec import Struct
+from msgspec.structs import replace
+
+from edge.errors import EdgeError, SettingsError, Unavailable
+from edge.store.address import SentinelAddress
+from edge.store.connection import CommandConnection, Endpoint
+from edge.store.errors import AccessDenied
+from edge.store.pipeline import ReplyError
+
+logger = structlog.get_logger(__name__)
+
+ASK_EVERY_S: Final = 0.3
+ANSWERS_WITHIN_S: Final = 0.5
+_BACKOFF_S = (0.05, 0.3)
+_MOST_LEARNT = 16
+_ADVICE = "Start the sentinels, or correct [redis] url."
+_SERVICE_UNKNOWN = "ERR No such master"
+
+_Place = tuple[str, int]
+_learnt: Final[dict[tuple[str, tuple[_Place, ...]], dict[str, _Place]]] = {}
+"""The sentinels that others have named, by service and listed sentinels: each by its id."""
+
+
+class Primary(Struct, frozen=True):
+    """A primary as sentinels name it; `config_epoch` grows with each failover of the service."""
+
+    host: str
+    port: int
+    config_epoch: int
+
+    def __str__(self) -> str:
+        """Return the address for messages."""
+        return f"{self.host}:{self.port}"
+
+
+class SentinelView(Struct, frozen=True):
+    """What one sentinel reports of a service; durations are in seconds.
+
+    `last_ok_ping_s` is the time since the primary answered it last; `sentinels` counts those it knows, itself included.
+    While it ends a failover, it names the new primary and still watches the old one, to which flags and times belong:
+    then `is_watched` is False.
+    """
+
+    sentinel_id: str
+    primary: Primary
+    flags: frozenset[str]
+    last_ok_ping_s: float
+    down_after_s: float
+    failover_timeout_s: float
+    quorum: int
+    sentinels: int
+    is_watched: bool = True
+    known: Mapping[str, _Place] = {}
+    """The other sentinels by their ids, as far as it reports them."""
+
+    @property
+    def majority(self) -> int:
+        """The number of sentinels that can elect one to start a failover."""
+        return self.sentinels // 2 + 1
+
+
+def agreed(views: Iterable[SentinelView]) -> Primary | None:
+    """Return the primary of the latest failover; None without views.
+
+    A sentinel that was away names an older one. Several of one epoch exist only while a person changes the sentinels:
+    then most of them decide.
+    """
+    named = Counter(view.primary for view in views)
+    return max(named, key=lambda primary: (primary.config_epoch, named[primary]), default=None)
+
+
+class Sentinel:
+    """One sentinel, with its persistent connection."""
+
+    def __init__(self, endpoint: Endpoint, service: str) -> None:
+        self.endpoint = endpoint
+        self._connection = CommandConnection(endpoint, timeout=ANSWERS_WITHIN_S, backoff=_BACKOFF_S)
+        self._service = service
+        self._questions = (
+            ("SENTINEL", "MYID"),
+            # While a failover ends, this is the new primary, and MASTER still reports on the old one.
+            ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service),
+            ("SENTINEL", "MASTER", service),
+            ("SENTINEL", "SENTINELS", service),
+        )
+
+    def __str__(self) -> str:
+        """Return the address for messages."""
+        return f"{self.endpoint.host}:{self.endpoint.port}"
+
+    async def ask(self) -> SentinelView:
+        """Return its view of the service within ANSWERS_WITHIN_S. Raises Unavailable, SettingsError, AccessDenied."""
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN_S):
+                replies = await self._connection.call(*self._questions)
+        except TimeoutError:
+            raise Unavailable(f"the sentinel {self} does not answer", _ADVICE) from None
+        except AccessDenied as error:
+            raise self._denied(error.message) from None
+        except Unavailable as error:
+            raise Unavailable(f"the sentinel {self} does not answer: {error.message}", _ADVICE) from None
+        for reply in replies:
+            if isinstance(reply, ReplyError):
+                raise self._error(str(reply))
+        own_id, address, fields, others = replies
+        try:
+            return view_of(str(own_id), address, _fields(fields), [_fields(each) for each in others])
+        except (KeyError, ValueError, TypeError) as error:
+            raise Unavailable(f"the sentinel {self} sent an answer that cannot be read: {error!r}", _ADVICE) from None
+
+    def _error(self, reply: str) -> EdgeError:
+        if reply.startswith(_SERVICE_UNKNOWN):
+            return SettingsError(
+                [f"the sentinel {self} monitors no service {self._service!r}"],
+                "End [redis] url with the name that stands in `sentinel monitor`.",
+            )
+        if reply.startswith(("NOAUTH", "NOPERM", "WRONGPASS")):
+            return self._denied(reply)
+        if "unknown command" in reply:
+            return SettingsError(
+                [f"the server {self} is not a sentinel: {reply}"],
+                "Name the sentinels in [redis] url; redis:// leads to a single server.",
+            )
+        return Unavailable(f"the sentinel {self} cannot answer: {reply}", _ADVICE)
+
+    def _denied(self, reason: str) -> AccessDenied:
+        return AccessDenied(
+            f"the sentinel {self} refuses us: {reason}",
+            "Correct [redis] sentinel_username and sentinel_password or sentinel_password_file.",
+        )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def _fields(reply: Any) -> Mapping[str, str]:
+    """Return the fields of a sentinel's reply: a mapping in RESP3, a flat list from older servers."""
+    return reply if isinstance(reply, Mapping) else dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def view_of(
+    sentinel_id: str, address: Sequence[str], fields: Mapping[str, str], others: Sequence[Mapping[str, str]] = ()
+) -> SentinelView:
+    """Return the view of a sentinel.
+
+    Its replies are those to `SENTINEL GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER` and `SENTINEL SENTINELS`.
+    """
+    host, port = address
+    return SentinelView(
+        sentinel_id=sentinel_id,
+        primary=Primary(host, int(port), int(fields["config-epoch"])),
+        is_watched=(fields["ip"], fields["port"]) == (host, port),
+        flags=frozenset(fields["flags"].split(",")),
+        last_ok_ping_s=int(fields["last-ok-ping-reply"]) / 1000,
+        down_after_s=int(fields["down-after-milliseconds"]) / 1000,
+        failover_timeout_s=int(fields["failover-timeout"]) / 1000,
+        quorum=int(fields["quorum"]),
+        sentinels=int(fields["num-other-sentinels"]) + 1,
+        known={each["runid"]: (each["ip"], int(each["port"])) for each in others if each["runid"]},
+    )
+
+
+TakeView = Callable[[SentinelView, float], None]
+"""Takes the view of a sentinel, and the instant of the event loop at which it was asked."""
+
+
+class Sentinels:
+    """All sentinels of a service: those of the address and those that were learnt from them.
+
+    `edge store status` and the fence read `views`, the last one of each sentinel by its id.
+    """
+
+    def __init__(self, address: SentinelAddress) -> None:
+        self._address = address
+        listed = tuple((each.host, each.port) for each in address.sentinels)
+        self._learnt = _learnt.setdefault((address.service, listed), {})
+        self._asked: dict[_Place, Sentinel] = {}
+        self._ids: dict[_Place, str] = {}
+        self.views: dict[str, SentinelView] = {}
+        self._errors: dict[_Place, EdgeError] = {}
+        for place in (*listed, *self._learnt.values()):
+            self._add(place)
+
+    def _add(self, place: _Place) -> Sentinel:
+        endpoint = replace(self._address.sentinels[0], host=place[0], port=place[1])
+        return self._asked.setdefault(place, Sentinel(endpoint, self._address.service))
+
+    @property
+    def silent(self) -> Mapping[str, str]:
+        """The sentinels that did not answer last, each with the reason."""
+        return {str(self._asked[place]): error.message for place, error in self._errors.items()}
+
+    async def find_primary(self, take: TakeView = lambda _view, _sent_at: None) -> Primary:
+        """Return the present primary; hand each view to `take`.
+
+        Raises Unavailable when no sentinel answers, SettingsError when those that do monitor no such service.
+        """
+        asked: set[_Place] = set()
+        while new := self._asked.keys() - asked:
+            asked |= new
+            await asyncio.gather(*(self._ask(self._asked[place], take) for place in new))
+        if primary := agreed(self.views.values()):
+            return primary
+        # A refusal has an advice of its own; a silent sentinel says nothing of the others.
+        reasons = sorted(self._errors.values(), key=lambda error: not isinstance(error, SettingsError | AccessDenied))
+        if reasons and isinstance(reasons[0], SettingsError | AccessDenied):
+            raise reasons[0]
+        raise Unavailable(f"no sentinel answers: {'; '.join(each.message for each in reasons)}", _ADVICE)
+
+    async def watch(self, take: TakeView, every_s: float = ASK_EVERY_S) -> None:
+        """Query every sentinel at this interval until cancelled, each in a task of its own."""
+        async with asyncio.TaskGroup() as tasks:
+            watched: set[_Place] = set()
+            while True:
+                for place in self._asked.keys() - watched:
+                    watched.add(place)
+                    tasks.create_task(self._watch(self._asked[place], take, every_s), name=f"sentinel {place[0]}")
+                await asyncio.sleep(every_s)
+
+    async def _watch(self, sentinel: Sentinel, take: TakeView, every_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + every_s
+            await self._ask(sentinel, take)
+            await asyncio.sleep(max(0.0, due - loop.time()))
+
+    async def _ask(self, sentinel: Sentinel, take: TakeView) -> None:
+        place = (sentinel.endpoint.host, sentinel.endpoint.port)
+        sent_at = asyncio.get_running_loop().time()
+        try:
+            view = await sentinel.ask()
+        except EdgeError as error:
+            if place not in self._errors:
+                logger.warning("sentinel unavailable", sentinel=str(sentinel), reason=error.message)
+            self._errors[place] = error
+            return
+        if self._errors.pop(place, None):
+            logger.info("sentinel available again", sentinel=str(sentinel))
+        self._ids[place] = view.sentinel_id
+        self.views[view.sentinel_id] = view
+        self._learn(view)
+        take(view, sent_at)
+
+    def _learn(self, view: SentinelView) -> None:
+        """Remember the other sentinels; one that is asked under another name is known by its id."""
+        ids = set(self._ids.values())
+        for sentinel_id, place in view.known.items():
+            if sentinel_id not in ids and place not in self._asked and len(self._learnt) < _MOST_LEARNT:
+                self._learnt[sentinel_id] = place
+                self._add(place)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for sentinel in self._asked.values():
+            sentinel.close()

@@ -1,0 +1,61 @@
+"""A gateway behind Sentinel opens its inside again when the primary changes, in the same process."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from edge.app.lifecycle import serve
+from edge.config import MqttSettings, Settings
+from tests.app.running import NO_OPCUA
+from tests.conftest import WaitUntil
+from tests.store.sentinel_line import Line, open_line
+
+
+def settings_of(line: Line, unique: str) -> Settings:
+    return Settings(redis=line.settings(unique), mqtt=MqttSettings(url=""), opcua=NO_OPCUA)
+
+
+@pytest.mark.parametrize("fault", ["command", "kill"])
+async def test_gateway_serves_again_after_a_failover(
+    tmp_path: Path, unique: str, wait_until: WaitUntil, fault: str
+) -> None:
+    async with open_line(tmp_path) as line:
+        with capture_logs() as logs:
+            life = asyncio.create_task(serve(settings_of(line, unique)))
+
+            def ready() -> int:
+                assert not life.done()
+                return sum(entry["event"] == "ready" for entry in logs)
+
+            await wait_until(lambda: ready() == 1)
+            if fault == "kill":
+                await line.nodes[0].kill()
+            else:
+                await line.fail_over()
+            await wait_until(lambda: ready() == 2)
+            assert await line.nodes[1].call("GET", f"{unique}:lease:instance:edge")
+            os.kill(os.getpid(), signal.SIGTERM)
+            await life
+    events = [entry["event"] for entry in logs]
+    assert events.count("store over, primary changed") == 1
+    assert events[-1] == "stopped"
+
+
+async def test_gateway_without_a_primary_stops_on_a_signal(tmp_path: Path, unique: str, wait_until: WaitUntil) -> None:
+    """The store is over, and no sentinel names another primary: the gateway retries until the signal."""
+    async with open_line(tmp_path, nodes=1) as line:
+        with capture_logs() as logs:
+            life = asyncio.create_task(serve(settings_of(line, unique)))
+            await wait_until(lambda: any(entry["event"] == "ready" for entry in logs))
+            for sentinel in line.sentinels:
+                sentinel.signal(signal.SIGSTOP)
+            await line.nodes[0].call("HSET", f"{unique}:generation", "id", "other")
+            await line.nodes[0].call("CLIENT", "KILL", "TYPE", "normal")
+            await wait_until(lambda: any(entry["event"] == "store not opened again, retrying" for entry in logs))
+            os.kill(os.getpid(), signal.SIGTERM)
+            async with asyncio.timeout(10):
+                await life

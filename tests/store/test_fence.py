@@ -1,0 +1,213 @@
+"""The fence: what the answers of the sentinels say of our primary, as tables and for any order of answers."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from edge.errors import Unavailable
+from edge.store.fence import (
+    MARGIN_S,
+    Confirmed,
+    Doubt,
+    Fence,
+    Judgement,
+    Superseded,
+    Veto,
+    confirmed_until,
+    find_successor,
+    judge,
+    quorum_problem,
+)
+from edge.store.sentinels import Primary, SentinelView
+
+OURS = Primary("10.0.0.1", 6379, 7)
+OTHER = Primary("10.0.0.2", 6379, 8)
+NEVER = float("-inf")
+
+
+def view(
+    sentinel_id: str = "a",
+    primary: Primary = OURS,
+    *flags: str,
+    last_ok_ping_s: float = 0.4,
+    sentinels: int = 3,
+    quorum: int = 2,
+) -> SentinelView:
+    return SentinelView(
+        sentinel_id, primary, frozenset({"master", *flags}), last_ok_ping_s, 5.0, 180.0, quorum, sentinels
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (view(), Confirmed(100 + 5.0 - 0.4 - MARGIN_S)),
+        (view(last_ok_ping_s=9.0), Confirmed(100 + 5.0 - 9.0 - MARGIN_S)),
+        (view("a", OURS, "s_down"), Doubt("a sentinel does not reach 10.0.0.1:6379")),
+        (view("a", OURS, "s_down", "o_down"), Veto("a failover of 10.0.0.1:6379 has begun (o_down)", 280)),
+        (
+            view("a", OURS, "failover_in_progress"),
+            Veto("a failover of 10.0.0.1:6379 has begun (failover_in_progress)", 280),
+        ),
+        (view("a", OTHER), Superseded("a failover has made 10.0.0.2:6379 the primary instead of 10.0.0.1:6379")),
+        (
+            view("a", Primary("10.0.0.1", 6379, 9)),
+            Superseded("a failover has made 10.0.0.1:6379 the primary instead of 10.0.0.1:6379"),
+        ),
+        (
+            replace(view("a", OURS, "failover_in_progress"), is_watched=False),
+            Doubt("a sentinel has not asked 10.0.0.1:6379 yet"),
+        ),
+        (
+            view("a", Primary("10.0.0.3", 6379, 6)),
+            Doubt("a sentinel still names 10.0.0.3:6379, not 10.0.0.1:6379"),
+        ),
+    ],
+)
+def test_answer_of_a_sentinel_is_judged(answer: SentinelView, expected: Judgement) -> None:
+    assert judge(answer, OURS, 100.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("judgements", "majority", "until"),
+    [
+        ([], 1, NEVER),
+        ([Confirmed(5), Confirmed(9), Confirmed(7)], 2, 7),
+        ([Confirmed(5), Confirmed(9), Confirmed(7)], 3, 5),
+        ([Confirmed(5)], 2, NEVER),
+        ([Confirmed(5), Confirmed(9), Doubt("")], 2, 5),
+        ([Confirmed(5), Confirmed(9), Veto("", 4)], 2, NEVER),
+        ([Confirmed(5), Confirmed(9), Veto("", 2)], 2, 5),
+        ([Confirmed(5), Confirmed(9), Superseded("")], 2, NEVER),
+    ],
+)
+def test_majority_confirms_until_its_last_member_may_doubt(
+    judgements: list[Judgement], majority: int, until: float
+) -> None:
+    assert confirmed_until(judgements, majority, 3.0) == until
+
+
+_judgements = st.one_of(
+    st.floats(0, 10).map(Confirmed),
+    st.just(Doubt("")),
+    st.floats(0, 10).map(lambda until: Veto("", until)),
+    st.just(Superseded("")),
+)
+
+
+@given(st.lists(_judgements, min_size=1, max_size=7), st.floats(0, 10))
+def test_no_second_majority_can_elect_while_one_confirms(judgements: list[Judgement], now: float) -> None:
+    """Whenever commits are allowed, fewer than a majority of the sentinels may see the primary down."""
+    majority = len(judgements) // 2 + 1
+    if now < confirmed_until(judgements, majority, now):
+        vouching = sum(isinstance(each, Confirmed) and each.until > now for each in judgements)
+        assert len(judgements) - vouching < majority
+        assert not any(isinstance(each, Superseded) for each in judgements)
+        assert not any(isinstance(each, Veto) and each.until > now for each in judgements)
+
+
+OLDER = Primary("10.0.0.3", 6379, 6)
+
+
+@pytest.mark.parametrize(
+    ("views", "unconfirmed_s", "expected"),
+    [
+        ([view("a"), view("b")], 0, None),
+        ([view("a"), view("b", OTHER)], 0, OTHER),
+        ([view("b", OLDER), view("c", OLDER)], 1, None),
+        ([view("b", OLDER), view("c", OLDER)], 11, OLDER),
+        ([view("b", OLDER)], 11, None),
+        ([view("a"), view("b", OLDER), view("c", OLDER)], 11, None),
+    ],
+    ids=["ours", "later failover", "not heard of ours yet", "added again", "one alone", "one still names ours"],
+)
+def test_successor_is_of_a_later_failover_or_named_for_long(
+    views: list[SentinelView], unconfirmed_s: float, expected: Primary | None
+) -> None:
+    assert find_successor(views, OURS, unconfirmed_s) == expected
+
+
+@pytest.mark.parametrize(
+    ("quorum", "sentinels", "found"), [(2, 3, ""), (3, 5, ""), (1, 1, ""), (1, 3, "quorum of 1 of 3"), (2, 5, "2 of 5")]
+)
+def test_quorum_below_the_majority_is_a_problem(quorum: int, sentinels: int, found: str) -> None:
+    problem = quorum_problem([view(quorum=quorum, sentinels=sentinels)])
+    assert found in problem
+    assert bool(problem) is bool(found)
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_fence_lapses_when_the_sentinels_fall_silent() -> None:
+    clock = _Clock()
+    fence = Fence(OURS, clock)
+    with pytest.raises(Unavailable, match="no majority of the sentinels"):
+        fence.require()
+    fence.take(view("a"), 100.0)
+    assert not fence.is_confirmed
+    fence.take(view("b", last_ok_ping_s=1.0), 100.1)
+    assert fence.is_confirmed
+    clock.now = 103.59
+    fence.require()
+    clock.now = 103.61
+    with pytest.raises(Unavailable, match="no majority of the sentinels"):
+        fence.require()
+
+
+def test_veto_of_one_sentinel_closes_until_it_answers_otherwise() -> None:
+    fence = Fence(OURS, _Clock())
+    for each in "abc":
+        fence.take(view(each), 100.0)
+    fence.take(view("a", OURS, "failover_in_progress"), 100.0)
+    assert "failover_in_progress" in fence.reason
+    fence.take(view("a"), 100.0)
+    assert fence.reason == ""
+
+
+def test_sentinel_cut_off_from_the_primary_stops_nothing() -> None:
+    """A majority that hears the primary keeps any other from being elected."""
+    fence = Fence(OURS, _Clock())
+    for each in "bc":
+        fence.take(view(each), 100.0)
+    fence.take(view("a", OURS, "s_down", last_ok_ping_s=60), 100.0)
+    assert fence.is_confirmed
+
+
+def test_forgotten_sentinel_does_not_raise_the_majority() -> None:
+    clock = _Clock()
+    fence = Fence(OURS, clock)
+    fence.take(view("a", sentinels=5), 100.0)
+    clock.now = 500.0
+    for each in "bc":
+        fence.take(view(each), 500.0)
+    assert fence.is_confirmed
+
+
+async def test_first_answer_of_a_later_failover_names_the_successor() -> None:
+    fence = Fence(OURS, asyncio.get_running_loop().time)
+    fence.take(view("a"), 0.0)
+    assert not fence.replaced.is_set()
+    fence.take(view("b", OTHER), 0.0)
+    assert fence.replaced.is_set()
+    assert fence.successor == OTHER
+
+
+async def test_waiting_ends_with_the_confirmation_or_in_time() -> None:
+    now = asyncio.get_running_loop().time()
+    fence = Fence(OURS, asyncio.get_running_loop().time)
+    with pytest.raises(Unavailable, match="not confirmed"):
+        await fence.wait(0.01)
+    waiting = asyncio.create_task(fence.wait(60.0))
+    for each in "ab":
+        await asyncio.sleep(0)
+        fence.take(view(each), now)
+    await waiting

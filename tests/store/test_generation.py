@@ -1,0 +1,92 @@
+"""The generation of a store: written once for each failover, also by two instances at the same time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from edge.errors import Unavailable
+from edge.store.commit import Commit, HashField, operation
+from edge.store.connection import CommandConnection, Endpoint
+from edge.store.generation import GenerationCheck, adopt_generation, load_generation
+from edge.store.keys import Keys
+from edge.store.sentinels import Primary
+
+
+@pytest.fixture
+async def connection(valkey: str) -> AsyncIterator[CommandConnection]:
+    opened = CommandConnection(Endpoint(path=valkey.removeprefix("unix://")))
+    yield opened
+    opened.close()
+
+
+def primary(config_epoch: int) -> Primary:
+    return Primary("10.0.0.1", 6379, config_epoch)
+
+
+async def test_generation_lasts_until_a_later_failover(connection: CommandConnection, unique: str) -> None:
+    keys = Keys(unique)
+    first = await adopt_generation(connection, keys, primary(3))
+    assert await adopt_generation(connection, keys, primary(3)) == first
+    assert await adopt_generation(connection, keys, primary(2)) == first
+    second = await adopt_generation(connection, keys, primary(4))
+    assert second.id != first.id
+    assert (await load_generation(connection, keys))[0] == second
+
+
+async def test_two_instances_adopt_one_generation(connection: CommandConnection, unique: str) -> None:
+    found = await asyncio.gather(*(adopt_generation(connection, Keys(unique), primary(1)) for _ in range(20)))
+    assert len(set(found)) == 1
+
+
+async def test_clock_of_the_jobs_runs_on_with_the_clock_of_another_host(
+    connection: CommandConnection, unique: str
+) -> None:
+    keys = Keys(unique)
+    assert (await adopt_generation(connection, keys, primary(1))).clock_ms == 0
+    _, now = await load_generation(connection, keys)
+    # The former host was a minute ahead.
+    after = await adopt_generation(connection, keys, primary(2), lambda: now + 60_000)
+    assert 59_000 < after.clock_ms <= 60_000
+    # A process that has not followed the jobs' clock keeps the difference.
+    assert (await adopt_generation(connection, keys, primary(3))).clock_ms == after.clock_ms
+
+
+@pytest.mark.parametrize(
+    ("replies", "reason"),
+    [
+        ([["master", 0, []], "first"], ""),
+        ([["slave", "h", 1, "connected", 0], "first"], "10.0.0.1:6379 has become a replica"),
+        ([["master", 0, []], "second"], "10.0.0.1:6379 holds another generation of the store"),
+        ([["master", 0, []], None], "10.0.0.1:6379 holds another generation of the store"),
+    ],
+    ids=["ours", "replica", "other generation", "empty"],
+)
+async def test_connection_to_another_history_is_reported(
+    connection: CommandConnection, unique: str, replies: list[object], reason: str
+) -> None:
+    check = GenerationCheck(Keys(unique), primary(1))
+    reported: list[str] = []
+    check.on_other = reported.append
+    check.expected = None
+    check.accept([["master", 0, []], None])
+    adopted = await adopt_generation(connection, Keys(unique), primary(1))
+    check.expected = adopted
+    given = [replies[0], adopted.id if replies[1] == "first" else replies[1]]
+    if reason:
+        with pytest.raises(Unavailable, match=reason):
+            check.accept(given)
+    else:
+        check.accept(given)
+    assert reported == ([reason] if reason else [])
+
+
+async def test_commit_is_guarded_by_the_generation_first(connection: CommandConnection, unique: str) -> None:
+    keys = Keys(unique)
+    check = GenerationCheck(keys, primary(1))
+    commit = Commit((HashField("hash", "name", None),), operation("SET", "a", "1").operations)
+    assert check.guarded(commit) == commit
+    check.expected = await adopt_generation(connection, keys, primary(1))
+    guarded = check.guarded(commit)
+    assert guarded.guards == (HashField(keys.generation(), "id", check.expected.id), *commit.guards)
+    assert guarded.operations == commit.operations
