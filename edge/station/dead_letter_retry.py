@@ -23,8 +23,8 @@ async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Cloc
     """Retry the work of a letter, and remove the letter.
 
     A job that failed runs again from its beginning, under its id, as if the MES had cleared and stored it. A stop is
-    sent again; a batch of telemetry is evaluated again. Raises Refused when there is nothing left to do, or when a
-    person must act first.
+    sent again; a batch of telemetry is evaluated again. Raises Refused when there is nothing left to do, when a person
+    must act first, or when secrets of what would be used again are hidden.
     """
     while True:
         match letter.kind:
@@ -35,6 +35,9 @@ async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Cloc
             case LetterKind.LATE:
                 advice = "Use its data where it belongs, then drop the letter."
                 raise Refused("late_result", "a late result cannot be repeated", advice)
+            case LetterKind.TELEMETRY | LetterKind.UNREADABLE if letter.is_redacted:
+                problem = "secrets in the letter are hidden by ***, so a retry would use wrong values"
+                raise Refused("redacted", problem, "Have its sender send it again, then drop the letter.")
             case LetterKind.TELEMETRY:
                 # Without a producer it is evaluated although its number has passed.
                 again = telemetry.append(store.keys, {**letter.details, "producer": ""}, _STREAM_LENGTH)

@@ -15,6 +15,7 @@ from edge.store.stream import Entry, entries
 STREAM_LENGTH = 1000
 _TELEMETRY = "telemetry/"
 """Begins the id of a letter of telemetry: the streams number their entries independently."""
+_REDACTED = "redacted"
 _LATE = "late/"
 """Begins the id of a late result."""
 
@@ -35,6 +36,7 @@ class Letter(Struct, frozen=True):
     """Work that was given up, at an instant in milliseconds since the epoch.
 
     `details` holds `phase`, `command_id`, `step` and `type_id` of a command, or the fields of an unreadable entry.
+    `is_redacted`: secrets in `details` are hidden, so that they are not what they were.
     """
 
     kind: LetterKind
@@ -43,6 +45,7 @@ class Letter(Struct, frozen=True):
     reason: str
     at: int
     details: Mapping[str, str] = field(default_factory=dict)
+    is_redacted: bool = False
 
 
 def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
@@ -53,7 +56,7 @@ def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
     key = keys.late_results() if letter.kind is LetterKind.LATE else keys.sfc_dead_letters()
     entry = (
         *("kind", letter.kind.value, "scope", letter.scope, "job_id", letter.job_id, "at", str(letter.at)),
-        *("reason", hide_secrets(letter.reason), "details", msgspec.json.encode(hide_in_data(letter.details)).decode()),
+        *("reason", hide_secrets(letter.reason), *redacted_fields("details", letter.details)),
     )
     return join(
         (
@@ -61,6 +64,13 @@ def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
             operation("PEXPIRE", key, keep_ms),
         )
     )
+
+
+def redacted_fields(name: str, data: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a field with data without secrets, and a mark if there were any."""
+    hidden = hide_in_data(data)
+    mark = (_REDACTED, "1") if hidden != data else ()
+    return name, msgspec.json.encode(hidden).decode(), *mark
 
 
 def delete(keys: Keys, letter_id: str) -> Commit:
@@ -143,7 +153,7 @@ def _batch_letter(entry: Entry) -> Letter:
     """Return a batch that was set aside; its details are the fields of the batch."""
     found = entry.fields
     fields = msgspec.json.decode(found["fields"], type=dict[str, str])
-    return Letter(LetterKind.TELEMETRY, "", "", found["reason"], int(found["at"]), fields)
+    return Letter(LetterKind.TELEMETRY, "", "", found["reason"], int(found["at"]), fields, _REDACTED in found)
 
 
 def _letter(entry: Entry) -> Letter:
@@ -155,4 +165,5 @@ def _letter(entry: Entry) -> Letter:
         reason=found["reason"],
         at=int(found["at"]),
         details=msgspec.json.decode(found["details"], type=dict[str, str]),
+        is_redacted=_REDACTED in found,
     )

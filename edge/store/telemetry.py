@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
-from edge.model.secret_text import hide_in_data, hide_secrets
+from edge.model.secret_text import hide_secrets
 from edge.store import consumer_group
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, command_size, fields, join, operation, spread
+from edge.store.dead_letters import redacted_fields
 from edge.store.keys import RULES_GROUP, Keys
 from edge.store.stream import Entry, entries
 
@@ -53,8 +53,8 @@ def delivery_size(store: Store) -> int:
 def dead_letter(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
     """Return the letter of an entry, without secrets."""
     letter = {"id": entry.entry_id, "at": str(now), "reason": hide_secrets(reason)}
-    letter["fields"] = msgspec.json.encode(hide_in_data(entry.fields)).decode()
-    return operation("XADD", keys.telemetry_dlq(), "MAXLEN", "~", DLQ_LENGTH, "*", *fields(letter))
+    content = redacted_fields("fields", entry.fields)
+    return operation("XADD", keys.telemetry_dlq(), "MAXLEN", "~", DLQ_LENGTH, "*", *fields(letter), *content)
 
 
 class SendAttempt(Struct, frozen=True):

@@ -8,9 +8,9 @@ from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.dead_letter_retry import retry_letter
 from edge.station.equipment import Command
-from edge.store import dead_letters
+from edge.store import dead_letters, telemetry
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.stream import entries
+from edge.store.stream import Entry, entries
 from tests.station.plant import (
     NOW,
     SCOPE,
@@ -63,6 +63,33 @@ async def test_retry_of_an_open_or_removed_job_is_refused(plant: Plant, clock: C
     with pytest.raises(Refused, match="has not ended"):
         await retry_letter(plant.store, letter_id, START, clock)
     assert await dead_letters.load_all(plant.store) == {letter_id: START}
+
+
+@pytest.mark.parametrize(
+    ("token", "is_refused"), [("Bearer abc123def456ghi789jkl", True), ("*** no secret ***", False)]
+)
+async def test_retry_of_an_entry_with_hidden_secrets_is_refused(plant: Plant, token: str, *, is_refused: bool) -> None:
+    details = {"kind": "equipment", "job_id": "J1", "data": token}
+    letter = Letter(LetterKind.UNREADABLE, SCOPE, "J1", "it cannot be read", NOW, details)
+    letter_id = await set_aside(plant, letter)
+    stored = (await dead_letters.load_all(plant.store))[letter_id]
+    assert stored.is_redacted == is_refused
+    if not is_refused:
+        await retry_letter(plant.store, letter_id, stored, lambda: NOW)
+        return
+    with pytest.raises(Refused, match=r"hidden by \*\*\*"):
+        await retry_letter(plant.store, letter_id, stored, lambda: NOW)
+    assert await dead_letters.load_all(plant.store) == {letter_id: stored}
+    assert await plant.store.execute("XLEN", plant.store.keys.sfc_work(SCOPE)) == 0
+
+
+async def test_retry_of_samples_with_hidden_secrets_is_refused(plant: Plant) -> None:
+    entry = Entry("1-0", {"producer": "p", "0": '{"at":1,"tag":"line.token","value":"Bearer abc123def456ghi789jkl"}'})
+    await plant.store.commit(telemetry.dead_letter(plant.store.keys, entry, "a defect", NOW))
+    ((letter_id, letter),) = (await dead_letters.load_all(plant.store)).items()
+    with pytest.raises(Refused, match=r"hidden by \*\*\*"):
+        await retry_letter(plant.store, letter_id, letter, lambda: NOW)
+    assert await plant.store.execute("XLEN", plant.store.keys.telemetry()) == 0
 
 
 async def test_retried_stop_is_sent_although_its_job_has_ended(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:

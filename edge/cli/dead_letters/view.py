@@ -73,6 +73,8 @@ def _what(letter: Letter) -> str:
 
 
 def _retry_effect(letter: Letter) -> str:
+    if letter.is_redacted and letter.kind in {LetterKind.UNREADABLE, LetterKind.TELEMETRY}:
+        return "nothing: secrets in it are hidden by ***"
     if letter.kind is LetterKind.UNREADABLE:
         return "the entry returns to the work stream"
     if letter.kind is LetterKind.TELEMETRY:
