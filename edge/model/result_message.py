@@ -19,7 +19,10 @@ class AcknowledgeAnswer(Payload, frozen=True, kw_only=True):
 
 
 class OpenQuestion(Payload, frozen=True, kw_only=True):
-    """What a person has to decide about an action: `kind` is `OutcomeUnknown` or `AwaitsIntervention`."""
+    """What a person has to decide about an action or a step.
+
+    `kind` is `OutcomeUnknown`, `AwaitsIntervention` or `AwaitsSecondPerson`.
+    """
 
     kind: str
     action: str

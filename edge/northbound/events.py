@@ -1,17 +1,20 @@
 """Compose the events for the MES: transitions of a job, changes of its response, and the progress of recipes."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
 
 import msgspec
 import structlog
 
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import AWAITS_PERSON_TYPE, PROGRESS_TYPE, RESPONSE_UPDATE_TYPE, STATUS_EVENT_TYPE
-from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
+from edge.model.instant import utc
+from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, Parameter
 from edge.model.job_progress import CommandProgress, JobProgress, StepProgress
-from edge.model.job_state import Cause, has_response, is_transition, state_entries
+from edge.model.job_state import Cause, has_ended, has_response, is_transition, state_entries
 from edge.model.result_message import AwaitsPersonEvent, OpenQuestion
-from edge.station.response import HELD_ID, UNKNOWN_ID
+from edge.station.response import HELD_ID, INTERVENTIONS_ID, UNKNOWN_ID
 from edge.station.runs import Progress
 from edge.store import jobs, responses
 from edge.store.changes import Change
@@ -20,6 +23,9 @@ from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
+
+SECOND_ID: Final = "AwaitsSecondPerson"
+"""The kind of question about an intervention that another person has to confirm."""
 
 
 async def load_changed_job(store: Store, change: Change) -> tuple[Job | None, JobResponse | None] | None:
@@ -50,19 +56,31 @@ def change_events(source: str, change: Change, job: Job | None, response: JobRes
     state = state_entries(change.status)
     update = JobStatusEvent(job_order=job.order, job_state=state, job_response=response)
     events = [_job_event(source, change, job, RESPONSE_UPDATE_TYPE, update)]
-    if questions := tuple(open_questions(response)):
+    if questions := tuple(open_questions(response, change)):
         waiting = AwaitsPersonEvent(job_order_id=job.job_id, job_state=state, questions=questions)
         events.append(_job_event(source, change, job, AWAITS_PERSON_TYPE, waiting, part="/person"))
     return events
 
 
-def open_questions(response: JobResponse) -> Iterator[OpenQuestion]:
-    """Yield what a person has to decide about the job of a response."""
+def open_questions(response: JobResponse, change: Change) -> Iterator[OpenQuestion]:
+    """Yield what a person has to decide about the job of a response, as of a change."""
     for parameter in response.job_response_data or ():
         if parameter.id in {UNKNOWN_ID, HELD_ID} and parameter.subparameters:
             for each in parameter.subparameters:
                 reason = None if each.value is None else str(each.value)
                 yield OpenQuestion(kind=parameter.id, action=each.id, reason=reason)
+        if parameter.id == INTERVENTIONS_ID and not has_ended(change.status):
+            yield from _unconfirmed(parameter, utc(change.at))
+
+
+def _unconfirmed(interventions: Parameter, at: datetime) -> Iterator[OpenQuestion]:
+    """Yield the interventions that wait for a second person."""
+    for each in interventions.subparameters or ():
+        facts = {fact.id: str(fact.value) for fact in each.subparameters or ()}
+        until = facts.get("waits_for_second_until")
+        if until and datetime.fromisoformat(until) > at:
+            reason = f"{facts['kind']}, asked for by {facts['by']}, until {until}: {facts.get('reason', '')}"
+            yield OpenQuestion(kind=SECOND_ID, action=facts["subject"], reason=reason)
 
 
 def _job_event(

@@ -1,16 +1,15 @@
 """Decodes the values of a source: in one encoding, or in the one that each payload shows."""
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgspec
 import structlog
 
 from edge.links.log_throttle import LogThrottle
-from edge.model.payload import UnreadablePayloadError
+from edge.model.payload import Encoding, UnreadablePayloadError, decode_payload
 
 logger = structlog.get_logger(__name__)
 
-Encoding: TypeAlias = Literal["auto", "json", "msgpack", "text"]
 MAX_TOPICS: Final = 10_000
 _FAULTS: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
@@ -32,16 +31,10 @@ class ValueDecoder:
 
     def decode(self, topic: str, payload: bytes) -> Any:
         """Return the content of a payload. Raises UnreadablePayloadError."""
+        if self._encoding != "auto":
+            return decode_payload(payload, self._encoding)
         try:
-            match self._encoding:
-                case "json":
-                    return msgspec.json.decode(payload)
-                case "msgpack":
-                    return msgspec.msgpack.decode(payload)
-                case "text":
-                    return payload.decode()
-                case "auto":
-                    return self._decode_any(topic, payload)
+            return self._decode_any(topic, payload)
         except _FAULTS:
             raise UnreadablePayloadError from None
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoPermissionError
 
 from edge.errors import Unavailable
-from edge.model.payload import decode_payload
+from edge.model.payload import Encoding, decode_payload
 from edge.store.redis_py import translate_errors
 
 TIMEOUT_S: Final = 2.0
@@ -41,30 +42,31 @@ class ForeignRedis:
             async with asyncio.timeout(TIMEOUT_S):
                 return self._checked(key, await self._read(key))
 
-    async def read_value(self, key: str) -> Any:
+    async def read_value(self, key: str, encoding: Encoding = "auto") -> Any:
         """Return the value at a key, None for an absent one.
 
-        A text is JSON, MessagePack or UTF-8; so are the members of a hash, list or set. Raises UnreadableValueError for
+        A text is in the encoding; so are the members of a hash, list or set. Raises UnreadableValueError for
         another type and for a large value, UnreadablePayloadError for other bytes, Unavailable when the server is gone.
         """
         with _foreign_errors():
             async with asyncio.timeout(TIMEOUT_S):
-                return await self._read_value(key)
+                return await self._read_value(key, partial(decode_payload, encoding=encoding))
 
-    async def _read_value(self, key: str) -> Any:
+    async def _read_value(self, key: str, decode: Callable[[bytes], Any]) -> Any:
         ask: Callable[..., Awaitable[Any]] = self._client.execute_command
         match await ask("TYPE", key):
             case b"none":
                 return None
             case b"hash" if await ask("HLEN", key) <= MAX_MEMBERS:
                 found = await ask("HGETALL", key)
-                return {_text(name): decode_payload(each) for name, each in found.items()}
+                return {_text(name): decode(each) for name, each in found.items()}
             case b"set" if await ask("SCARD", key) <= MAX_MEMBERS:
-                return [decode_payload(each) for each in sorted(await ask("SMEMBERS", key))]
+                return [decode(each) for each in sorted(await ask("SMEMBERS", key))]
             case b"list" if await ask("LLEN", key) <= MAX_MEMBERS:
-                return [decode_payload(each) for each in await ask("LRANGE", key, 0, -1)]
+                return [decode(each) for each in await ask("LRANGE", key, 0, -1)]
             case b"string" if await ask("STRLEN", key) <= MAX_BYTES:
-                return decode_payload(await ask("GET", key) or b"null")
+                text = await ask("GET", key)
+                return decode(text) if text else None
             case other:
                 raise UnreadableValueError(f"a {other.decode()} that is too large, or of a type that is not read")
 

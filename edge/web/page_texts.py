@@ -154,6 +154,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "state.Interrupted": ("Paused", "Angehalten"),
         "state.NotAllowedToStart": ("Not released", "Nicht freigegeben"),
         "state.Running": ("Running", "Läuft"),
+        "state.Stopped": ("Stopped", "Gestoppt"),
         "station": ("Station", "Station"),
         "steps": ("steps", "Schritte"),
         "stop": ("Stop", "Stoppen"),

@@ -19,6 +19,7 @@ from edge.store.jobs import Job
 from tests.northbound.calling import SCOPE, WORK_MASTER, opened_station
 
 ENDED = JobStatus(JobState.ENDED, SubState.CLOSED)
+RUNNING = JobStatus(JobState.RUNNING)
 
 
 def change(cause: Cause, status: JobStatus = ENDED) -> Change:
@@ -73,6 +74,32 @@ def test_changed_response_has_an_event_and_a_wait_for_a_person_too(question: str
     found = [(each.id, each.type, each.data.questions) for each in waits]
     asked = (OpenQuestion(kind=kind, action="tighten", reason="jammed"),)
     assert found == ([(f"{SCOPE}/7-0/person", AWAITS_PERSON_TYPE, asked)] if kind else [])
+
+
+@pytest.mark.parametrize(
+    ("state", "until", "is_asked"),
+    [
+        (RUNNING, "2026-01-02T03:05:00.000+00:00", True),
+        (RUNNING, "2026-01-02T03:04:00.000+00:00", False),  # its time has passed
+        (RUNNING, None, False),  # it is confirmed
+        (ENDED, "2026-01-02T03:05:00.000+00:00", False),
+    ],
+)
+def test_intervention_that_awaits_a_second_person_is_a_question(
+    state: JobStatus, until: str | None, *, is_asked: bool
+) -> None:
+    facts = {"kind": "skip", "subject": "tighten", "by": "anna", "reason": "seen", "waits_for_second_until": until}
+    note = Parameter(
+        id="1", subparameters=tuple(Parameter(id=name, value=each) for name, each in facts.items() if each)
+    )
+    data = (Parameter(id="Interventions", subparameters=(note,)),)
+    response = msgspec.structs.replace(RESPONSE, job_response_data=data)
+    moved = msgspec.structs.replace(change(Cause.RESULT_UPDATE), status=state, at=1_767_323_070_000)
+    _, *waits = change_events("/edge", moved, JOB, response)
+    asked = OpenQuestion(
+        kind="AwaitsSecondPerson", action="tighten", reason=f"skip, asked for by anna, until {until}: seen"
+    )
+    assert [each.data.questions for each in waits] == ([(asked,)] if is_asked else [])
 
 
 def test_changed_response_of_a_removed_job_has_no_event() -> None:

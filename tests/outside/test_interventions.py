@@ -29,6 +29,7 @@ pytestmark = pytest.mark.slow
 
 INTERVENE = "com.github.aschamberger.microdcs.intervene.v1"
 AWAITS_SECOND = 1 << 34
+PERSON = "com.github.aschamberger.microdcs.AwaitsPerson.v1"
 ATTENDED = TIGHTENING | {"actions": [TIGHTEN_ACTION | {"interventions": ["retry", "skip"]}]}
 
 Intervention = Callable[[Plant, Path, str, str], None]
@@ -119,6 +120,12 @@ def test_a_retry_of_an_unknown_outcome_starts_the_tool_once(plant: Plant) -> Non
     assert len(plant.wrench.starts()) == 2
 
 
+def _questions(plant: Plant) -> set[str]:
+    """Return the kinds of questions to people that the MES has received."""
+    events = [each for each in list(plant.mes.client.received) if each.attributes.get("type") == PERSON]
+    return {question["Kind"] for each in events for question in each.data["Questions"]}
+
+
 def test_second_user_with_a_login_confirms_a_mes_intervention(plant: Plant) -> None:
     settings = plant.gateway.settings
     settings.write_text(f'{settings.read_text()}\n[users]\nsecond_person = ["skip"]\n')
@@ -129,6 +136,7 @@ def test_second_user_with_a_login_confirms_a_mes_intervention(plant: Plant) -> N
     assert plant.mes.start_job("J1").status == 1
     _fail(plant, 1)
     assert _mes(plant, INTERVENE, _call("skip", "by hand"))[1]["ReturnStatus"] == AWAITS_SECOND
+    plant.mes.client.wait(lambda: "AwaitsSecondPerson" in _questions(plant), "the event of the wait", 60)
     refused = _mes(plant, INTERVENE, _call("skip", "by hand", By="bert"))[1]
     assert refused["ReturnStatus"] == 8
     assert "login at the gateway" in refused["Reason"]

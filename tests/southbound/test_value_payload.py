@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from edge.model.payload import UnreadablePayloadError
-from edge.southbound.value_payload import Encoding, ValueDecoder
+from edge.model.payload import Encoding, UnreadablePayloadError
+from edge.southbound.value_payload import ValueDecoder
 
 
 def test_bare_messagepack_integers_keep_their_value() -> None:

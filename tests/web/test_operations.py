@@ -12,7 +12,7 @@ from edge.station.equipment import OutcomeUnknown
 from edge.store import alarms, tags
 from edge.store.alarms import AlarmChange
 from edge.web.operations import OPERATIONS
-from tests.station.plant import Clock, FakeEquipment, Plant, action, linear, order
+from tests.station.plant import Clock, FakeEquipment, Plant, action, linear, obliging, order
 from tests.web.serving import ATTACK, IN_PATHS, Browser
 
 ALARM = Alarm(
@@ -87,6 +87,24 @@ async def test_station_lists_the_job_that_ended_last_first(browser: Browser, pla
     await plant.until_state("J2", JobState.ENDED)
     ended = (await alice.get("/")).text.partition("Jobs that ended last")[2]
     assert 0 < ended.index("/job?id=J2") < ended.index("/job?id=J1")
+
+
+async def test_stopped_job_looks_different_from_a_completed_one(
+    browser: Browser, plant: Plant, tool: FakeEquipment
+) -> None:
+    alice = await browser.logged_in("alice")
+    assert (await alice.post("/api/v1/jobs/J1/stop", {})).status == 200
+    await plant.until_state("J1", JobState.ENDED)
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    await plant.until_state("J2", JobState.ENDED)
+    for page in ("/job?id=J1", "/job?id=J2"):
+        text = (await alice.get(page)).text
+        assert ('class="state Stopped">Stopped<' in text) == page.endswith("J1")
+        assert ('class="state Ended">Ended<' in text) == page.endswith("J2")
+    for page in ("/", "/jobs"):
+        text = (await alice.get(page)).text
+        assert (text.count('class="state Stopped"'), text.count('class="state Ended"')) == (1, 1)
 
 
 async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant) -> None:

@@ -4,6 +4,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from edge.model.payload import Encoding
+
 
 class LatestValue(Struct, frozen=True):
     """The value of the last sample of a tag that is not bad, at or before an instant; null without one."""
@@ -49,6 +51,7 @@ class RedisValue(Struct, frozen=True):
 
     url: str
     key: str
+    encoding: Encoding = "auto"
 
 
 Query: TypeAlias = LatestValue | SampleWindow | JobResults | VariableValue | HttpResource | RedisValue

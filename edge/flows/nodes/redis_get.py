@@ -5,13 +5,18 @@ from collections.abc import Iterable
 from edge.flows.nodes.http_get import url_faults
 from edge.flows.nodes.kind import Attempt, Inputs, NodeConfig, NodeKind, Read
 from edge.flows.nodes.read import RedisValue
+from edge.model.payload import Encoding
 
 
 class RedisGetConfig(NodeConfig, frozen=True):
-    """The server and the key; a text is JSON, MessagePack or UTF-8."""
+    """The server, the key and the encoding of its texts; `auto` is JSON, MessagePack or UTF-8.
+
+    With `auto` one character alone is text or a digit: a MessagePack integer from 32 to 126 needs `msgpack`.
+    """
 
     url: str
     key: str
+    encoding: Encoding = "auto"
 
 
 def _faults(config: RedisGetConfig, _predecessors: Iterable[str]) -> Iterable[str]:
@@ -19,7 +24,7 @@ def _faults(config: RedisGetConfig, _predecessors: Iterable[str]) -> Iterable[st
 
 
 def _query(config: RedisGetConfig, _attempt: Attempt) -> RedisValue:
-    return RedisValue(config.url, config.key)
+    return RedisValue(config.url, config.key, config.encoding)
 
 
 KIND = NodeKind(

@@ -18,6 +18,6 @@ async def read_key(query: RedisValue, _action_id: str) -> Any:
 
     try:
         async with open_foreign(query.url) as foreign:
-            return msgspec.to_builtins(await foreign.read_value(query.key), str_keys=True)
+            return msgspec.to_builtins(await foreign.read_value(query.key, query.encoding), str_keys=True)
     except (ValueError, TypeError) as error:
         raise NodeError(f"key {query.key[:200]!r}: {error}") from None

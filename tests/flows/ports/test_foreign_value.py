@@ -63,6 +63,14 @@ async def test_value_of_a_foreign_redis_is_read(server: Server, key: str, value:
     assert await read_key(RedisValue(server.url, key), "") == value
 
 
+async def test_one_character_is_a_messagepack_integer_by_the_encoding(server: Server) -> None:
+    """The value is 53, written as MessagePack: its byte is that of the digit 5."""
+    assert await read_key(RedisValue(server.url, "digit", "msgpack"), "") == 53
+    assert await read_key(RedisValue(server.url, "digit", "text"), "") == "5"
+    with pytest.raises(NodeError, match="it is not JSON"):
+        await read_key(RedisValue(server.url, "letter", "json"), "")
+
+
 @pytest.mark.parametrize("key", ["large", "long", "sorted"])
 async def test_value_that_is_too_large_fails_the_node(server: Server, key: str) -> None:
     with pytest.raises(NodeError, match="too large"):
