@@ -139,10 +139,14 @@ class Campaign:
         if named is None:
             return
         outcome.sentinel_s = named - began
+        if not outcome.fault.serves:
+            return
         lists = [tool.starts for tool in self._plant.tools]
         self._until(outcome, lambda: _first_after(named, lists), "a next step", 30)
         if step := _first_after(named, lists):
             outcome.step_s = step - began
+            # Also a work whose beginning must be on a replica, with those that are left.
+            self._until(outcome, lambda: self._plant.mes.ends_after(step), "an end before the repair", 30)
 
     def _named_after(self, old: DataNode, began: float) -> float | None:
         """Return when a majority had named another node since the fault."""

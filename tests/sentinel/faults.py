@@ -55,6 +55,8 @@ class Fault:
     """Without replication to all replicas: until when after the fault an accepted job may be lost."""
     from_promotion: bool = False
     """Whether this counts from the promotion of another primary."""
+    serves: bool = True
+    """Whether a gateway reaches the next primary before the repair."""
     restarts_gateway: bool = False
     """Whether each gateway must be ready again before the repair."""
     nodes: int = 2
@@ -222,7 +224,7 @@ FAULTS = (
     Fault("primary isolated", _isolate_primary, 10.0, loses_until_s=FENCED_S),
     Fault("split, publisher with primary", _split_with_publisher, 10.0, loses_until_s=FENCED_S),
     Fault("split, gateway and sentinel with primary", _split_with_gateway_and_sentinel, 10.0, loses_until_s=FENCED_S),
-    Fault("split, both gateways with primary", _split_from_sentinels, 10.0, loses_until_s=FENCED_S),
+    Fault("split, both gateways with primary", _split_from_sentinels, 10.0, loses_until_s=FENCED_S, serves=False),
     Fault("one way, sentinels to primary", _one_way(_sentinels, _primary), 10.0, loses_until_s=FENCED_S),
     Fault("one way, primary to sentinels", _one_way(_primary, _sentinels), 10.0, loses_until_s=FENCED_S),
     Fault("one way, gateways to primary", _one_way(_gateways, _primary), 5.0, fails_over=False),

