@@ -1,6 +1,7 @@
 """`make chaos SENTINEL=1`: faults of a line with two gateways on a store behind Sentinel."""
 
 import argparse
+import functools
 import random
 import sys
 import tempfile
@@ -23,8 +24,10 @@ def main() -> None:
     parser.add_argument("--program", choices=PROGRAMS, default="redis", help="[default: redis]")
     parser.add_argument("--only", action="append", choices=BY_NAME, default=[], help="this fault; may be repeated")
     parser.add_argument("--replicated", action="store_true", help='with durability = "replicated"')
+    parser.add_argument("--min-replicas", type=int, default=0, help="min-replicas-to-write, lag 2 s [default: 0]")
     parser.add_argument("--directory", type=Path, help="keep logs and data here")
     arguments = parser.parse_args()
+    further = f"min-replicas-to-write {arguments.min_replicas}\nmin-replicas-max-lag 2\n"
     redis = 'durability = "replicated"\n' if arguments.replicated else ""
     faults = sequence(arguments.faults, arguments.nodes, random.Random(arguments.seed), tuple(arguments.only))
 
@@ -35,7 +38,8 @@ def main() -> None:
         directory = arguments.directory or Path(temporary)
         directory.mkdir(exist_ok=True)
         shim = build_clock_shim(directory)
-        with open_plant(directory, shim, nodes=arguments.nodes, program=arguments.program, redis=redis) as plant:
+        plant_of = functools.partial(open_plant, nodes=arguments.nodes, program=arguments.program, redis=redis)
+        with plant_of(directory, shim, line_settings=further) as plant:
             campaign = Campaign(plant, report)
             campaign.run(faults)
     for line in table(campaign.rounds):
