@@ -20,7 +20,7 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "equipment.*.connected",
         "limits": {"low": {"at": 0.5, "severity": 600}},
         "on_delay_seconds": 5,
-        "message": {"en": "{subject}: equipment is offline", "de": "{subject}: Ausrüstung ist nicht erreichbar"},
+        "message": {"en": "{name} is offline", "de": "{name} ist nicht erreichbar"},
     },
     {
         "id": "gateway.tool_may_be_active",
@@ -28,8 +28,8 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "equipment.*.maybe_active",
         "limits": {"high": {"at": 0, "severity": 800}},
         "message": {
-            "en": "{subject}: it has not confirmed a stop, the tool may still be active",
-            "de": "{subject}: hat einen Stopp nicht bestätigt, das Werkzeug ist vielleicht noch aktiv",
+            "en": "{name} has not confirmed a stop, the tool may still be active",
+            "de": "{name} hat einen Stopp nicht bestätigt, das Werkzeug ist vielleicht noch aktiv",
         },
     },
     {
@@ -39,8 +39,8 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "limits": {"high": {"at": 0, "severity": 600}},
         "on_delay_seconds": 5,
         "message": {
-            "en": "{subject}: it reports a fault: edge equipment show",
-            "de": "{subject}: meldet einen Fehler: edge equipment show",
+            "en": "{name} reports a fault: edge equipment show",
+            "de": "{name} meldet einen Fehler: edge equipment show",
         },
     },
     {
@@ -49,8 +49,8 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "equipment.*.unknown_outcomes",
         "limits": {"high": {"at": 0, "severity": 700}},
         "message": {
-            "en": "{subject}: commands of unknown outcome: {value}; decide: edge jobs why, edge jobs resolve",
-            "de": "{subject}: Befehle mit unbekanntem Ausgang: {value}; entscheiden: edge jobs why, edge jobs resolve",
+            "en": "{name} has commands of unknown outcome: {value}; decide: edge jobs why, edge jobs resolve",
+            "de": "{name} hat Befehle mit unbekanntem Ausgang: {value}; entscheiden: edge jobs why, edge jobs resolve",
         },
     },
     {
@@ -59,8 +59,8 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "equipment.*.skipped_results",
         "limits": {"high": {"at": 0, "severity": 600}},
         "message": {
-            "en": "{subject}: {value} results were skipped because they are too large: edge refused",
-            "de": "{subject}: {value} Ergebnisse wurden übersprungen, weil sie zu groß sind: edge refused",
+            "en": "{name}: {value} results were skipped because they are too large: edge refused",
+            "de": "{name}: {value} Ergebnisse wurden übersprungen, weil sie zu groß sind: edge refused",
         },
     },
     {
@@ -68,7 +68,7 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "kind": "limit",
         "tag": "equipment.*.lost_traces",
         "limits": {"high": {"at": 0, "severity": 500}},
-        "message": {"en": "{subject}: {value} traces or files could not be stored: edge doctor, edge equipment show"},
+        "message": {"en": "{name}: {value} traces or files could not be stored: edge doctor, edge equipment show"},
     },
     {
         "id": "gateway.job_awaits_person",
@@ -123,8 +123,8 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "limits": {"high": {"at": ALARM_PART, "severity": 600}},
         "hysteresis": 0.05,
         "message": {
-            "en": "{subject}: {value} of the marks of this sender are used, at 1 it is refused: edge marks list",
-            "de": "{subject}: {value} der Marken dieses Absenders belegt, bei 1 wird er abgelehnt: edge marks list",
+            "en": "{name} has used {value} of its marks, at 1 it is refused: edge marks list",
+            "de": "{name} belegt {value} seiner Marken, bei 1 wird er abgelehnt: edge marks list",
         },
     },
     {

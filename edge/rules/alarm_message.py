@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-PLACEHOLDERS: Final = ("rule", "subject", "severity", "value", "job", "at")
+PLACEHOLDERS: Final = ("rule", "subject", "name", "severity", "value", "job", "at")
 DATA: Final = "data."
 """Begins the placeholder of a member of the data of an occurrence."""
 DEFAULT_LANGUAGE: Final = "en"

@@ -52,6 +52,21 @@ def subject_of_occurrence(rule: OccursRule, given: Occurrence) -> str:
     return part if isinstance(part, str) and part else rule.pattern
 
 
+def name_in_subject(rule: Rule, subject: str) -> str:
+    """Return the name that the `*` in the tag of a rule stands for, with what follows the tag in round brackets.
+
+    For `equipment.*.connected` and `equipment.wrench.connected[press-2]` it is `wrench (press-2)`; for a tag without
+    `*`, or with several, it is the subject.
+    """
+    tag = "" if isinstance(rule, ExpressionRule | OccursRule) else rule.tag
+    before, star, after = tag.partition("*")
+    end = subject.rfind(after) if after else len(subject)
+    if not star or "*" in after or not subject.startswith(before) or end <= len(before):
+        return subject
+    further = subject[end + len(after) :].removeprefix("[").removesuffix("]").replace("][", ", ")
+    return subject[len(before) : end] + (f" ({further})" if further else "")
+
+
 def ends_with_job(rule: Rule, subject: str, job: str) -> bool:
     """Return whether a subject of a rule ends with a job."""
     has_jobs = not isinstance(rule, ExpressionRule | OccursRule) and rule.subject == "job"

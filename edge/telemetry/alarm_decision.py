@@ -12,6 +12,7 @@ from edge.rules.alarm import AlarmChanged, AlarmEvent, ChangeSeverity, Clear, Ex
 from edge.rules.alarm_message import render_message
 from edge.rules.evaluator import Renamed
 from edge.rules.finding import Finding, FindingEvent
+from edge.rules.subject import name_in_subject
 from edge.store.alarms import AlarmChange
 from edge.telemetry.alarm_flood import (
     FLOOD_ALARMS,
@@ -167,6 +168,7 @@ def _events(found: FoundAlarm) -> tuple[AlarmEvent, ...]:
     facts = {
         "rule": finding.rule,
         "subject": finding.subject,
+        "name": name_in_subject(rule, finding.subject),
         "severity": finding.severity,
         "value": found.value,
         "job": found.job,

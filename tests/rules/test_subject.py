@@ -8,6 +8,7 @@ from edge.rules.evaluator import MAX_CARRIERS, RuleEvaluator
 from edge.rules.replay import replay
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Line, Occurrence, Sample
+from edge.rules.subject import name_in_subject
 
 HIGH = {"kind": "limit", "limits": {"high": {"at": 80}}, "hysteresis": 1}
 
@@ -114,3 +115,23 @@ def test_job_whose_name_is_part_of_another_ends_only_its_own_finding() -> None:
         ends(4, "a]b"),
     )
     assert found == [(2, "t[a]b]", "raised"), (4, "t[a]b]", "cleared")]
+
+
+@pytest.mark.parametrize(
+    ("tag", "subject", "name"),
+    [
+        ("equipment.*.connected", "equipment.wrench.connected", "wrench"),
+        ("equipment.*.connected", "equipment.wrench.connected[press-2]", "wrench (press-2)"),
+        ("equipment.*.connected", "equipment.a.connected.connected[press-2][J1]", "a.connected (press-2, J1)"),
+        ("gateway.marks_of.*", "gateway.marks_of.events_wrench", "events_wrench"),
+        ("*", "wrench.torque", "wrench.torque"),
+        ("*.temp", "oven.temp[J1]", "oven (J1)"),
+        ("*.*", "oven.temp", "oven.temp"),
+        ("equipment.*.connected", "wrench", "wrench"),
+        ("oven.temp", "oven.temp[edge]", "oven.temp[edge]"),
+    ],
+)
+def test_name_in_a_subject_is_what_the_wildcard_stands_for(tag: str, subject: str, name: str) -> None:
+    rule = {"id": "r", "kind": "limit", "tag": tag, "limits": {"high": {"at": 1, "severity": 500}}}
+    (built,) = rules_of(rule)
+    assert name_in_subject(built, subject) == name
