@@ -42,6 +42,7 @@ from edge.sfc.signal import (
     Unknown,
     Withdrawn,
 )
+from edge.sfc.view import wakes_after
 from edge.sfc.withdrawal import withdraw
 
 if TYPE_CHECKING:
@@ -283,8 +284,9 @@ def _tick(draft: Draft) -> Ignored | None:
     """Catch up with time: timer by timer, so that a late Tick finds what punctual ones would have found."""
     if draft.paused_at is not None:
         return Ignored(IgnoredKind.PAUSED, "the clocks of the run stand still")
+    changed_at = _changed_at(draft) if draft.tested_at < 0 else 0
     while draft.outcome is Outcome.RUNNING:
-        instant = min(_timers(draft), default=None)
+        instant = min((*_timers(draft), *_wakes(draft, changed_at)), default=None)
         if instant is None or instant > draft.now:
             break
         draft.at = instant
@@ -293,6 +295,24 @@ def _tick(draft: Draft) -> Ignored | None:
     draft.at = draft.now
     _settle_if_running(draft)
     return None
+
+
+def _wakes(draft: Draft, changed_at: int) -> list[int]:
+    """Return the instants at which time alone may have cleared a transition since the run was tested or changed.
+
+    A condition that depends on more than the run is tested as of now: nothing says what it was.
+    """
+    if not draft.net.unsteady.isdisjoint(draft.active):
+        return []
+    return wakes_after(draft, draft.active, max(draft.tested_at, changed_at))
+
+
+def _changed_at(draft: Draft) -> int:
+    """Return the last instant at which a run that was read from the store is known to have changed."""
+    changes = [state.activated_at for state in draft.steps.values()]
+    changes += [at for each in draft.associations.values() for at in (each.armed_at, each.ended_at) if at is not None]
+    changes += [each.ended_at for each in draft.past.values() if each.ended_at is not None]
+    return max(changes, default=0)
 
 
 def _granted(draft: Draft, granted: Granted) -> Ignored | None:

@@ -21,7 +21,7 @@ from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.structure import Structure, TooManyWaysError
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Callable, Container, Iterable
 
 
 class RejectedRecipe(Struct, frozen=True):
@@ -171,6 +171,13 @@ def _outgoing(recipe: Recipe, transitions: Iterable[NetTransition]) -> dict[str,
     return outgoing
 
 
+def _sources(transitions: Iterable[NetTransition], has: Callable[[Condition], bool]) -> frozenset[str]:
+    """Return the sources of the transitions with such a condition."""
+    return frozenset(
+        source for transition in transitions if any(map(has, transition.conditions)) for source in transition.sources
+    )
+
+
 def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tuple[NetTransition, ...]) -> Net:
     recipe = structure.recipe
     in_step: dict[str, list[NetAction]] = {step.name: [] for step in recipe.steps}
@@ -212,13 +219,9 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
         starting={name: tuple(mine) for name, mine in starting.items()},
         resetting={name: tuple(mine) for name, mine in resetting.items()},
         pulling={type_id: tuple(mine) for type_id, mine in pulling.items()},
-        sensitive=frozenset(source for transition in conditional for source in transition.sources),
-        timed=frozenset(
-            source
-            for transition in conditional
-            if any(condition.wakes for condition in transition.conditions)
-            for source in transition.sources
-        ),
+        sensitive=_sources(conditional, lambda _: True),
+        timed=_sources(conditional, lambda condition: bool(condition.wakes)),
+        unsteady=_sources(conditional, lambda condition: not condition.is_steady),
         terminal=frozenset(name for name, mine in outgoing.items() if not mine),
         locking=frozenset(
             source

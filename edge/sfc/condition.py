@@ -85,7 +85,7 @@ class TimerBound(Struct, frozen=True):
 class Condition(Struct, frozen=True):
     """A compiled condition. `constant` is its value when no name has one: True means always true.
 
-    `mirrors` are the mirrored sets that it asks for.
+    `mirrors` are the mirrored sets that it asks for. `is_steady` says that its value follows from the run alone.
     """
 
     text: str
@@ -96,6 +96,7 @@ class Condition(Struct, frozen=True):
     wakes: tuple[TimerBound, ...]
     explain: Callable[[RunAccess], tuple[Unmet, ...]]
     mirrors: frozenset[str] = frozenset()
+    is_steady: bool = True
 
 
 def compile_condition(text: str, names: Names) -> Condition:
@@ -113,6 +114,7 @@ def compile_condition(text: str, names: Names) -> Condition:
         wakes=tuple(_timer_bounds(expression)),
         explain=expression.explain,
         mirrors=frozenset(resolver.mirrors),
+        is_steady=not resolver.mirrors and not resolver.has_identifiers,
     )
 
 
@@ -166,6 +168,7 @@ class _Resolver:
         self.timed_steps: set[str] = set()
         self.state_actions: set[str] = set()
         self.mirrors: set[str] = set()
+        self.has_identifiers = False
 
     def resolve(self, node: Name) -> Evaluate:
         first, *rest = node.path
@@ -189,6 +192,7 @@ class _Resolver:
 
     def _plain(self, name: str) -> Evaluate:
         registry = self._names.identifiers
+        self.has_identifiers |= name in registry
 
         def evaluate(access: RunAccess) -> Any:
             function = registry.get(name)

@@ -124,6 +124,7 @@ class Draft(RunView):
                 resolved_by=each.resolved_by,
                 late=late,
                 withdrawn=each.withdrawn,
+                doubtful=each.doubtful,
             )
         }
         self.touched.add(("past", number))

@@ -192,7 +192,8 @@ def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:
         case Begun():
             return "begun", [_short(run, signal.command_id), signal.by]
         case Withdrawn():
-            return "withdrawn", [_short(run, signal.command_id), signal.reason or None]
+            may_have_left = 1 if signal.may_have_left else None
+            return "withdrawn", [_short(run, signal.command_id), signal.reason or None, may_have_left]
         case Resolve():
             decided = [signal.action, signal.resolution, signal.reason, signal.by, signal.data]
             return "resolve", [*decided, _encode_second(signal.second)]
@@ -230,7 +231,7 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
         case "begun":
             return Begun(_whole(run, first), second)
         case "withdrawn":
-            return Withdrawn(_whole(run, first), second or "")
+            return Withdrawn(_whole(run, first), second or "", may_have_left=third is not None)
         case "resolve":
             return Resolve(first, Resolution(second), fifth, third, fourth, _decode_second(sixth))
         case "intervene":

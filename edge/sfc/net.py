@@ -113,6 +113,8 @@ class Net(Struct, frozen=True):
     """Steps with an outgoing transition whose condition may change its value."""
     timed: frozenset[str]
     """Steps with an outgoing transition that compares a step's T."""
+    unsteady: frozenset[str]
+    """Steps with an outgoing transition whose condition depends on more than the run, as on a mirrored set."""
     terminal: frozenset[str]
     """Steps without outgoing transition."""
     locking: frozenset[str]

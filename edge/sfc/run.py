@@ -50,6 +50,14 @@ class ActionState(StrEnum):
     """The command may have been carried out, and its result cannot be found."""
 
 
+class Sending(StrEnum):
+    """Whether a command has left the gateway, as far as that is known."""
+
+    SENT = "sent"
+    MAYBE = "may have been sent"
+    NEVER = "never sent"
+
+
 UNSUCCESSFUL: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})
 
 
@@ -78,7 +86,7 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
     `deadline` is when its answer or event is overdue, `due` when its duration T has passed. The type is kept only where
     an event is awaited. `begun` names the process that committed the begun mark of the command; it is empty before.
     `resolved_by` is the operator who decided about an unknown outcome, with the reason. `withdrawn` says that its
-    command never left the gateway.
+    command never left the gateway, `doubtful` that it may not have left.
 
     Stored as an array of the first `_STORED_MEMBERS`, without the defaults at its end; its instants count from the
     start of the run. New members stand before `action`, or arrays that are stored already are misread.
@@ -98,6 +106,7 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
     begun: str = ""
     resolved_by: str = ""
     withdrawn: bool = False
+    doubtful: bool = False
     action: str = ""
     step: str = ""
     command_id: str = ""
@@ -113,9 +122,27 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
         return None if self.withdrawn else self.armed_at
 
     @property
+    def sending(self) -> Sending:
+        """Return whether its command has left the gateway; one that waits to be sent counts as sent."""
+        return _sending(self.withdrawn, self.doubtful)
+
+    @property
+    def window_end(self) -> int | None:
+        """Return when the time for its command is over: its time limit, or the T of an L or SL; None without one."""
+        if self.state is not ActionState.DISPATCHED:
+            return None
+        return min((at for at in (self.due, self.deadline) if at is not None), default=None)
+
+    @property
     def awaits_outcome(self) -> bool:
         """Return whether an answer to its command may still change it; an unknown outcome can still be resolved."""
         return self.state is ActionState.DISPATCHED or (self.state is ActionState.UNKNOWN and self.ended_at is None)
+
+
+def _sending(withdrawn: bool, doubtful: bool) -> Sending:  # noqa: FBT001 - the members of an attempt
+    if withdrawn:
+        return Sending.NEVER
+    return Sending.MAYBE if doubtful else Sending.SENT
 
 
 class PastAttempt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -133,11 +160,17 @@ class PastAttempt(msgspec.Struct, frozen=True, omit_defaults=True):
     resolved_by: str = ""
     late: bool = False
     withdrawn: bool = False
+    doubtful: bool = False
 
     @property
     def sent_at(self) -> int | None:
         """Return when its command was sent, or its wait began; None for a command that never left the gateway."""
         return None if self.withdrawn else self.armed_at
+
+    @property
+    def sending(self) -> Sending:
+        """Return whether its command has left the gateway; one that waits to be sent counts as sent."""
+        return _sending(self.withdrawn, self.doubtful)
 
 
 class KeptEvent(msgspec.Struct, frozen=True):
@@ -200,6 +233,14 @@ def is_outstanding(run: Run, command: str) -> bool:
     """Return whether a command waits for its answer."""
     found = find_command(run, command)
     return found is not None and found.state is ActionState.DISPATCHED
+
+
+def is_too_late(run: Run, command: str, now: int) -> bool:
+    """Return whether the time for a start that waits for its answer is over: it must not be sent any more."""
+    found = find_command(run, command)
+    if found is None or found.reset or run.paused:
+        return False
+    return found.window_end is not None and found.window_end <= now
 
 
 def find_command(run: Run, command: str) -> Association | None:

@@ -44,10 +44,14 @@ class Begun(Struct, frozen=True):
 
 
 class Withdrawn(Struct, frozen=True):
-    """A command that has ended never left the gateway, for a `reason` such as a missing connection."""
+    """A command that has ended never left the gateway, for a `reason` such as a missing connection.
+
+    With `may_have_left` an earlier process may have sent it.
+    """
 
     command_id: str
     reason: str = ""
+    may_have_left: bool = False
 
 
 class Resolution(StrEnum):

@@ -13,6 +13,7 @@ from edge.sfc.run import ActionState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from edge.sfc.association_key import AssociationKey
     from edge.sfc.mirror_copy import Mirrors
@@ -134,17 +135,18 @@ def next_deadline(net: Net, run: Run) -> int | None:
 
 def _wakes(net: Net, run: Run) -> list[int]:
     """Return the instants, after the last test, at which the passing of time may make a transition clear."""
-    watched = run.active & net.timed
-    if not watched:
-        return []
-    view = RunView(net, run, run.tested_at)
+    return wakes_after(RunView(net, run, run.tested_at), run.active, run.tested_at)
+
+
+def wakes_after(view: RunView, active: AbstractSet[str], since: int) -> list[int]:
+    """Return the instants after `since` at which the passing of time may make a transition of active steps clear."""
     return [
         instant
-        for step in watched
-        for transition in net.steps[step].outgoing
+        for step in active & view.net.timed
+        for transition in view.net.steps[step].outgoing
         for condition in transition.conditions
         for instant in wake_instants(condition, view)
-        if instant > run.tested_at
+        if instant > since
     ]
 
 

@@ -1,18 +1,29 @@
-"""Records that a command never left the gateway: its stop has nothing to stop, and no tool can be active."""
+"""Records that a command that has ended never left the gateway, or may not have: its response must not claim more."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.run import ActionState
+from edge.sfc.run import ActionState, Outcome, Sending
 from edge.sfc.signal import Ignored, IgnoredKind, Withdrawn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from edge.sfc.draft import Draft
-    from edge.sfc.run import Association, PastAttempt
+    from edge.sfc.net import Net
+    from edge.sfc.qualifier import QualifierRule
+    from edge.sfc.run import Association, PastAttempt, Run
+
+TIME_PASSED: Final = "its time passed before a gateway could send it"
+JOB_ENDED: Final = "its job ended before a gateway could send it"
+ENDED: Final = "it ended before a gateway could send it"
+
+_Attempt = tuple[str, int, bool]
 
 
 def withdraw(draft: Draft, signal: Withdrawn) -> Ignored | None:
@@ -27,20 +38,75 @@ def withdraw(draft: Draft, signal: Withdrawn) -> Ignored | None:
     past = {n: earlier for n, earlier in draft.past.items() if _attempt(earlier) == wanted and not earlier.late}
     if not current and not past:
         return Ignored(IgnoredKind.LATE, f"command {signal.command_id!r} is forgotten")
+    every: tuple[Association | PastAttempt, ...] = (*current.values(), *past.values())
+    if signal.may_have_left and any(_is_settled(draft.net, each) for each in every):
+        return Ignored(IgnoredKind.DUPLICATE, f"command {signal.command_id!r} is answered, or known not to be sent")
     for name, action in current.items():
-        draft.put(name, replace(action, withdrawn=True, error=_error(action, signal.reason)))
+        draft.put(name, replace(action, error=_error(action, signal), **_marks(signal)))
     for number, earlier in past.items():
-        draft.past = draft.past | {number: replace(earlier, withdrawn=True, error=_error(earlier, signal.reason))}
+        marked = replace(earlier, error=_error(earlier, signal), **_marks(signal))
+        draft.past = draft.past | {number: marked}
         draft.touched.add(("past", number))
     return None
 
 
-def _attempt(action: Association | PastAttempt) -> tuple[str, int, bool]:
+def unsent_reason(net: Net, run: Run, command_id: str) -> str:
+    """Return why a command has ended that was not sent until then; empty where the run does not know it."""
+    key = parse_command_id(command_id)
+    wanted = (key.action, key.attempt, key.reset) if key and key.run_id == run.run_id else None
+    every: Iterator[Association | PastAttempt] = iter((*run.associations.values(), *run.past.values()))
+    each = next((each for each in every if _attempt(each) == wanted), None)
+    if each is None:
+        return ""
+    is_over_with_job = run.outcome not in {Outcome.RUNNING, Outcome.COMPLETED} and each.ended_at == run.ended_at
+    match each.state:
+        case ActionState.TIMED_OUT:
+            return TIME_PASSED
+        case ActionState.STOPPED:
+            return JOB_ENDED if is_over_with_job else TIME_PASSED
+        case ActionState.COMPLETED if _rule_of(net, each).ends:
+            return TIME_PASSED
+        case _:
+            return ENDED
+
+
+def unsent_commands(run: Run) -> tuple[Association, ...]:
+    """Return the latest activations whose command has ended and was never sent, or may not have been."""
+    return tuple(each for each in run.associations.values() if each.sending is not Sending.SENT)
+
+
+def unsent_text(each: Association | PastAttempt) -> str:
+    """Return as text that a command was never sent, or may not have been, with the reason where it has one."""
+    return each.error or each.sending.value
+
+
+def _attempt(action: Association | PastAttempt) -> _Attempt:
     return action.action, action.attempt, action.reset
 
 
-def _error(action: Association | PastAttempt, reason: str) -> str | None:
-    if action.state is ActionState.COMPLETED:
+def _marks(signal: Withdrawn) -> dict[str, bool]:
+    return {"withdrawn": not signal.may_have_left, "doubtful": signal.may_have_left}
+
+
+def _is_settled(net: Net, each: Association | PastAttempt) -> bool:
+    """Return whether it is known if a command was sent, or the equipment has answered it.
+
+    Of the commands that are to be stopped, only an SL may have been answered.
+    """
+    if each.sending is not Sending.SENT or each.state is ActionState.FAILED:
+        return True
+    rule = _rule_of(net, each)
+    return each.state is ActionState.COMPLETED and rule.stored and rule.ends
+
+
+def _rule_of(net: Net, each: Association | PastAttempt) -> QualifierRule:
+    return net.actions[AssociationKey(each.action, each.step)].rule
+
+
+def _error(action: Association | PastAttempt, signal: Withdrawn) -> str | None:
+    """Return the error with the reason; the result of a person stands alone."""
+    if action.state is ActionState.COMPLETED and action.result is not None:
         return action.error
-    never = f"never sent: {reason}" if reason else "never sent"
-    return f"{action.error}; {never}" if action.error else never
+    sending = Sending.MAYBE if signal.may_have_left else Sending.NEVER
+    text = f"{sending}: {signal.reason}" if signal.reason else sending.value
+    return f"{action.error}; {text}" if action.error else text

@@ -15,7 +15,7 @@ from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
 from edge.model.result_trace import lost_in, may_hold_files, stored_in
 from edge.sfc.command_id import CommandKey, parse_command_id
-from edge.sfc.run import find_command, is_outstanding, results_of
+from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.answer_signal import error_of, holds_result, is_result, kept_data, signal_of
 from edge.station.decision import Decision, LoadedJob, NotAllowed
@@ -314,8 +314,11 @@ class Answers:
         await self._recorder.record(message)
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
-        """Return the commands of these types that wait for an answer, in the store or of no job."""
-        found = self._direct.outstanding(scopes, type_ids)
+        """Return the commands of these types that wait for an answer, in the store or of no job.
+
+        Those whose time is over are left out: the timers of their runs end them.
+        """
+        found, now = self._direct.outstanding(scopes, type_ids), self._runs.clock()
         for job_id in await runs.active_jobs(self._store):
             loaded = await self._runs.load_readable(job_id)
             if loaded and loaded.job.scope in scopes:
@@ -326,7 +329,7 @@ class Answers:
                         queued=(each.phase, each.command_id) in queued,
                     )
                     for each in loaded.unanswered()
-                    if each.type_id in type_ids
+                    if each.type_id in type_ids and not is_too_late(loaded.stored.run, each.command_id, now)
                 )
         return found
 

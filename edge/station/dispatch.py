@@ -1,6 +1,7 @@
 """Sends a command to the equipment that takes its type."""
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, auto
 
 import structlog
 from msgspec.structs import replace
@@ -8,14 +9,25 @@ from msgspec.structs import replace
 from edge.errors import Unavailable
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.net import Net, request_of
-from edge.sfc.run import find_command, is_outstanding
+from edge.sfc.run import find_command, is_outstanding, is_too_late
 from edge.sfc.signal import Answer, Phase
+from edge.sfc.view import next_deadline
 from edge.station.decision import LoadedJob
 from edge.station.equipment import Command, EquipmentPort, NotSent, PausableEquipment, Repetition, withdraw
 from edge.station.runs import Runs
 from edge.store.runs import Outgoing
 
 logger = structlog.get_logger(__name__)
+
+
+class Performed(Enum):
+    """What became of a command that was to be sent."""
+
+    SENT = auto()
+    ENDED = auto()
+    """It was answered or stopped meanwhile, and not sent."""
+    TOO_LATE = auto()
+    """It was not sent: a time limit of its run has passed, and the timers of the run come first."""
 
 
 class Dispatch:
@@ -36,20 +48,21 @@ class Dispatch:
         """Return the command types of a recipe that no equipment takes."""
         return sorted(net.command_types - self.routes.keys())
 
-    async def perform(self, loaded: LoadedJob, outgoing: Outgoing) -> bool:
+    async def perform(self, loaded: LoadedJob, outgoing: Outgoing) -> Performed:
         """Send one command of a committed decision; a repetition has the same id.
 
-        Returns False for a command that was answered or stopped meanwhile: it is not sent. Raises Unavailable when the
-        equipment cannot be reached now.
+        Raises Unavailable when the equipment cannot be reached now.
         """
         command_id = outgoing.command_id
         if not is_outstanding(loaded.stored.run, command_id):
             # The cached run may be older than the work, which another process may have added.
             newest = await self._runs.load(loaded.job.job_id)
             if newest is None or not is_outstanding(newest.stored.run, command_id):
-                return False
+                return Performed.ENDED
             loaded = newest
         phase = outgoing.phase
+        if phase is Phase.START and self._is_too_late(loaded, outgoing):
+            return Performed.TOO_LATE
         command = command_of(loaded, phase, command_id, outgoing.step, offered_again=outgoing.again)
         equipment = self.routes.get(command.type_id)
         if equipment is None:
@@ -58,7 +71,7 @@ class Dispatch:
                 "command without equipment", job=loaded.job.job_id, action=command.action, type=command.type_id
             )
             await self._runs.signal(loaded.job.job_id, Answer(command_id, ok=False, data=None, error=reason))
-            return True
+            return Performed.SENT
         match phase:
             case Phase.RESET:
                 await equipment.reset(command)
@@ -69,7 +82,27 @@ class Dispatch:
                 raise NotSent(f"{equipment.name} executes a command of a flow")
             case _:
                 await equipment.send(command)
-        return True
+        return Performed.SENT
+
+    def _is_too_late(self, loaded: LoadedJob, outgoing: Outgoing) -> bool:
+        """Return whether a start must wait for the timers of its run, which may end it.
+
+        The command of an earlier process also waits for the others: its step may have been left meanwhile.
+        """
+        run, now = loaded.stored.run, self._runs.clock()
+        if is_too_late(run, outgoing.command_id, now):
+            return True
+        due = next_deadline(loaded.net, run) if outgoing.again else None
+        return due is not None and due <= now
+
+    async def never_left(self, start: Outgoing, job_id: str) -> bool:
+        """Return whether a start that may have been sent before certainly was not: it is sent once, after its mark."""
+        equipment = self.routes.get(start.type_id)
+        if equipment is None or equipment.repetition_of(start.type_id) is not Repetition.ONCE:
+            return False
+        loaded = await self._runs.load(job_id)
+        attempts = loaded.stored.run.associations.values() if loaded else ()
+        return any(each.command_id == start.command_id and not each.begun for each in attempts)
 
     async def withdraw(self, stop: Outgoing, job_id: str) -> bool:
         """Drop the start of a command that is to be stopped; return False when it may have left the gateway.
@@ -81,11 +114,7 @@ class Dispatch:
             return False
         if withdraw(equipment, stop.command_id):
             return True
-        if equipment.connected is not False or equipment.repetition_of(stop.type_id) is not Repetition.ONCE:
-            return False
-        loaded = await self._runs.load(job_id)
-        attempts = loaded.stored.run.associations.values() if loaded else ()
-        return any(each.command_id == stop.command_id and not each.begun for each in attempts)
+        return equipment.connected is False and await self.never_left(stop, job_id)
 
     async def stop(self, scope: str, command_id: str, type_id: str) -> None:
         """Stop a command, even if its job was removed meanwhile: its id and type are sufficient.

@@ -25,13 +25,16 @@ from edge.model.job_state import state_entries
 from edge.sfc.intervention import held_failures
 from edge.sfc.intervention_note import InterventionNote
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Association, PastAttempt, Run
+from edge.sfc.run import ActionState, Association, PastAttempt, Run, Sending
 from edge.sfc.view import results
+from edge.sfc.withdrawal import unsent_commands, unsent_text
 from edge.store.jobs import Job
 
 ERROR_ID = "Error"
 UNKNOWN_ID = "OutcomeUnknown"
 HELD_ID = "AwaitsIntervention"
+NEVER_SENT_ID = "NeverSent"
+MAYBE_SENT_ID = "MayHaveBeenSent"
 INTERVENTIONS_ID = "Interventions"
 
 
@@ -65,7 +68,7 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
     found = results(*ran) if ran else {}
     data = [result_parameter(action, _without_actuals(result)) for action, result in found.items()]
     if ran:
-        data += _open_questions(*ran)
+        data += _not_as_planned(*ran)
         data += _interventions(ran[1])
     if job.error:
         data.append(Parameter(id=ERROR_ID, value=job.error))
@@ -81,11 +84,18 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
     )
 
 
-def _open_questions(net: Net, run: Run) -> Iterator[Parameter]:
-    """Yield the actions whose outcome is unknown, and those whose failure waits for a person, each with the reason."""
+def _not_as_planned(net: Net, run: Run) -> Iterator[Parameter]:
+    """Yield the actions whose outcome is unknown, whose failure waits for a person, and that were not surely sent.
+
+    Each has the reason.
+    """
     unknown = [(each.action, each.error) for each in run.associations.values() if each.state is ActionState.UNKNOWN]
     held = [(each.action, each.error) for each in held_failures(net, run)]
-    for name, found in ((UNKNOWN_ID, unknown), (HELD_ID, held)):
+    unsent = unsent_commands(run)
+    never = [(each.action, unsent_text(each)) for each in unsent if each.sending is Sending.NEVER]
+    maybe = [(each.action, unsent_text(each)) for each in unsent if each.sending is Sending.MAYBE]
+    listed = ((UNKNOWN_ID, unknown), (HELD_ID, held), (NEVER_SENT_ID, never), (MAYBE_SENT_ID, maybe))
+    for name, found in listed:
         if found:
             yield Parameter(id=name, subparameters=tuple(Parameter(id=action, value=error) for action, error in found))
 

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from edge.errors import Unavailable
 from edge.fault_points import FaultPoint, fault_point
 from edge.sfc.signal import Phase, Withdrawn
+from edge.sfc.withdrawal import unsent_reason
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision
-from edge.station.dispatch import Dispatch
+from edge.station.dispatch import Dispatch, Performed
 from edge.station.equipment import NotSent
 from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
@@ -35,13 +36,15 @@ _REMOVE_DELAY_S = 0.5
 class SendQueue(Struct, frozen=True):
     """The commands of one job that are being sent: how often each met a defect, and why it was not sent last time.
 
-    `never_sent` are the ids of commands that ended before they were sent, each with the reason.
+    `never_sent` are the ids of commands that ended before they were sent, each with the reason; `doubtful` are those
+    that may have been sent before.
     """
 
     more: asyncio.Event = field(default_factory=asyncio.Event)
     defects: Counter[Outgoing] = field(default_factory=Counter)
     reasons: dict[Outgoing, str] = field(default_factory=dict)
     never_sent: dict[str, str] = field(default_factory=dict)
+    doubtful: dict[str, str] = field(default_factory=dict)
 
 
 class Sender:
@@ -119,8 +122,13 @@ class Sender:
             elif (loaded := await self._runs.get(job_id)) and self._outbox.is_unsent(job_id, outgoing):
                 is_again = outgoing in self._resumed
                 given = msgspec.structs.replace(outgoing, again=True) if is_again else outgoing
-                if not await self._dispatch.perform(loaded, given) and not self._may_have_left(outgoing):
-                    queue.never_sent[outgoing.command_id] = queue.reasons.get(outgoing, "")
+                match await self._dispatch.perform(loaded, given):
+                    case Performed.TOO_LATE:
+                        return
+                    case Performed.ENDED if outgoing.phase is Phase.START:
+                        await self._note_ended(job_id, outgoing, queue)
+                    case _:
+                        pass
         except (Unavailable, DocumentTooNew) as error:
             if not isinstance(error, NotSent):
                 self._uncertain.add(outgoing)
@@ -141,21 +149,39 @@ class Sender:
         self._resumed.discard(outgoing)
         self._uncertain.discard(outgoing)
 
+    async def _note_ended(self, job_id: str, start: Outgoing, queue: SendQueue) -> None:
+        """Remember a start that has ended before this process sent it, for its stop."""
+        never_left = not self._may_have_left(start) or await self._dispatch.never_left(start, job_id)
+        ended = queue.never_sent if never_left else queue.doubtful
+        ended[start.command_id] = queue.reasons.get(start, "")
+
     def _may_have_left(self, outgoing: Outgoing) -> bool:
         return outgoing.again or outgoing in self._resumed or outgoing in self._uncertain
 
     async def _stop(self, job_id: str, stop: Outgoing, queue: SendQueue) -> None:
         """Send a stop; where the start has never left the gateway, record that instead: nothing can be active."""
         command_id = stop.command_id
-        if command_id not in queue.never_sent and not await self._dispatch.withdraw(stop, job_id):
-            await self._dispatch.stop(self._outbox.scope_of(job_id), command_id, stop.type_id)
+        never_left = command_id in queue.never_sent or await self._dispatch.withdraw(stop, job_id)
+        removal = safing.remove(self._runs.store.keys, command_id) if never_left else Commit()
+        if never_left:
+            await self._record(job_id, Withdrawn(command_id, queue.never_sent.get(command_id, "")), removal)
+            queue.never_sent.pop(command_id, None)
             return
-        reason, removal = queue.never_sent.get(command_id, ""), safing.remove(self._runs.store.keys, command_id)
-        outcome = await self._runs.signal(job_id, Withdrawn(command_id, reason), also=lambda _: removal)
-        if not isinstance(outcome, Decision):
+        if command_id in queue.doubtful:
+            await self._record(job_id, Withdrawn(command_id, queue.doubtful[command_id], may_have_left=True), removal)
+            del queue.doubtful[command_id]
+        await self._dispatch.stop(self._outbox.scope_of(job_id), command_id, stop.type_id)
+
+    async def _record(self, job_id: str, withdrawn: Withdrawn, removal: Commit) -> None:
+        """Record that a command was not sent, or may not have been, and no longer require its stop."""
+        command_id = withdrawn.command_id
+        if not withdrawn.reason and (loaded := await self._runs.get(job_id)):
+            withdrawn = replace(withdrawn, reason=unsent_reason(loaded.net, loaded.stored.run, command_id))
+        outcome = await self._runs.signal(job_id, withdrawn, also=lambda _: removal)
+        if not isinstance(outcome, Decision) and removal.operations:
             await self._runs.store.commit(removal)
-        queue.never_sent.pop(command_id, None)
-        logger.info("command never sent", job=job_id, command=command_id, reason=reason)
+        event = "command may have been sent" if withdrawn.may_have_left else "command never sent"
+        logger.info(event, job=job_id, command=command_id, reason=withdrawn.reason)
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
         """Write a dead letter for a command; return False when writing must be retried."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from edge.sfc.advance import advance
+from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.run import Run, new_run
 from edge.sfc.signal import Advanced, Answer, CommandRequest, Ignored, IgnoredKind, Signal, Start, StepChange
@@ -19,8 +20,8 @@ class Driven:
         if start:
             self.signal(Start(), 0)
 
-    def signal(self, signal: Signal, now: int) -> None:
-        advanced = advance(self.net, self.run, signal, now)
+    def signal(self, signal: Signal, now: int, mirrors: Mirrors = NO_MIRRORS) -> None:
+        advanced = advance(self.net, self.run, signal, now, mirrors)
         assert isinstance(advanced, Advanced), advanced
         self.run, self.requests, self.steps = advanced.run, advanced.requests, advanced.steps
 

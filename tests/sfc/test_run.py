@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.sfc.run import ActionState, StepState, find_command, is_outstanding, waits
-from edge.sfc.signal import Abort
+from edge.sfc.run import ActionState, StepState, find_command, is_outstanding, is_too_late, waits
+from edge.sfc.signal import Abort, Pause
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition, wait
 
@@ -74,3 +74,31 @@ def test_only_a_command_that_awaits_an_outcome_is_found() -> None:
     driven.answer("s", 1)
     assert any(driven.run.associations[key].action == "s" for key in driven.run.open)
     assert find_command(driven.run, "J1/R1/s/1") is None
+
+
+@pytest.mark.parametrize(
+    ("qualifier", "fields", "now", "is_late"),
+    [
+        ("N", {"timeout_seconds": 5}, 4_999, False),
+        ("N", {"timeout_seconds": 5}, 5_000, True),
+        ("L", {"timeout_seconds": 5, "duration_seconds": 2}, 2_000, True),
+        ("L", {"timeout_seconds": 1, "duration_seconds": 2}, 1_000, True),
+        ("N", {"timeout_seconds": 0}, 90_000, False),
+    ],
+)
+def test_start_is_too_late_from_the_end_of_its_time_on(
+    qualifier: str, fields: dict[str, float], now: int, *, is_late: bool
+) -> None:
+    driven = Driven(net_of(chain("A B", action("a", "A", qualifier, **fields), action("b", "B"))))
+    assert is_too_late(driven.run, "J1/R1/a/1", now) is is_late
+    assert not is_too_late(driven.run, "J1/R1/b/1", now)
+    driven.signal(Pause(), 100)
+    assert not is_too_late(driven.run, "J1/R1/a/1", now)
+
+
+def test_reset_is_never_too_late() -> None:
+    """It makes the tool safe."""
+    driven = Driven(net_of(chain("A B C", action("s", "A", "S"), action("s", "B", "R"), action("c", "C"))))
+    driven.answer("s", 1)
+    assert is_outstanding(driven.run, "J1/R1/s/1/reset")
+    assert not is_too_late(driven.run, "J1/R1/s/1/reset", 90_000)

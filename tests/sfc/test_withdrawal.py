@@ -6,9 +6,10 @@ from edge.model.recipe import Intervention
 from edge.sfc.advance import advance
 from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.history import read_record, record_decision
-from edge.sfc.run import ActionState, Outcome
+from edge.sfc.run import ActionState, Outcome, Sending
 from edge.sfc.run_fields import decode, encode
-from edge.sfc.signal import Abort, Advanced, IgnoredKind, Intervene, Tick, Withdrawn
+from edge.sfc.signal import Abort, Advanced, IgnoredKind, Intervene, Signal, Tick, Withdrawn
+from edge.sfc.withdrawal import ENDED, JOB_ENDED, TIME_PASSED, unsent_commands, unsent_reason
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, net_of, recipe, transition
 
@@ -75,11 +76,80 @@ def test_command_that_is_open_or_unknown_is_not_withdrawn(command: str, kind: Ig
     assert Driven(ENDING).ignored(Withdrawn(command), 100) is kind
 
 
-def test_withdrawal_is_recorded_and_read() -> None:
+@pytest.mark.parametrize("signal", [AWAY, Withdrawn(BOLT), Withdrawn(BOLT, "why", may_have_left=True)])
+def test_withdrawal_is_recorded_and_read(signal: Withdrawn) -> None:
     driven = Driven(ENDING)
     driven.signal(Tick(), 6_000)
     before = driven.run
-    advanced = advance(ENDING, before, AWAY, 6_010)
+    advanced = advance(ENDING, before, signal, 6_010)
     assert isinstance(advanced, Advanced)
-    stored = record_decision(ENDING, before, AWAY, advanced, 3, 6_010)
-    assert read_record(ENDING, advanced.run, stored).signal == AWAY
+    stored = record_decision(ENDING, before, signal, advanced, 3, 6_010)
+    assert read_record(ENDING, advanced.run, stored).signal == signal
+
+
+def limited(qualifier: str = "L") -> Driven:
+    """Return a run whose first step has a limited action, two seconds long."""
+    reset = [action("bolt", "B", "R")] if qualifier == "SL" else []
+    first = action("bolt", "A", qualifier, duration_seconds=2, timeout_seconds=0)
+    condition = "steps.A.T > 3s" if qualifier == "SL" else "always"
+    return Driven(net_of(recipe("A B", [transition("A", "B", condition)], [first, *reset, action("next", "B")])))
+
+
+def test_limited_command_that_never_left_is_completed_with_an_error() -> None:
+    """Reaching T is done, not failed; but the tool did nothing."""
+    driven = limited()
+    driven.signal(Tick(), 9_000)
+    driven.signal(Withdrawn(BOLT, TIME_PASSED), 9_010)
+    each = driven.run.associations[key("bolt@A")]
+    assert (each.state, each.error) == (ActionState.COMPLETED, f"never sent: {TIME_PASSED}")
+    assert (each.sending, each.sent_at) == (Sending.NEVER, None)
+    assert unsent_commands(driven.run) == (each,)
+
+
+def test_command_of_an_earlier_process_may_have_been_sent() -> None:
+    driven = limited()
+    driven.signal(Tick(), 9_000)
+    doubt = Withdrawn(BOLT, TIME_PASSED, may_have_left=True)
+    driven.signal(doubt, 9_010)
+    each = driven.run.associations[key("bolt@A")]
+    assert (each.sending, each.sent_at) == (Sending.MAYBE, 0)
+    assert each.error == f"may have been sent: {TIME_PASSED}"
+    assert decode(encode(driven.run)).associations == driven.run.associations
+    assert driven.ignored(doubt, 9_020) is IgnoredKind.DUPLICATE
+
+
+def test_answered_command_is_not_in_doubt() -> None:
+    """The stop of an SL follows its answer."""
+    driven = limited("SL")
+    driven.answer("bolt", 100)
+    driven.signal(Tick(), 2_000)
+    assert driven.sent == ["stop J1/R1/bolt/1"]
+    assert driven.ignored(Withdrawn(BOLT, may_have_left=True), 9_010) is IgnoredKind.DUPLICATE
+
+
+@pytest.mark.parametrize(
+    ("qualifier", "signal", "now", "reason"),
+    [
+        ("L", Tick(), 9_000, TIME_PASSED),
+        ("SL", Tick(), 9_000, TIME_PASSED),
+        ("L", Abort("by hand"), 500, JOB_ENDED),
+    ],
+)
+def test_reason_is_that_of_the_end_of_the_command(qualifier: str, signal: Signal, now: int, reason: str) -> None:
+    driven = limited(qualifier)
+    driven.signal(signal, now)
+    assert unsent_reason(driven.net, driven.run, BOLT) == reason
+
+
+def test_reason_of_a_time_limit_is_its_time_also_at_the_end_of_the_job() -> None:
+    driven = Driven(ENDING)
+    driven.signal(Tick(), 6_000)
+    assert driven.run.outcome is Outcome.FAILED
+    assert unsent_reason(driven.net, driven.run, BOLT) == TIME_PASSED
+
+
+def test_reason_of_a_skipped_or_unknown_command_names_no_time() -> None:
+    driven = Driven(NET)
+    driven.signal(Intervene(Intervention.SKIP, action="bolt", reason="seen", by="anna"), 100)
+    assert unsent_reason(driven.net, driven.run, BOLT) == ENDED
+    assert [unsent_reason(driven.net, driven.run, each) for each in ("J1/R1/bolt/7", "J1/R2/bolt/1", "?")] == [""] * 3

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tests.station.plant import SCOPE, TIGHTEN, FakeEquipment, Plant
+from tests.station.plant import SCOPE, TIGHTEN, Clock, FakeEquipment, Plant
 from tests.station.test_answers import started
 
 
@@ -26,3 +26,11 @@ async def test_commands_of_other_scopes_or_types_are_not_outstanding(plant: Plan
     await started(plant, "J1")
     assert await plant.answers.outstanding(("station-9",), (TIGHTEN,)) == []
     assert await plant.answers.outstanding((SCOPE,), ("photo",)) == []
+
+
+async def test_command_whose_time_is_over_is_not_outstanding(running: Plant, tool: FakeEquipment, clock: Clock) -> None:
+    """Equipment that lost it must not start now: the timers of its run stop it."""
+    assert len(await running.answers.outstanding((SCOPE,), (TIGHTEN,))) == 1
+    clock.now += 5_000
+    assert await running.answers.outstanding((SCOPE,), (TIGHTEN,)) == []
+    assert tool.received() == ["a"]

@@ -157,7 +157,7 @@ def history_(job: str, svg: Path | None, settings_file: Path | None, *, as_json:
 @settings_option
 @json_option
 def results_(job: str, traces: Path | None, settings_file: Path | None, *, as_json: bool) -> None:
-    """Show the results of a job, also earlier attempts and late ones, and copy the files of their traces.
+    """Show results of a job, also of earlier attempts and late ones, commands never sent, and copy files of traces.
 
     A trace is a file on the gateway that the result names with its hash and size: gzipped JSON. Each copy is compared
     with the hash. The exit status is 1 when a file is not stored any more, cannot be read or is damaged.

@@ -17,7 +17,7 @@ from edge.model.instant import milliseconds
 from edge.model.isa95 import Parameter
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Association, Run
+from edge.sfc.run import ActionState, Association, PastAttempt, Run, Sending
 from edge.station.stored_job import StoredJob
 from edge.store.jobs import Job
 
@@ -59,10 +59,16 @@ def _run(run: Run, net: Net, unsent: Collection[str]) -> dict[str, object]:
             {"action": each.action, "step": each.step, "state": each.state, "attempt": each.attempt}
             | {"sent_at": utc_time(_sent_at(each, unsent)), "deadline": utc_time(each.deadline)}
             | {"ended_at": utc_time(each.ended_at), "result": each.result, "error": each.error}
+            | {"sending": sending_text(each)}
             for each in _associations(run, net)
         ],
         "variables": run.variables,
     }
+
+
+def sending_text(each: Association | PastAttempt) -> str | None:
+    """Return `never sent` or `may have been sent` of a command that has ended so; None for any other."""
+    return None if each.sending is Sending.SENT else each.sending.value
 
 
 def report(stored: StoredJob, now: int) -> Iterator[RenderableType]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from edge.cli.jobs.report import detail
+from edge.cli.jobs.report import detail, sending_text
 from edge.cli.jobs.table import utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
@@ -39,12 +39,13 @@ class CopiedTrace(Struct, frozen=True):
 async def read_results(settings_file: Path | None, job_id: str, target: Path | None) -> tuple[Any, list[CopiedTrace]]:
     """Return the results of the actions of a job, with earlier attempts and late ones; copy their traces to a target.
 
+    A command that was never sent, or may not have been, is listed without one.
     Each file is compared with the hash in the result. Raises Refused, SettingsError and Unavailable.
     """
     async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)
         every = [*_earlier(stored), *_actions(detail(stored)["run"])]
-        results = [each for each in every if each.get("result") is not None]
+        results = [each for each in every if each.get("result") is not None or each.get("sending")]
         if target is None:
             return results, []
         directory = at.settings.traces.directory
@@ -58,6 +59,9 @@ def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """
     for each in results:
         result = each["result"]
+        if result is None:
+            yield printable(f"{each['action']} #{each['attempt']}: {each['error'] or each['sending']}")
+            continue
         known = result if isinstance(result, Mapping) else {}
         measured = ((name, known.get(name)) for name in ("torque", "angle"))
         parts = parts_of(result)
@@ -84,7 +88,8 @@ def _earlier(stored: StoredJob) -> Iterator[Mapping[str, Any]]:
     for each in stored.run.past.values() if stored.run else ():
         known = {"action": each.action, "step": each.step, "state": each.state, "attempt": each.attempt}
         times = {"sent_at": utc_time(each.sent_at), "ended_at": utc_time(each.ended_at)}
-        yield known | times | {"result": each.result, "error": each.error, "late": each.late}
+        outcome = {"result": each.result, "error": each.error, "late": each.late, "sending": sending_text(each)}
+        yield known | times | outcome
 
 
 def _actions(run: object) -> Sequence[Mapping[str, Any]]:

@@ -17,6 +17,7 @@ from edge.model.instant import utc
 from edge.sfc.changes import Changes
 from edge.sfc.history import DecisionRecord
 from edge.sfc.mirror_copy import Mirrors
+from edge.sfc.run import Sending
 from edge.sfc.signal import (
     Abort,
     Answer,
@@ -99,8 +100,9 @@ def signal_text(signal: Signal) -> str:
             return f"unknown outcome of {_attempt(command_id)}: {reason}"
         case Begun(command_id):
             return f"begun {_attempt(command_id)}"
-        case Withdrawn(command_id, reason):
-            return f"{_attempt(command_id)} never sent{f': {reason}' if reason else ''}"
+        case Withdrawn(command_id, reason, may_have_left):
+            sending = Sending.MAYBE if may_have_left else Sending.NEVER
+            return f"{_attempt(command_id)} {sending}{f': {reason}' if reason else ''}"
         case Resolve() | Intervene():
             return str(signal)
         case Late(command_id):

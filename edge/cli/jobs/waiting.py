@@ -10,7 +10,7 @@ from edge.cli.jobs.table import local_time, state_text, utc_time
 from edge.cli.terminal.output import printable
 from edge.model.job_state import has_ended
 from edge.sfc.possible_interventions import possible_interventions
-from edge.sfc.run import ActionState
+from edge.sfc.run import ActionState, Association
 from edge.sfc.signal import Intervene
 from edge.sfc.waiting import (
     START,
@@ -22,6 +22,7 @@ from edge.sfc.waiting import (
     Waiting,
     explain_waiting,
 )
+from edge.sfc.withdrawal import unsent_commands, unsent_text
 from edge.station.stored_job import StartWait, StoredJob, start_wait
 
 
@@ -45,10 +46,17 @@ def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
     """Yield what a job waits for as text, line by line."""
     job = stored.job
     yield f"{printable(job.job_id)}: {state_text(job.status)}; it accepts: {', '.join(commands_in(job.status.state))}"
-    for each in waiting_of(stored, now):
-        yield from (f"  {printable(line)}" for line in _lines(each, job.job_id, _run_clock(stored, now)))
+    for waiting in waiting_of(stored, now):
+        yield from (f"  {printable(line)}" for line in _lines(waiting, job.job_id, _run_clock(stored, now)))
+    for each in _unsent(stored):
+        yield printable(f"  action {each.action} of {each.step}: {unsent_text(each)}, attempt {each.attempt}")
     for possible in _possible(stored, now):
         yield f"  allowed: edge jobs {_command(possible, job.job_id)}"
+
+
+def _unsent(stored: StoredJob) -> tuple[Association, ...]:
+    """Return the actions whose command has ended and was never sent, or may not have been."""
+    return unsent_commands(stored.run) if stored.run else ()
 
 
 def _possible(stored: StoredJob, now: int) -> tuple[Intervene, ...]:
@@ -73,6 +81,11 @@ def waiting_json(stored: StoredJob, now: int) -> dict[str, object]:
         "state": state_text(job.status),
         "takes": commands_in(job.status.state),
         "waiting": [_json(each, _run_clock(stored, now)) for each in waiting_of(stored, now)],
+        "unsent": [
+            {"action": each.action, "step": each.step, "attempt": each.attempt}
+            | {"sending": each.sending, "error": each.error}
+            for each in _unsent(stored)
+        ],
         "interventions": [
             {"kind": each.kind, "action": each.action, "step": each.step, "target": each.target}
             for each in _possible(stored, now)

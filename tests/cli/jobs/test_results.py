@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from edge.model.job_state import Cause
-from edge.sfc.signal import Phase
+from edge.sfc.signal import Phase, Withdrawn
 from edge.station.answers import Answers
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.trace_files import TraceFiles, TraceLimits
@@ -90,3 +90,17 @@ async def test_late_result_without_evaluation_is_shown_with_its_values(
     await plant.ask(Cause.ABORT, "J1")
     await plant.answer(tool.commands[0], {"force_kN": 12.5})
     assert (await edge("jobs", "results", "J1")).output == 'a #1: late, {"force_kN":12.5}\n'
+
+
+async def test_command_that_was_never_sent_is_listed_without_result(
+    edge: Edge, plant: Plant, tool: FakeEquipment, wait_until: WaitUntil
+) -> None:
+    async with plant.at_work():
+        assert (await edge("jobs", "store", "-", "--start", given=ORDER)).exit_code == 0
+        await wait_until(lambda: bool(tool.commands))
+        await plant.ask(Cause.ABORT, "J/1")
+        await plant.runs.signal("J/1", Withdrawn(tool.commands[0].command_id, "its port was closed"))
+    shown = await edge("jobs", "results", "J/1")
+    assert "a #1: never sent: its port was closed" in shown.output
+    (listed,) = json.loads((await edge("jobs", "results", "J/1", "--json")).output)["results"]
+    assert (listed["result"], listed["sending"], listed["sent_at"]) == (None, "never sent", None)

@@ -3,9 +3,12 @@
 import json
 from datetime import UTC, datetime
 
+import pytest
+
 from edge.cli.jobs.waiting import waiting_json, waiting_text
 from edge.instant import now_ms
 from edge.model.job_state import Cause
+from edge.sfc.signal import Withdrawn
 from edge.station.stored_job import load
 from tests.station.plant import FakeEquipment, Plant, order, until_true
 
@@ -48,3 +51,19 @@ async def test_paused_job_has_no_deadline(plant: Plant, tool: FakeEquipment) -> 
     reported = json.dumps(waiting_json(await load(plant.store, "J1"), now))
     assert '"deadline": null' in reported
     assert '"state": "Interrupted (Suspended)"' in reported
+
+
+@pytest.mark.parametrize("may_have_left", [False, True])
+async def test_command_that_was_not_surely_sent_is_named(
+    plant: Plant, tool: FakeEquipment, *, may_have_left: bool
+) -> None:
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.received() == ["a"])
+        await plant.ask(Cause.ABORT, "J1")
+        withdrawn = Withdrawn(tool.commands[0].command_id, "why", may_have_left=may_have_left)
+        await plant.runs.signal("J1", withdrawn)
+    sending = "may have been sent" if may_have_left else "never sent"
+    assert f"  action a of one: {sending}: why, attempt 1" in await lines_of(plant)
+    (unsent,) = json.loads(json.dumps(waiting_json(await load(plant.store, "J1"), now_ms())))["unsent"]
+    assert unsent == {"action": "a", "step": "one", "attempt": 1, "sending": sending, "error": f"{sending}: why"}

@@ -1,0 +1,176 @@
+"""A start whose time passed before it could be sent is not sent; the run says whether an earlier process may have."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from edge.links.background_task import background_task
+from edge.model.job_state import Cause, JobState
+from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.run import Association, Sending
+from edge.sfc.signal import Begun, Phase
+from edge.sfc.withdrawal import TIME_PASSED
+from edge.station.dispatch import Performed
+from edge.station.equipment import Repetition
+from edge.store import responses, runs, safing
+from edge.store.client import Store
+from edge.store.runs import Outgoing
+from tests.station.plant import (
+    NOW,
+    PHOTO,
+    TIGHTEN,
+    Clock,
+    FakeEquipment,
+    Plant,
+    action,
+    linear,
+    next_work,
+    order,
+    results_of,
+    until,
+)
+
+LIMITED = linear(action("a", "one", qualifier="L", duration_seconds=2), action("b", "two", PHOTO))
+TIMED_OUT = linear(action("a", "one", timeout_seconds=2), action("b", "two", PHOTO))
+LEFT = {
+    "steps": [{"name": "one", "initial": True}, {"name": "two"}],
+    "transitions": [{"source": "one", "target": "two", "condition": "steps.one.T > 2s"}],
+    "actions": [action("a", "one"), action("b", "two", PHOTO)],
+}
+
+
+class Tool(FakeEquipment):
+    """Equipment with a repetition of its own."""
+
+    def __init__(self, repetition: Repetition) -> None:
+        super().__init__("wrench")
+        self.repetition = repetition
+
+    def repetition_of(self, type_id: str) -> Repetition:
+        return self.repetition
+
+
+async def decided(store: Store, clock: Clock, recipe: Mapping[str, Any]) -> Plant:
+    """Return a process that has decided to send the command of J1, and dies before it does."""
+    plant = Plant(store, {TIGHTEN: FakeEquipment(), PHOTO: FakeEquipment()}, clock)
+    await plant.teach("linear", recipe)
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.starter.start(await next_work(plant))
+    return plant
+
+
+@asynccontextmanager
+async def successor(store: Store, clock: Clock, tool: FakeEquipment, camera: FakeEquipment) -> AsyncIterator[Plant]:
+    """Work with the next process of the same name; its timers are served when `catch_up` is called."""
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: camera}, clock)
+    async with plant.at_work():
+        yield plant
+
+
+async def first(store: Store) -> Association:
+    stored = await runs.load(store, "J1")
+    assert stored
+    return stored.run.associations[key("a@one")]
+
+
+@pytest.mark.parametrize("recipe", [LIMITED, TIMED_OUT, LEFT])
+@pytest.mark.parametrize(
+    ("repetition", "is_begun", "sending", "stops"),
+    [
+        (Repetition.ONCE, False, Sending.NEVER, []),
+        (Repetition.ONCE, True, Sending.MAYBE, ["a"]),
+        (Repetition.RECOGNISABLE, False, Sending.MAYBE, ["a"]),
+        (Repetition.REPEATABLE, False, Sending.MAYBE, ["a"]),
+    ],
+)
+async def test_start_of_an_ended_process_is_not_sent_after_its_time(
+    store: Store,
+    clock: Clock,
+    recipe: Mapping[str, Any],
+    repetition: Repetition,
+    sending: Sending,
+    stops: list[str],
+    *,
+    is_begun: bool,
+) -> None:
+    died = await decided(store, clock, recipe)
+    if is_begun:
+        await died.runs.signal("J1", Begun((await first(store)).command_id, "the process that died"))
+    clock.now = NOW + 9_000
+    tool, camera = Tool(repetition), FakeEquipment("camera")
+    async with successor(store, clock, tool, camera) as plant, background_task(plant.timers.run(), "timers"):
+
+        async def is_recorded() -> bool:
+            return (await first(store)).sending is sending
+
+        await until(is_recorded)
+        await until(lambda: _has_stopped(tool, stops))
+    each = await first(store)
+    assert tool.received(Phase.STOP) == stops
+    assert tool.received() == []
+    assert each.error
+    assert each.error.endswith(f"{sending}: {TIME_PASSED}")
+    assert (each.sent_at is None) == (sending is Sending.NEVER)
+    if sending is Sending.NEVER:
+        assert await safing.load_all(store) == []
+
+
+async def _has_stopped(tool: FakeEquipment, stops: list[str]) -> bool:
+    return tool.received(Phase.STOP) == stops
+
+
+async def test_response_names_the_command_and_the_reason(store: Store, clock: Clock) -> None:
+    await decided(store, clock, TIMED_OUT)
+    clock.now = NOW + 9_000
+    async with (
+        successor(store, clock, Tool(Repetition.ONCE), FakeEquipment()) as plant,
+        background_task(plant.timers.run(), "timers"),
+    ):
+
+        async def is_named() -> bool:
+            response = await responses.load(store, await plant.job("J1"))
+            return response is not None and any(each.id == "NeverSent" for each in results_of(response))
+
+        await plant.until_state("J1", JobState.ABORTED)
+        await until(is_named)
+        response = await responses.load(store, await plant.job("J1"))
+    assert response
+    (never,) = [each for each in results_of(response) if each.id == "NeverSent"]
+    reason = f"timed out after 2 s; never sent: {TIME_PASSED}"
+    assert [(each.id, each.value) for each in never.subparameters or ()] == [("a", reason)]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "again", "passed", "performed"),
+    [
+        (LIMITED, False, 1_999, Performed.SENT),
+        (LIMITED, False, 2_000, Performed.TOO_LATE),
+        (TIMED_OUT, True, 2_000, Performed.TOO_LATE),
+        (LEFT, False, 2_001, Performed.SENT),
+        (LEFT, True, 2_000, Performed.TOO_LATE),
+        (LEFT, True, 1_999, Performed.SENT),
+    ],
+)
+async def test_start_waits_for_the_timers_of_its_run_after_its_time(
+    store: Store, clock: Clock, recipe: Mapping[str, Any], passed: int, performed: Performed, *, again: bool
+) -> None:
+    """A fresh command is sent although another deadline of its run is due; one of an earlier process is not."""
+    plant = await decided(store, clock, recipe)
+    clock.now = NOW + passed
+    loaded = await plant.runs.get("J1")
+    assert loaded
+    outgoing = Outgoing(Phase.START, (await first(store)).command_id, "one", TIGHTEN, again)
+    assert await plant.dispatch.perform(loaded, outgoing) is performed
+
+
+async def test_paused_command_keeps_its_time(store: Store, clock: Clock) -> None:
+    """The clocks of its run stand still."""
+    plant = await decided(store, clock, LIMITED)
+    await plant.ask(Cause.PAUSE, "J1")
+    clock.now = NOW + 9_000
+    loaded = await plant.runs.get("J1")
+    assert loaded
+    outgoing = Outgoing(Phase.START, (await first(store)).command_id, "one", TIGHTEN, again=True)
+    assert await plant.dispatch.perform(loaded, outgoing) is Performed.SENT
