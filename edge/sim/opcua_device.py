@@ -1,5 +1,6 @@
 """A simulated OPC UA device: a server with official node sets; tests can disconnect and reconnect it."""
 
+import asyncio
 import gc
 import logging
 import socket
@@ -88,6 +89,7 @@ class OpcuaDevice:
         self.index = index
         self.structures = Structures(server)
         self._linked: set[ua.NodeId] = set()
+        self._executing: set[asyncio.Future[Sequence[ua.Variant] | ua.StatusCode]] = set()
 
     @property
     def url(self) -> str:
@@ -111,7 +113,7 @@ class OpcuaDevice:
             parts = {child.BrowseName.Name: child.NodeId for child in await node.get_children_descriptions()}
             inputs = parts.get("InputArguments")
             arguments = await self.server.get_node(inputs).read_value() if inputs else ()
-            self.server.link_method(node, _checked(method, len(arguments or ())))
+            self.server.link_method(node, self._handler(method, len(arguments or ())))
             self._linked.add(node.nodeid)
 
     async def link_others(self, owner: Node) -> None:
@@ -121,6 +123,24 @@ class OpcuaDevice:
                 await self.link_others(self.server.get_node(child.NodeId))
             elif child.NodeClass is ua.NodeClass.Method and child.NodeId not in self._linked:
                 await self.link(owner, {child.BrowseName.Name: _not_implemented})
+
+    def _handler(self, method: Method, count: int) -> Method:
+        """Return the handler of a method that refuses a wrong number of arguments (OPC 10000-4, 5.12.2).
+
+        It executes the method to its end although its caller disconnects; asyncua would cancel it.
+        """
+
+        async def handle(owner: ua.NodeId, *arguments: ua.Variant) -> Sequence[ua.Variant] | ua.StatusCode:
+            if len(arguments) < count:
+                return ua.StatusCode(ua.StatusCodes.BadArgumentsMissing)
+            if len(arguments) > count:
+                return ua.StatusCode(ua.StatusCodes.BadTooManyArguments)
+            executing = asyncio.ensure_future(method(owner, *arguments))
+            self._executing.add(executing)
+            executing.add_done_callback(self._executing.discard)
+            return await asyncio.shield(executing)
+
+        return handle
 
     async def send_event(self, event_type: ua.NodeId, fields: Mapping[str, ua.Variant]) -> None:
         """Trigger an event at the Server object."""
@@ -132,19 +152,6 @@ class OpcuaDevice:
     async def plain(self, values: Sequence[ua.Variant]) -> list[Any]:
         """Return method arguments as plain Python values."""
         return [await self.structures.plain(value) for value in values]
-
-
-def _checked(method: Method, count: int) -> Method:
-    """Return the handler of a method that refuses a wrong number of arguments (OPC 10000-4, 5.12.2)."""
-
-    async def handle(owner: ua.NodeId, *arguments: ua.Variant) -> Sequence[ua.Variant] | ua.StatusCode:
-        if len(arguments) < count:
-            return ua.StatusCode(ua.StatusCodes.BadArgumentsMissing)
-        if len(arguments) > count:
-            return ua.StatusCode(ua.StatusCodes.BadTooManyArguments)
-        return await method(owner, *arguments)
-
-    return handle
 
 
 async def _not_implemented(_: ua.NodeId, *_arguments: ua.Variant) -> ua.StatusCode:

@@ -1,5 +1,6 @@
 """Tests of a simulated OPC UA device: disconnection, port in use, missing node sets."""
 
+import asyncio
 import socket
 
 import pytest
@@ -56,6 +57,33 @@ async def test_wrong_number_of_arguments_is_refused(given: int, status: str) -> 
         (result,) = await client.uaclient.call([request])
         assert result.StatusCode.name == status
     assert called == ([2] if status == "Good" else [])
+
+
+async def test_method_is_executed_to_its_end_without_its_caller() -> None:
+    """A camera whose start ended half-way had begun a picture without executing it; the gateway started it again."""
+    called, released, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work(_: ua.NodeId) -> list[ua.Variant]:
+        called.set()
+        await released.wait()
+        ended.set()
+        return []
+
+    async with open_device("device", ()) as device:
+        owner = await device.server.nodes.objects.add_object(device.index, "Tool")
+        method = await owner.add_method(device.index, "Work", work, [], [])
+        await device.link(owner, {"Work": work})
+        async with asyncio.timeout(10):
+            async with Client(device.url) as client:
+                request = ua.CallMethodRequest(owner.nodeid, method.nodeid)
+                calling = asyncio.create_task(client.uaclient.call([request]))
+                await called.wait()
+                client.disconnect_socket()
+                with pytest.raises(ConnectionError):
+                    await calling
+            async with device.unplugged():
+                released.set()
+                await ended.wait()
 
 
 async def test_method_that_is_not_simulated_is_not_implemented() -> None:
