@@ -1,6 +1,5 @@
 """Opens the OPC UA server with what it shows of the gateway."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from functools import partial
@@ -21,6 +20,7 @@ from edge.station.release import release
 from edge.station.response_provider import ResponseProvider
 from edge.station.retention import Deliveries
 from edge.station.settings import StationSettings
+from edge.task_group import TaskGroup
 from edge.uaserver.view import GatewayView
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ async def _open_server(
     from edge.uaserver.space import MachineDescription  # noqa: PLC0415
 
     machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
-    tasks = await stack.enter_async_context(asyncio.TaskGroup())
+    tasks = await stack.enter_async_context(TaskGroup())
     equipment = {name: section.type_ids for name, section in settings.southbound.items()}
     services = Services(
         jobs,

@@ -21,6 +21,7 @@ from edge.flows.worker_task import ReceivedResult
 from edge.latency import Latency
 from edge.listeners import notify
 from edge.store.retry import restart_on_outage
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -83,7 +84,7 @@ class FlowEngine:
 
     async def run(self) -> None:
         """Run flows until cancelled; continue first the cycles that this gateway ran when it stopped."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(restart_on_outage("flow changes", self._follow), name="flow changes")
             tasks.create_task(
                 restart_on_outage("flow take-over", lambda: self._take_over(tasks)), name="flow take-over"
@@ -128,7 +129,7 @@ class FlowEngine:
         await self._state.commit(FlowChange(taken=(received.entry_id,)))
         return True
 
-    async def _serve(self, tasks: asyncio.TaskGroup) -> None:
+    async def _serve(self, tasks: TaskGroup) -> None:
         origin = self._origin()
         await self._change_schedules(decision.correct_schedule)
         while True:
@@ -147,7 +148,7 @@ class FlowEngine:
         """Return the instant at which the even clock was zero; a step of the clock changes it."""
         return self._context.clock() - self._elapsed_ms()
 
-    async def _begin_due(self, tasks: asyncio.TaskGroup) -> list[bool]:
+    async def _begin_due(self, tasks: TaskGroup) -> list[bool]:
         """Begin the cycles that are due, all at once: flows that are due together share round trips to the store."""
         due = await self._state.due(self._context.clock(), _BATCH)
         if not self._may_begin():
@@ -181,7 +182,7 @@ class FlowEngine:
                 self.stats.missed += changed.missed - flow.missed
                 logger.info("flow rescheduled", flow=flow_id, next_at=changed.next_at)
 
-    async def _begin(self, flow_id: str, tasks: asyncio.TaskGroup) -> bool:
+    async def _begin(self, flow_id: str, tasks: TaskGroup) -> bool:
         """Begin the next cycle of a flow; return whether this gateway did."""
         flow = await self._state.load_flow(flow_id)
         plan = self._plan(flow) if flow else None
@@ -206,7 +207,7 @@ class FlowEngine:
         self.stats.lateness.record(max(0, runner.record.started_at - runner.record.cycle.at) / 1000)
         return True
 
-    def _run(self, runner: CycleRunner, tasks: asyncio.TaskGroup) -> None:
+    def _run(self, runner: CycleRunner, tasks: TaskGroup) -> None:
         notify(self.listeners, runner.flow, runner.record)
         if runner.has_ended:
             self._count(runner)
@@ -249,14 +250,14 @@ class FlowEngine:
             logger.warning("flow cannot run on this gateway", flow=flow.flow_id, faults=faults)
         return None
 
-    async def _take_over(self, tasks: asyncio.TaskGroup) -> None:
+    async def _take_over(self, tasks: TaskGroup) -> None:
         while True:
             for flow_id in await self._state.running():
                 if not self._is_ours(flow_id):
                     await self._take_over_flow(flow_id, tasks)
             await asyncio.sleep(self._look_every_s)
 
-    async def _take_over_flow(self, flow_id: str, tasks: asyncio.TaskGroup) -> None:
+    async def _take_over_flow(self, flow_id: str, tasks: TaskGroup) -> None:
         flow = await self._state.load_flow(flow_id)
         if flow is None or not flow.in_cycle:
             return

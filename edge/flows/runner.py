@@ -37,6 +37,7 @@ from edge.flows.worker_task import QueuedTask, ReceivedResult, is_running_attemp
 from edge.instant import Clock
 from edge.store.key_spec import node_task_id
 from edge.store.retry import retry_while_unavailable
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -162,7 +163,7 @@ class CycleRunner:
 
     async def run(self) -> None:
         """Run the cycle to its end, or until another gateway takes it over."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             try:
                 self._launch(tasks)
                 while not self.has_ended:
@@ -317,7 +318,7 @@ class CycleRunner:
                 del self._attempts[node]
         self._begun += step.launched
 
-    def _launch(self, tasks: asyncio.TaskGroup) -> None:
+    def _launch(self, tasks: TaskGroup) -> None:
         """Start the attempts that were committed as begun."""
         begun, self._begun = self._begun, []
         cycle = self._record.cycle

@@ -13,6 +13,7 @@ from edge.flows.worker_process import WorkerProcess
 from edge.flows.worker_task import ResultKind, result_of
 from edge.store.client import Store
 from edge.store.retry import retry_while_unavailable
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -51,7 +52,7 @@ class FlowWorker:
     async def run(self) -> None:
         """Run tasks until `stop`; those in progress then end, or are returned when they take too long."""
         await retry_while_unavailable("worker", self._queue.register)
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             heartbeat = tasks.create_task(self._heartbeat(), name="heartbeat")
             slots = [tasks.create_task(self._serve(each), name="worker slot") for each in self._processes]
             await self._stopping.wait()
@@ -99,7 +100,7 @@ class FlowWorker:
 
         attempt = process.run(task, repeatable=self._repeatable[task.kind], on_progress=on_progress)
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 running = tasks.create_task(attempt, name="attempt")
                 has_ended = await self._watch(taken, running)
                 running.cancel()

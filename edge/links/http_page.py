@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
+from edge.task_group import TaskGroup
 
 _HEAD_BYTES = 8192
 _TIME_LIMIT_S = 10.0
@@ -60,7 +61,7 @@ async def serve_page(
             here.discard(writer)
 
     async def serve() -> None:
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             while True:
                 tasks.create_task(receive(*await visits.get()), name=f"http visitor of {path}")
 

@@ -21,6 +21,7 @@ from edge.links.mqtt_topic import matches
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits, ReceivedMessage
 from edge.links.topic_probe import TopicProbe
 from edge.model.cloudevent import CloudEvent
+from edge.task_group import TaskGroup
 from edge.ticks import next_tick
 
 __all__ = [
@@ -135,8 +136,7 @@ class MqttSession:
         """Number of connections since the start; it identifies the current one."""
         self._probe = TopicProbe()
         self._connection: Connection | None = None
-        self._connected = asyncio.Event()
-        self._attempted = asyncio.Event()
+        self._connected, self._attempted = asyncio.Event(), asyncio.Event()
         self.failure: Unavailable | None = None
         self._subscriptions: list[Subscription] = []
         self._added: asyncio.Queue[Subscription] = asyncio.Queue()
@@ -284,7 +284,7 @@ class MqttSession:
 
     async def run(self) -> None:
         """Keep the session connected and run its handlers until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(self._stay_connected(), name=f"mqtt connection {self._broker.client_id}")
             tasks.create_task(self._expire_unclaimed(), name=f"mqtt unclaimed {self._broker.client_id}")
             while True:

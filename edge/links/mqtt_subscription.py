@@ -14,6 +14,7 @@ from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
+from edge.task_group import TaskGroup, cancellation_reported
 
 Settle = Callable[[], Awaitable[None]]
 """Waits until what a handler did with a message is durable."""
@@ -101,7 +102,7 @@ class Subscription:
         if self._key is not None:
             await self._run_by_key(self._key, finish)
             return
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             unsettled: asyncio.Queue[tuple[Delivery, Settle | None]] | None = None
             while True:
                 delivery = await self.take()
@@ -116,7 +117,7 @@ class Subscription:
                     unsettled.put_nowait((delivery, settle))
 
     async def _run_by_key(self, key: Key, finish: Callable[[Delivery], None]) -> None:
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             last: dict[str, asyncio.Task[Settle | None]] = {}
             unfinished: asyncio.Queue[tuple[Delivery, Settle | None]] = asyncio.Queue(_MOST_AT_ONCE)
             tasks.create_task(_finish_settled(unfinished, finish), name=f"mqtt acks {self.topic_filter}")
@@ -150,7 +151,8 @@ class Subscription:
         attempt = 0
         while True:
             try:
-                return await act(message)
+                with cancellation_reported():
+                    return await act(message)
             except Unavailable as error:
                 if attempt == 0:
                     _log.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)

@@ -16,6 +16,7 @@ from edge.links.cloudevent_rpc import from_map, to_map
 from edge.links.rpc_frame import MESSAGE_BYTES, Frames, Notification, Request, Response, encode
 from edge.links.rpc_socket import READ_BYTES, connect
 from edge.model.cloudevent import CloudEvent
+from edge.task_group import TaskGroup
 
 OnEvent = Callable[[CloudEvent], Awaitable[None]]
 
@@ -117,7 +118,7 @@ class Client:
 
     async def run(self) -> None:
         """Keep connected until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(self._stay_connected(), name="rpc connection")
             tasks.create_task(self._hand_over(), name="rpc events")
 

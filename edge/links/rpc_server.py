@@ -14,6 +14,7 @@ from edge.errors import Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.links.rpc_frame import MESSAGE_BYTES, Frames, InvalidRequest, Notification, Request, Response, encode, read
 from edge.links.rpc_socket import READ_BYTES, listen
+from edge.task_group import TaskGroup
 
 Method = Callable[[Sequence[Any]], Awaitable[object]]
 """Receives the parameters of a call and returns its result; raises Refused, or Unavailable when a retry may succeed."""
@@ -90,7 +91,7 @@ class RpcServer:
     async def run(self) -> None:
         """Serve accepted clients until cancelled."""
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 while True:
                     client = await self._accepted.get()
                     tasks.create_task(self._serve(client), name=f"rpc client {client.name}")
@@ -129,7 +130,7 @@ class _Client:
         """Serve calls until the end of the connection; calls in progress end first: they have an effect."""
         _log.info("rpc client connected", client=self.name)
         try:
-            async with asyncio.TaskGroup() as calls:
+            async with TaskGroup() as calls:
                 fault = await self._take_calls(calls)
             await self._send_closing(fault)
         finally:
@@ -149,7 +150,7 @@ class _Client:
         """End the connection at once and drop unread bytes."""
         self._writer.transport.abort()
 
-    async def _take_calls(self, calls: asyncio.TaskGroup) -> str | None:
+    async def _take_calls(self, calls: TaskGroup) -> str | None:
         """Read calls until the client disconnects; return the reason when the server ends the connection."""
         frames = Frames(self._limits.message_bytes)
         try:
@@ -170,7 +171,7 @@ class _Client:
         async with asyncio.timeout(self._limits.silent):
             return await self._reader.read(READ_BYTES)
 
-    async def _begin(self, frame: bytes, calls: asyncio.TaskGroup) -> None:
+    async def _begin(self, frame: bytes, calls: TaskGroup) -> None:
         """Read a message when the limits allow it, and start its handler; raises Refused."""
         await self._room.take(len(frame))
         try:

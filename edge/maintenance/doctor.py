@@ -31,6 +31,7 @@ from edge.maintenance.volatile_check import UNIT, examine_volatile_store
 from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
 from edge.store.bounds import CountLimits
+from edge.task_group import TaskGroup
 
 EXAMINATION_TIMEOUT_S = 8.0
 """Time limit of one examination."""
@@ -57,7 +58,7 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
     denied = await asyncio.to_thread(list, access_problems(main, settings))
     found += [failing("settings", problem, "Correct it, then restart the gateway.") for problem in denied]
     found = found or [ok("settings", "can be used")]
-    async with asyncio.TaskGroup() as tasks:
+    async with TaskGroup() as tasks:
         running = [tasks.create_task(findings_of(*each), name=f"examine {each[0]}") for each in examinations]
     return [*found, *(finding for task in running for finding in task.result())]
 

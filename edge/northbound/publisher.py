@@ -31,6 +31,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.heartbeat import Heartbeat
 from edge.store.jobs import Job
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -154,7 +155,7 @@ class Publisher:
         self._states = None
         self._events.is_blocked = self._due.index = False
         self._retained.refused_job = None
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(self._publish_changes(), name=publish_task_name(self._scope))
             tasks.create_task(self.keep_retained(), name="keep retained topics")
             tasks.create_task(self._retry_refused(), name="retry refused topics")

@@ -20,6 +20,7 @@ from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.operations import StoredOperation
 from edge.store.retry import poll_store, renewal
 from edge.store.server_time import server_time
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -197,7 +198,7 @@ class OperationRunner:
             latest[0] = (min(100.0, max(0.0, progress)), text)
 
         with unwrap_group():
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 work = tasks.create_task(self._executors[operation.type](operation, report))
                 lease = tasks.create_task(self._keep(operation, latest, work), name=f"lease of {operation.id}")
                 work.add_done_callback(lambda _: lease.cancel())

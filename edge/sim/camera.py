@@ -13,6 +13,7 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.sim.presence import announce_presence
+from edge.task_group import TaskGroup
 
 TOPIC_PREFIX = "app/equipment"
 INTERVAL_SECONDS = 0.5
@@ -63,7 +64,7 @@ class SimulatedCamera:
 
     async def run(self, results: Mapping[str, Mapping[str, Any]]) -> None:
         """Offer all results concurrently until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             for type_id, data in results.items():
                 tasks.create_task(self._offer(type_id, data), name=f"offer {type_id}")
 

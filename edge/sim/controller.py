@@ -14,6 +14,7 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.sim.presence import announce_presence
+from edge.task_group import TaskGroup
 
 TOPIC_PREFIX = "app/equipment"
 WORK_SECONDS = 0.2
@@ -116,7 +117,7 @@ class SimulatedController:
 
     async def run(self) -> None:
         """Execute the accepted commands concurrently until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             while True:
                 command, answers_topic = await self._accepted.get()
                 task = tasks.create_task(self._work(command, answers_topic), name=f"command {command.id}")

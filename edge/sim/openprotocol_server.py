@@ -12,6 +12,7 @@ from edge.links.openprotocol_frame import FrameReader, MidFrame
 from edge.links.openprotocol_link import LinkLayer, LinkLimits
 from edge.links.openprotocol_mids import Decline, Mid, named_mids, new_message
 from edge.sim.broker import free_port
+from edge.task_group import TaskGroup
 
 SILENCE_SECONDS = 15.0
 """A client that is silent for longer is disconnected."""
@@ -142,7 +143,7 @@ class OpenProtocolServer:
             return
         self._clients[client] = task
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 sender = tasks.create_task(client.write())
                 await self._read(client, reader)
                 sender.cancel()

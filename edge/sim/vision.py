@@ -14,6 +14,7 @@ from asyncua import Node, ua
 from edge.links.background_task import background_task
 from edge.sim.opcua_device import AWAY_SECONDS, OpcuaDevice, open_device
 from edge.sim.opcua_result_file import ResultTransfer
+from edge.task_group import TaskGroup
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
 NODESETS = ("Opc.Ua.MachineVision.NodeSet2.xml",)
@@ -146,7 +147,7 @@ class VisionCamera:
 
     async def run(self) -> None:
         """Execute the started jobs and the preparations of recipes until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(self._run_jobs(), name="jobs")
             tasks.create_task(self._run_preparations(), name="recipes")
 

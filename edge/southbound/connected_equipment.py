@@ -44,6 +44,7 @@ from edge.station.equipment import (
 from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
 from edge.store.retry import retry_while_unavailable
+from edge.task_group import TaskGroup
 
 RETRY_SECONDS = (0.1, 5.0)
 # Maximum number of log entries per window: for discarded events, which are all recorded, and for defects.
@@ -294,7 +295,7 @@ class ConnectedEquipment:
             await device.catch_up()
         except Refused as refusal:
             _log.warning("catch-up declined", equipment=self.name, reason=bounded_message(refusal))
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             while True:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._release.wait_s):

@@ -44,6 +44,7 @@ from edge.station.equipment import (
     StationPort,
 )
 from edge.store.refused import RefusedMessage
+from edge.task_group import TaskGroup
 
 _OFFER_RETRY_SECONDS = (1.0, 60.0)
 """The shortest and the longest delay before a command without a subscriber is sent again."""
@@ -295,7 +296,7 @@ class MqttEquipment:
         self._session.listeners.append(on_change)
         on_change(self._session.connected)
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 tasks.create_task(self._offer_when_due(), name=f"commands to {self.name}")
                 if self._permission:
                     tasks.create_task(self._permission.keep_updating(), name=f"permission of {self.name}")

@@ -30,6 +30,7 @@ from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.repetition import StartPolicy
 from edge.southbound.result_ledger import ResultLedger
 from edge.station.equipment import Command
+from edge.task_group import TaskGroup
 
 POLL_SECONDS = 5.0
 
@@ -109,7 +110,7 @@ class TighteningDevice:
 
         Raises Unavailable.
         """
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(self._disable_when_due(), name="tool")
             tasks.create_task(self._fill_gaps(), name="missed results")
             tasks.create_task(self._leave_to_others(), name="results of other gateways")

@@ -17,6 +17,7 @@ from edge.southbound.device_carriers import DeviceCarriers
 from edge.southbound.mqtt_source import MISSING, SamplePlacement, resolve_pointer, tag_name
 from edge.southbound.sample_sink import SampleSink
 from edge.southbound.value_payload import ValueDecoder
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -68,7 +69,7 @@ class RedisSource:
 
     async def run(self) -> None:
         """Read until cancelled; an unavailable server is waited for."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             if self._settings.patterns:
                 tasks.create_task(self._listen(), name=f"source {self._name} channels")
             tasks.create_task(self._sample(), name=f"source {self._name} samples")

@@ -10,6 +10,7 @@ from edge.rules.sample_lines import Sample
 from edge.store import telemetry
 from edge.store.client import Store
 from edge.store.stream import Entry
+from edge.task_group import TaskGroup
 from edge.telemetry.batch import BatchError, decode_batch
 
 _SLICE: Final = 10
@@ -51,7 +52,7 @@ class SampleStreams:
 
     async def follow(self, put: Callable[[SampleBatch], Awaitable[None]]) -> None:
         """Put every further batch, until cancelled. Raises an exception group with Unavailable."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             for name in self._stores:
                 tasks.create_task(self._follow(name, put), name=f"sparkplug samples of {name}")
 

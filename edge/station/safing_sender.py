@@ -22,6 +22,7 @@ from edge.store import safing
 from edge.store.isolation import Isolated
 from edge.store.retry import poll_store, retry_while_unavailable
 from edge.store.safing import SafingCommand
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -72,7 +73,7 @@ class SafingSender:
 
     async def run(self) -> None:
         """Poll and send until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(
                 poll_store(self._store.defects, "safing", self.refresh, self._poll_interval_s),
                 name="poll safing commands",

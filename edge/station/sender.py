@@ -27,6 +27,7 @@ from edge.store.isolation import Isolated
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.store.runs import NO_CONSUMER, Outgoing
 from edge.store.version import DocumentTooNew
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -67,7 +68,7 @@ class Sender:
     async def run(self) -> None:
         """Send until cancelled; first the commands that this instance left when it ended."""
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 tasks.create_task(self._check_uncertain(), name="check uncertain commits")
                 tasks.create_task(self._remove_sent_forever(), name="remove sent commands")
                 # Another reader of the runs may have queued these commands already: know them before any is sent.
@@ -79,7 +80,7 @@ class Sender:
             with contextlib.suppress(Unavailable):
                 await self._remove_sent()
 
-    def _enqueue(self, tasks: asyncio.TaskGroup, job_id: str) -> None:
+    def _enqueue(self, tasks: TaskGroup, job_id: str) -> None:
         queue = self._queues.get(job_id)
         if queue is not None:
             queue.more.set()

@@ -16,6 +16,7 @@ from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord
 from edge.store import traffic_channel
 from edge.store.client import Store
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -66,7 +67,7 @@ class TrafficPublisher:
 
     async def run(self) -> None:
         """Publish until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(self._keep_looking(), name="poll recorders")
             tasks.create_task(self._keep_publishing(), name="publish traffic")
 

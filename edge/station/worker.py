@@ -20,6 +20,7 @@ from edge.store.retry import restart_on_outage, retry_while_unavailable
 from edge.store.runs import NO_CONSUMER
 from edge.store.version import DocumentTooNew
 from edge.store.work import UnreadableEntry, Work, WorkKind
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -53,11 +54,11 @@ class Worker:
 
     async def run(self) -> None:
         """Run until cancelled; first the work that this instance left unfinished when it ended."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(self._take_claimed(tasks), name="take on claimed work")
             await restart_on_outage("work", functools.partial(self._follow, tasks))
 
-    async def _follow(self, tasks: asyncio.TaskGroup) -> None:
+    async def _follow(self, tasks: TaskGroup) -> None:
         await work.create_groups(self._store, self._scopes)
         # Also after an outage: the reply with the work may have been lost with the connection.
         await self._take_on(tasks, await work.read_pending(self._store, self._scopes))
@@ -68,16 +69,16 @@ class Worker:
         """Perform the work that was claimed for this instance."""
         self._claimed.set()
 
-    async def _take_claimed(self, tasks: asyncio.TaskGroup) -> None:
+    async def _take_claimed(self, tasks: TaskGroup) -> None:
         while True:
             await self._claimed.wait()
             self._claimed.clear()
             await retry_while_unavailable("claimed work", functools.partial(self._take_pending, tasks))
 
-    async def _take_pending(self, tasks: asyncio.TaskGroup) -> None:
+    async def _take_pending(self, tasks: TaskGroup) -> None:
         await self._take_on(tasks, await work.read_pending(self._store, self._scopes))
 
-    async def _take_on(self, tasks: asyncio.TaskGroup, batch: list[Work | UnreadableEntry]) -> None:
+    async def _take_on(self, tasks: TaskGroup, batch: list[Work | UnreadableEntry]) -> None:
         for asked in batch:
             entry = (asked.scope, asked.entry_id)
             if entry in self._in_hand:

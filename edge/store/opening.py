@@ -24,6 +24,7 @@ from edge.store.prefix_check import check_prefix
 from edge.store.retry import restart_on_defect
 from edge.store.sentinels import ASK_EVERY_S, Sentinels, SentinelView
 from edge.store.server_check import check_durability, check_version, lasting_problems
+from edge.task_group import TaskGroup
 
 CONFIRMED_WITHIN_S: Final = 5.0
 """Time for a majority of the sentinels to learn of a failover that one of them has announced."""
@@ -168,7 +169,7 @@ async def _running(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[
 
 def _watch(sentinels: Sentinels, fence: Fence) -> Callable[[], Coroutine[Any, Any, None]]:
     async def watch() -> None:
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(sentinels.watch(fence.take), name="ask sentinels")
             while True:
                 fence.report()

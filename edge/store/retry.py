@@ -11,6 +11,7 @@ import structlog
 from edge.backoff import Backoff
 from edge.errors import Defect, EdgeError, Unavailable, unwrap_group
 from edge.store.defects import Defects
+from edge.task_group import CancelledWithinError, cancellation_reported
 from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
@@ -51,7 +52,8 @@ async def poll_store(defects: Defects, task: str, attempt: Callable[[], Awaitabl
     reported = False
     while True:
         try:
-            await attempt()
+            with cancellation_reported():
+                await attempt()
         except Unavailable as error:
             if not reported:
                 logger.warning("store unavailable, retrying", task=task, reason=error.message)
@@ -98,7 +100,7 @@ async def restart_on_defect(
 
 
 async def _run_apart(service: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-    """Run a service in a task of its own, and raise as it does.
+    """Run a service in a task of its own, and raise as it does; CancelledWithinError when it ends as if cancelled.
 
     A task group whose work fails while its task is cancelled raises the failure, and the cancellation is lost. Here it
     is that of another task.
@@ -112,6 +114,8 @@ async def _run_apart(service: Callable[[], Coroutine[Any, Any, None]], name: str
         if not task.cancelled() and (error := task.exception()):
             logger.warning("background task failed at its end", task=name, exc_info=error)
         raise
+    if task.cancelled():
+        raise CancelledWithinError(f"what {name!r} awaited was cancelled")
     task.result()
 
 

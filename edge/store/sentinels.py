@@ -18,6 +18,7 @@ from edge.store.address import SentinelAddress
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
 from edge.store.pipeline import ReplyError
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -222,7 +223,7 @@ class Sentinels:
 
     async def watch(self, take: TakeView, every_s: float = ASK_EVERY_S) -> None:
         """Query every sentinel at this interval until cancelled, each in a task of its own."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             watched: set[_Place] = set()
             while True:
                 for place in self._asked.keys() - watched:

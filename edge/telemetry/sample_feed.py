@@ -1,11 +1,11 @@
 """Follows the samples of the streams, for readers that need no consumer group."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from edge.rules.sample_lines import Sample
 from edge.store import telemetry
 from edge.store.client import Store
+from edge.task_group import TaskGroup
 from edge.telemetry.batch import BatchError, decode_batch
 
 
@@ -14,7 +14,7 @@ async def follow_samples(stores: Sequence[Store], show: Callable[[Sample], None]
 
     Raises an exception group with Unavailable when a store is unavailable.
     """
-    async with asyncio.TaskGroup() as tasks:
+    async with TaskGroup() as tasks:
         for store in stores:
             tasks.create_task(_follow(store, show), name="follow samples")
 

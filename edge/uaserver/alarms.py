@@ -1,6 +1,5 @@
 """Adds the conditions of alarms to the server: their namespace, their places, their methods and ConditionRefresh."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from edge.instant import Clock
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_transport import ProtocolServer
 from edge.store.client import Store
+from edge.task_group import TaskGroup
 from edge.uaserver import nodesets
 from edge.uaserver.condition_methods import AlarmRequests, ConditionMethods
 from edge.uaserver.condition_refresh import ConditionRefresher
@@ -59,7 +59,7 @@ async def add_alarms(
     sources: Mapping[str, ua.NodeId],
     job_events: Mapping[str, JobEventPublisher],
     settings: AlarmSettings,
-    tasks: asyncio.TaskGroup,
+    tasks: TaskGroup,
 ) -> AlarmNodes:
     """Add conditions below these sources, machines and the gateway."""
     uri = alarms_uri(settings.store_id)

@@ -15,6 +15,7 @@ from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE
 from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_session import ServerSession
+from edge.task_group import TaskGroup
 from edge.uaserver.condition_view import ConditionView
 from edge.uaserver.conditions import Conditions
 from edge.uaserver.event_publisher import SERVER, lineage, monitoring, send_event
@@ -35,7 +36,7 @@ _SEVERITY: Final = 1
 class ConditionRefresher:
     """Runs the refreshes of all subscriptions, one at a time for each, as work of their sessions."""
 
-    def __init__(self, core: ServerCore, conditions: Conditions, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, core: ServerCore, conditions: Conditions, tasks: TaskGroup) -> None:
         self._core = core
         self._conditions = conditions
         self._tasks = tasks

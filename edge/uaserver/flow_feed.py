@@ -1,6 +1,5 @@
 """Publishes the flows of the store to OPC UA clients, and starts and stops flows for them."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -11,6 +10,7 @@ from edge.flows.state import FlowState
 from edge.opcua.time_slices import Pacer
 from edge.store.defects import Defects
 from edge.store.retry import poll_store
+from edge.task_group import TaskGroup
 from edge.uaserver.flow_nodes import FlowNodes, FlowView
 
 LOOK_EVERY_S: Final = 5.0
@@ -59,7 +59,7 @@ class FlowFeed:
             await pacer.step()
         self._nodes = nodes
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 tasks.create_task(nodes.notify_subscribers(), name="opcua flow notifications")
                 await poll_store(self._defects, "OPC UA flows", self._look, self._look_every_s)
         finally:

@@ -10,6 +10,7 @@ import structlog
 from edge.backoff import Backoff
 from edge.errors import Unavailable
 from edge.opcua.dialed_connection import DialedConnection
+from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 
@@ -27,7 +28,7 @@ Dial: TypeAlias = Callable[[str, int], Awaitable[DialedConnection]]
 
 async def wait_at_clients(dial: Dial, urls: tuple[str, ...], retry_s: tuple[float, float] = RETRY_S) -> None:
     """Keep a connection waiting at each of these clients until cancelled."""
-    async with asyncio.TaskGroup() as tasks:
+    async with TaskGroup() as tasks:
         for url in urls:
             tasks.create_task(_wait_at(dial, url, retry_s), name=f"reverse connect {url}")
 

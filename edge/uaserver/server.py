@@ -26,6 +26,7 @@ from edge.opcua.server_transport import ProtocolServer, TcpListener
 from edge.ops.audit_trail import AuditTrail
 from edge.ops.login import Users
 from edge.ops.sessions import LiveSession
+from edge.task_group import TaskGroup
 from edge.uaserver import nodesets, security, server_object, session_feed, type_cache
 from edge.uaserver.access_control import AccessControl
 from edge.uaserver.certificate_renewal import CertificateRenewal
@@ -66,8 +67,7 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-_PORT = 4840  # IANA: opc.tcp
-_LOOPBACK = "127.0.0.1"
+_PORT, _LOOPBACK = 4840, "127.0.0.1"  # IANA: opc.tcp
 
 
 class _Machine(Struct, frozen=True):
@@ -183,7 +183,7 @@ async def open_server(
     gateway: str,
     machines: Sequence[MachineDescription],
     services: Services,
-    tasks: asyncio.TaskGroup,
+    tasks: TaskGroup,
     activation_s: float = limits.ACTIVATION_S,
     equipment: Sequence[str] = (),
     trail: AuditTrail | None = None,
@@ -345,7 +345,7 @@ async def _add_alarms(
     machines: Mapping[str, _Machine],
     gateway_object: GatewayObject,
     alarms: "AlarmSettings",
-    tasks: asyncio.TaskGroup,
+    tasks: TaskGroup,
 ) -> "AlarmNodes":
     # Imported only with telemetry.
     from edge.uaserver.alarms import add_alarms  # noqa: PLC0415

@@ -13,6 +13,7 @@ from edge.station.runs import Progress
 from edge.store import alarms, changes
 from edge.store.client import Store
 from edge.store.retry import restart_on_outage
+from edge.task_group import TaskGroup
 
 MOST_SUBSCRIBERS: Final = 64
 MOST_OF_USER: Final = 32
@@ -145,7 +146,7 @@ class EventHub:
                 await self._follow_while_open()
 
     async def _follow_while_open(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             followers = [
                 tasks.create_task(restart_on_outage("web jobs", self._follow_jobs), name="web jobs"),
                 tasks.create_task(restart_on_outage("web alarms", self._follow_alarms), name="web alarms"),

@@ -15,6 +15,7 @@ from uvicorn.server import ServerState
 
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
+from edge.task_group import TaskGroup
 from edge.web.protocol import BoundedConnection, ConnectionBounds, server_config
 
 logger = structlog.get_logger(__name__)
@@ -70,7 +71,7 @@ async def _accept(
 ) -> None:
     """Accept connections until cancelled; one beyond the bounds is closed before it costs a handshake."""
     loop = asyncio.get_running_loop()
-    async with asyncio.TaskGroup() as tasks:
+    async with TaskGroup() as tasks:
         while True:
             try:
                 accepted, place = await loop.sock_accept(listener)

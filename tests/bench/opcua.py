@@ -21,6 +21,7 @@ from asyncua import Node, ua
 from edge.config import OpcuaSettings
 from edge.model.isa95 import JobOrder, JobOrderAndState, Parameter, WorkMaster
 from edge.model.job_state import JobState, JobStatus, state_entries
+from edge.task_group import TaskGroup
 from edge.uaserver.methods import Services
 from edge.uaserver.server import open_server
 from edge.uaserver.space import MachineDescription
@@ -120,7 +121,7 @@ async def _serve(directory: str, began: str) -> None:
     station = Station()
     services = Services(station, station, station.intervene, station.release, station.switch_mode)
     machines = (MachineDescription("station-1", JOBS),)
-    async with asyncio.TaskGroup() as tasks, open_server(settings, "bench", machines, services, tasks) as server:
+    async with TaskGroup() as tasks, open_server(settings, "bench", machines, services, tasks) as server:
         ready_s, cpu_s = time.monotonic() - float(began), time.process_time()
         for number in range(JOBS):
             server.show("station-1", _entry(number, JobState.ALLOWED_TO_START), None)

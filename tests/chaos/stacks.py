@@ -33,9 +33,8 @@ def _frames_of(awaited: Any) -> Iterator[str]:
 def sessions_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
     """Yield the state of each MQTT session that runs in a loop."""
     for task in asyncio.all_tasks(loop):
-        frame = getattr(task.get_coro(), "cr_frame", None)
-        session = frame.f_locals.get("self") if frame else None
-        if isinstance(session, MqttSession) and task.get_name().startswith("mqtt connection "):
+        session = next((each for each in _owners_of(task.get_coro()) if isinstance(each, MqttSession)), None)
+        if session is not None and task.get_name().startswith("mqtt connection "):
             # What the broker waits for is private; only a report of a standstill reads it.
             unacknowledged = sorted(session._unacknowledged)  # noqa: SLF001
             waiting = {each.topic_filter: each._queue.qsize() for each in session._subscriptions}  # noqa: SLF001
@@ -44,3 +43,10 @@ def sessions_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
                 f"failure {session.failure!r}, refused {session.refused()}, unacknowledged {unacknowledged}, "
                 f"waiting {waiting}"
             )
+
+
+def _owners_of(awaited: Any) -> Iterator[object]:
+    """Yield the object of each method that waits."""
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        yield frame.f_locals.get("self")
+        awaited = awaited.cr_await

@@ -142,3 +142,29 @@ async def test_ordering_keys_take_no_more_messages_than_stay_unacknowledged() ->
     async with background_task(subscription.run(lambda _: None), "subscription"), asyncio.timeout(10):
         await all_handled.wait()
     assert most_at_work <= 22
+
+
+async def test_handler_cancelled_from_within_does_not_block_the_messages_behind() -> None:
+    """The task of the subscription ended quietly: nothing behind was handled or acknowledged any more."""
+    defects, finished, all_finished = list[str](), list[bytes](), asyncio.Event()
+
+    async def handle(message: Message) -> None:
+        if message.payload == b"bad":
+            cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            cancelled.cancel()
+            await cancelled
+
+    async def keep(_: Message, error: Exception) -> None:
+        defects.append(type(error).__name__)
+
+    def finish(delivery: Delivery) -> None:
+        finished.append(delivery.message.payload)
+        if len(finished) == 2:
+            all_finished.set()
+
+    subscription = Subscription("t", handle, keep, Connection.subscribe)
+    for number, payload in enumerate((b"bad", b"good"), 1):
+        subscription.put(Delivery(Message("t", payload), number, NOWHERE))
+    async with background_task(subscription.run(finish), "subscription"), asyncio.timeout(10):
+        await all_finished.wait()
+    assert (finished, defects) == ([b"bad", b"good"], ["CancelledWithinError"])

@@ -99,6 +99,38 @@ async def test_service_that_fails_by_a_defect_is_restarted(wait_until: WaitUntil
     assert defects.counts == {"rules": 2}
 
 
+async def test_service_cancelled_from_within_is_a_defect_and_restarted(wait_until: WaitUntil) -> None:
+    """A TaskGroup took it for a quiet end: the service was gone without a trace."""
+    defects = Defects()
+    awaited: list[asyncio.Future[None]] = []
+
+    async def serve() -> None:
+        awaited.append(asyncio.get_running_loop().create_future())
+        await awaited[-1]
+
+    async with background_task(restart_on_defect(defects, "rules", serve, (0.001, 60.0)), "rules"):
+        await wait_until(lambda: len(awaited) == 1)
+        awaited[0].cancel()
+        await wait_until(lambda: len(awaited) == 2)
+        assert list(defects.problems()) == ["background task fails: rules (CancelledWithinError)"]
+
+
+async def test_attempt_cancelled_from_within_is_a_defect_and_repeated(wait_until: WaitUntil) -> None:
+    defects, attempts = Defects(), 0
+
+    async def look() -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            cancelled.cancel()
+            await cancelled
+
+    async with background_task(poll_store(defects, "look", look, 0.001), "poll"):
+        await wait_until(lambda: attempts >= 3)
+    assert defects.counts == {"look": 1}
+
+
 async def test_service_with_a_failing_task_inside_is_restarted(wait_until: WaitUntil) -> None:
     defects, starts = Defects(), 0
 

@@ -31,6 +31,7 @@ from edge.station.intervene import InterventionRequest
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
+from edge.task_group import TaskGroup
 from edge.uaserver.alarms import AlarmSettings
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
@@ -138,7 +139,7 @@ async def served(
         scopes = [each.scope for each in machines]
         services = Services(behind, behind, behind.intervene, behind.release, behind.switch_mode, scopes, behind)
         async with (
-            asyncio.TaskGroup() as tasks,
+            TaskGroup() as tasks,
             open_server(
                 settings, "edge", machines, services, tasks, activation_s, equipment, trail, alarms=alarms
             ) as server,

@@ -12,6 +12,7 @@ from asyncua import Client, Node, ua
 
 from edge.config import OpcuaSettings
 from edge.errors import SettingsError, Unavailable
+from edge.task_group import TaskGroup
 from edge.uaserver.methods import Services
 from edge.uaserver.server import UaServer, open_server
 from tests.opcua_client import patient_client
@@ -20,7 +21,7 @@ from tests.uaserver.running import MACHINES, SETTINGS, Station, served
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def open_and_leave(settings: OpcuaSettings, tasks: asyncio.TaskGroup) -> None:
+async def open_and_leave(settings: OpcuaSettings, tasks: TaskGroup) -> None:
     station = Station()
     services = Services(station, station, station.intervene, station.release, station.switch_mode)
     async with open_server(settings, "edge", MACHINES, services, tasks):
@@ -44,7 +45,7 @@ async def test_server_listens_on_the_configured_host(host: str, shown: str) -> N
 @pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid"])
 async def test_error_names_a_host_that_is_not_local(host: str) -> None:
     settings = msgspec.structs.replace(SETTINGS, endpoint=f"opc.tcp://{host}:0")
-    async with asyncio.TaskGroup() as tasks:
+    async with TaskGroup() as tasks:
         with pytest.raises(Unavailable, match=f"opcua.endpoint: cannot listen on opc.tcp://{host}:0"):
             await open_and_leave(settings, tasks)
 
@@ -53,14 +54,14 @@ async def test_error_names_the_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         settings = msgspec.structs.replace(SETTINGS, endpoint=f"opc.tcp://127.0.0.1:{port}")
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             with pytest.raises(Unavailable, match=f"127.0.0.1:{port}: Address already in use"):
                 await open_and_leave(settings, tasks)
 
 
 async def test_missing_node_set_is_reported_with_advice(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(SETTINGS, nodesets=str(tmp_path))
-    async with asyncio.TaskGroup() as tasks:
+    async with TaskGroup() as tasks:
         with pytest.raises(SettingsError, match=r"Opc.Ua.Di.NodeSet2.xml is missing") as caught:
             await open_and_leave(settings, tasks)
     assert "make setup" in caught.value.advice

@@ -10,6 +10,7 @@ import click
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.task_group import TaskGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,7 +130,7 @@ async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict
         usage_failure(*(f"the settings have no [southbound.{name}]" for name in unknown))
     log_to_stderr("critical")
     chosen = names or tuple(settings.southbound)
-    async with asyncio.TaskGroup() as tasks:
+    async with TaskGroup() as tasks:
         asked = {
             name: tasks.create_task(asking.ping(name, settings.southbound[name], settings), name=f"ping {name}")
             for name in chosen

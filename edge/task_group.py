@@ -1,0 +1,58 @@
+"""Reports a cancellation from within as a failure: asyncio ends a task quietly when what it awaits is cancelled.
+
+A library that cancels its futures, for example those of a lost connection, would end a service without a trace.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from typing import Any, TypeVar, cast
+
+_T = TypeVar("_T")
+
+
+class CancelledWithinError(Exception):
+    """Something that a task awaited was cancelled, not the task itself."""
+
+
+@contextmanager
+def cancellation_reported() -> Iterator[None]:
+    """Raise CancelledWithinError for a CancelledError of the block, unless the task of the block is cancelled."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        _require_own(error)
+        raise
+
+
+class TaskGroup(asyncio.TaskGroup):  # noqa: TID251 - the group of this product
+    """A task group that fails, as for any other error, when one of its tasks ends by a cancellation from within."""
+
+    def create_task(
+        self,
+        coro: Generator[Any, None, _T] | Coroutine[Any, Any, _T],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[_T]:
+        """Start a task; cancel it by its `cancel` only."""
+        work = _reporting(cast("Coroutine[Any, Any, _T]", coro))
+        task: asyncio.Task[_T] = super().create_task(work, name=name, context=context)
+        # A task that is cancelled before its first turn never awaits its coroutine.
+        task.add_done_callback(lambda _: coro.close())
+        return task
+
+
+async def _reporting(work: Coroutine[Any, Any, _T]) -> _T:
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        _require_own(error)
+        raise
+
+
+def _require_own(error: asyncio.CancelledError) -> None:
+    task = asyncio.current_task()
+    if task is not None and not task.cancelling():
+        raise CancelledWithinError(f"what {task.get_name()!r} awaited was cancelled") from error
