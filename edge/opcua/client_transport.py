@@ -8,7 +8,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from asyncua import Client, ua
@@ -18,6 +18,7 @@ from asyncua.common.shortcuts import Shortcuts
 from asyncua.common.subscription import Subscription
 from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.crypto.security_policies import SecurityPolicy
+from asyncua.observer import Observer, SubscriptionEvent
 from asyncua.ua import ua_binary
 from msgspec import Struct
 
@@ -117,6 +118,8 @@ class _BoundedProtocol(UASocketProtocol):
         """Returns the number of bytes that wait in the queue."""
         self.on_skipped: Callable[[str], None] = _ignore_skipped
         """Called with the reason when notifications were skipped."""
+        self.on_unsubscribed: Callable[[], None] = _ignore_unsubscribed
+        """Called when the server has dropped the subscription of an open session."""
 
     def data_received(self, data: bytes) -> None:
         """Process every complete chunk; check the header of the next before buffering more of it."""
@@ -150,6 +153,10 @@ class _BoundedProtocol(UASocketProtocol):
             if isinstance(request, ua.PublishRequest):
                 self.on_skipped(str(error))
             raise
+        except ua.uaerrors.BadNoSubscription:
+            # asyncua would wait in silence for notifications that no longer come.
+            self.on_unsubscribed()
+            raise
 
     def _fail(self, request_id: int, error: ua.uaerrors.UaError) -> None:
         """End the request of a message that was skipped or aborted."""
@@ -170,6 +177,26 @@ class _BoundedProtocol(UASocketProtocol):
 
 def _ignore_skipped(_reason: str) -> None:
     """Ignore skipped notifications before a subscription is bound."""
+
+
+def _ignore_unsubscribed() -> None:
+    """Ignore the end of a subscription before one is bound."""
+
+
+class _RecreationObserver(Observer):
+    """Calls `on_recreated` when asyncua has replaced a silent subscription: its notifications are lost until then."""
+
+    def __init__(self, on_recreated: Callable[[], None]) -> None:
+        self._on_recreated = on_recreated
+
+    def observe_request(self, request: Any) -> AbstractContextManager[None]:
+        """Measure nothing."""
+        return nullcontext()
+
+    def on_subscription_event(self, subscription_id: int | None, event: SubscriptionEvent) -> None:
+        """Report a subscription that replaces another one."""
+        if event is SubscriptionEvent.RECREATED:
+            self._on_recreated()
 
 
 class _UaClient(UaClient):
@@ -203,7 +230,8 @@ class BoundedClient(Client):
     def bound(self, subscription: Subscription) -> None:
         """Close the connection when the waiting notifications of a subscription become too many bytes.
 
-        Notifications that are too large themselves are replaced by a SkippedNotification.
+        Notifications that are too large themselves are replaced by a SkippedNotification. The subscription ends when
+        the server has dropped it, or no longer publishes for it: what it did not report has to be read.
         """
         protocol = self.uaclient.protocol
         # asyncua accepts no queue from outside; no item is monitored yet, so no notification is lost.
@@ -216,7 +244,13 @@ class BoundedClient(Client):
             with suppress(asyncio.QueueFull):
                 queue.put_nowait(SkippedNotification(reason))
 
+        def end() -> None:
+            with suppress(asyncio.QueueFull):
+                queue.put_nowait(None)
+
         protocol.on_skipped = report
+        protocol.on_unsubscribed = end
+        self.uaclient.observer = _RecreationObserver(end)
 
 
 class RepeatedLogFilter(logging.Filter):

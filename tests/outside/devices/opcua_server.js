@@ -44,6 +44,12 @@ async function serve(port, directory, models, build, encrypted = false) {
       await server.resumeEndPoints();
       print({ cut: false });
     },
+    // Drop every subscription; the sessions stay, and their clients are not told.
+    unsubscribe() {
+      for (const session of Object.values(server.engine._sessions))
+        for (const each of [...session.publishEngine.subscriptions]) each.terminate();
+      print({ unsubscribed: true });
+    },
     ...more,
   };
   await server.start();
