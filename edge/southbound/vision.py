@@ -32,6 +32,7 @@ from edge.station.equipment import Command, Repetition, StationPort
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
 READY_SECONDS = 30.0
+POLL_SECONDS = 5.0
 
 _SYSTEM = TypeName(NAMESPACE_URI, 1003)
 _RESULT_READY = TypeName(NAMESPACE_URI, 1024)
@@ -71,10 +72,12 @@ def open_vision(
     session_factory: OpenSession = open_session,
     *,
     ready_seconds: float = READY_SECONDS,
+    poll_seconds: float = POLL_SECONDS,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
     """Connect to a camera for the length of the block, and reconnect while it is unavailable.
 
-    `ready_seconds` is the time limit for the camera to become ready, or to prepare a recipe.
+    `ready_seconds` is the time limit for the camera to become ready, or to prepare a recipe. `poll_seconds` is the
+    interval of the polls for a result.
     """
     jobs: dict[str, str] = {}
     tries: Counter[tuple[str, str]] = Counter()
@@ -108,6 +111,7 @@ def open_vision(
                 starts,
                 files,
                 ready_seconds=ready_seconds,
+                poll_seconds=poll_seconds,
             )
             yield camera, readable_events(device_events, camera.note_skipped)
 
@@ -134,7 +138,9 @@ class Camera:
         files: ResultFileReader | None = None,
         *,
         ready_seconds: float = READY_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
+        self._poll_seconds = poll_seconds
         self._results = results
         self._events = events
         self._files = files
@@ -333,7 +339,10 @@ class Camera:
         def has_ended() -> bool:
             return job_id in results.kept or self._state in _IDLE or results.skipped > 0
 
-        await self._wait_until("end its job", has_ended, seconds=None)
+        while not await self._changed.wait_until(has_ended, self._poll_seconds):
+            # The event of its result may be lost.
+            if not self._executes and (found := await results.find(command)) is not None:
+                return found
         if job_id not in results.kept:
             if self._state in _IDLE:
                 raise self._failed()

@@ -108,10 +108,17 @@ class VisionResults:
         return started or (meas_id if parse_command_id(meas_id) is not None else None)
 
     async def find(self, command: Command) -> VisionResult | None:
-        """Fetch the result of a command that was started earlier; None when the camera has none or cannot search."""
-        return await self._find(meas_id_of(command))
+        """Fetch the result of a command that was started earlier; None when the camera has none or cannot search.
 
-    async def _find(self, meas_id: str) -> VisionResult | None:
+        A MeasId that the command names may be that of earlier jobs, too: only its JobId distinguishes them.
+        """
+        meas_id, job_id = meas_id_of(command), self._jobs.get(command.command_id)
+        if meas_id == command.command_id:
+            return await self._find(meas_id)
+        return None if job_id is None else await self._find(meas_id, job_id)
+
+    async def _find(self, meas_id: str, job_id: str | None = None) -> VisionResult | None:
+        """Fetch the complete result with a MeasId, of a certain job where `job_id` names it."""
         results = self._parts.get("ResultManagement")
         if results is None or "GetResultListFiltered" not in await self._session.children(results):
             return None
@@ -125,8 +132,8 @@ class VisionResults:
                     continue
                 # A camera may list the method without implementing it.
                 return None
-            mine = (each for each in listed if id_of(each, "MeasId") == meas_id and not each.get("IsPartial"))
-            if (found := next(mine, None)) is not None:
+            mine = [each for each in listed if id_of(each, "MeasId") == meas_id and not each.get("IsPartial")]
+            if (found := next((each for each in mine if job_id in {None, id_of(each, "JobId")}), None)) is not None:
                 return found
             if is_complete or not listed:
                 return None

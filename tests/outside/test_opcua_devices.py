@@ -1,6 +1,7 @@
 """Controller and camera on another vendor's OPC UA stack do the work of a job; their own logs show it once."""
 
 import json
+import re
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -293,6 +294,25 @@ def test_picture_taken_during_a_connection_loss_counts(line: Line) -> None:
     line.camera.cut(1500)
     assert "P1" in str(line.response("picture cut off"))
     assert line.camera.count("started") == before + 1
+
+
+def test_picture_whose_event_is_lost_is_polled(line: Line) -> None:
+    before = line.camera.count("started")
+    line.camera.order("quiet")
+    line.start("quiet picture", "WM-2")
+    assert "Completed" in str(line.response("quiet picture"))
+    assert line.camera.count("started") == before + 1
+
+
+def test_job_with_the_meas_id_of_an_earlier_one_takes_its_own_picture(line: Line) -> None:
+    """Before, the camera was asked for a result of this MeasId first, and the picture of the first job was taken."""
+    line.mes.configure("WM-5", recipe(INSPECT, recipe_id="P1", meas_id="serial 1"))
+    for job in ("first of a part", "second of a part"):
+        line.start(job, "WM-5")
+        assert "Completed" in str(line.response(job))
+    assert line.camera.values("started")[-2:] == ["serial 1"] * 2
+    ids = [re.findall(r"R-[0-9]+", str(line.mes.result(job))) for job in ("first of a part", "second of a part")]
+    assert ids[0] != ids[1]
 
 
 def test_a_tool_that_another_system_disabled_while_idle_stays_disabled(line: Line) -> None:

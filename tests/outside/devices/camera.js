@@ -5,7 +5,7 @@
 // It prepares a recipe a while after it has answered PrepareRecipe, and is Ready with the recipe before meanwhile.
 // Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `german` shows the texts of its
 // states in German from now on; `fail` ends the job by the state Error, and the mode keeps its last state; `stuck` lets
-// no Reset lead out of Error any more; `deaf NUMBER` accepts so many stops, and works on. temporary_file.js has the orders for the files of its results.
+// no Reset lead out of Error any more; `quiet` reports no event of the next result; `deaf NUMBER` accepts so many stops, and works on. temporary_file.js has the orders for the files of its results.
 "use strict";
 
 const { DataType, Variant, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
@@ -48,7 +48,7 @@ function build(addressSpace, cut) {
   const files = serveFiles(addressSpace, system.resultManagement.resultTransfer, cut);
   const tellResult = eventSource(addressSpace, addressSpace.findEventType("ResultReadyEventType", index), "Ready");
   const tellRecipe = eventSource(addressSpace, addressSpace.findEventType("RecipePreparedEventType", index), "Prepared");
-  const state = { recipe: null, jobs: 0, job: null, results: [], german: false, stuck: false };
+  const state = { recipe: null, jobs: 0, job: null, results: [], german: false, stuck: false, quiet: false };
 
   const enter = (owner, name) => {
     owner.setState(name);
@@ -88,7 +88,8 @@ function build(addressSpace, cut) {
         ? new Variant({ dataType: DataType.Variant, arrayType: VariantArrayType.Array, value })
         : variant(types[name] ?? DataType.ExtensionObject, value),
     ]);
-    tellResult(Object.fromEntries(told));
+    if (!state.quiet) tellResult(Object.fromEntries(told));
+    state.quiet = false;
   }
 
   bind(machine, {
@@ -162,6 +163,9 @@ function build(addressSpace, cut) {
     fail() {
       state.job = null;
       enter(machine, "Error");
+    },
+    quiet() {
+      state.quiet = true;
     },
     stuck() {
       state.stuck = true;
