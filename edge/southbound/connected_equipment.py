@@ -27,6 +27,7 @@ from edge.southbound.device import (
     UnreadableEventError,
     describe_event,
     handle_event,
+    settle_device,
     stop_device,
 )
 from edge.southbound.device_error import bounded_message, root_cause
@@ -342,10 +343,8 @@ class ConnectedEquipment:
             await self._answer(answer)
             if isinstance(answer, EquipmentAnswer) and not _is_declined_reset(command, answer):
                 self._memory.note_ended(answer.command_id)
-        if isinstance(answers[0], OutcomeUnknown):
-            return
         try:
-            await device.settle(command)
+            await settle_device(device, command, answers[0])
         except Refused as refusal:
             _log.warning("answered command not released", equipment=self.name, reason=bounded_message(refusal))
 

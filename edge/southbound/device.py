@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from edge.errors import EdgeError, Refused
 from edge.southbound.device_error import bounded_message
-from edge.station.equipment import Command
+from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
 
 STOP_SECONDS: Final = 15.0
 """The seconds within which a device must confirm all steps of a stop."""
@@ -55,6 +55,14 @@ class Device(Protocol):
         """Release the data kept for a command whose answer is durable; raises as `perform`."""
 
 
+@runtime_checkable
+class BatchDevice(Protocol):
+    """A device that may have parts of a result when its outcome is unknown, as the first bolts of a batch."""
+
+    async def surrender(self, command: Command) -> None:
+        """Report what came for a command whose unknown outcome is durable; raises as `Device.perform`."""
+
+
 DeviceEvents = AsyncIterator[DeviceEvent | Refused]
 """Events of a device; Refused stands for an event that cannot be read."""
 
@@ -75,6 +83,14 @@ async def stop_device(device: Device, command: Command) -> str | None:
     except TimeoutError:
         return f"no answer within {STOP_SECONDS:g} s"
     return None
+
+
+async def settle_device(device: Device, command: Command, answer: EquipmentAnswer | OutcomeUnknown) -> None:
+    """Release the data kept for a command, or report what came of it when its outcome is unknown."""
+    if not isinstance(answer, OutcomeUnknown):
+        await device.settle(command)
+    elif isinstance(device, BatchDevice):
+        await device.surrender(command)
 
 
 def describe_event(device_event: DeviceEvent | Refused) -> Any:

@@ -237,6 +237,7 @@ class Controller:
     async def stop(self, command: Command) -> None:
         """Abort the joining of a command and make the tool safe, unless the tool works for another command."""
         await self._make_safe(command)
+        await self._results.settle_left()
 
     async def rest(self) -> None:
         """Disable the tool while no command needs it, if the settings say so and no other system has done so."""
@@ -254,6 +255,10 @@ class Controller:
         if command.parameters.get("start") is False:
             self._tool.make_safe_at_rest(command, is_running=False)
         await self._results.settle(command)
+
+    async def surrender(self, command: Command) -> None:
+        """Report the joinings that came for a command of unknown outcome."""
+        await self._results.settle_left()
 
     @contextmanager
     def _occupying(self, command: Command) -> Iterator[None]:
@@ -371,7 +376,7 @@ class Controller:
 
     async def _check_skipped(self, command: Command) -> None:
         """Raise DeviceOutcomeUnknownError when the controller is no longer at work: the skipped result may be it."""
-        if await self._tool.pending_command() != command.command_id and not self._results.find(command):
+        if await self._tool.occupant() != command.command_id and not self._results.find(command):
             message = (
                 f"a result of the controller was skipped, which may be that of the command: {self._results.skip_reason}"
             )

@@ -7,20 +7,18 @@ import structlog
 
 from edge.errors import Refused
 from edge.southbound.change_signal import ChangeSignal
-from edge.southbound.ijt_conversion import (
-    is_single,
-    raw_command_id,
-)
+from edge.southbound.ijt_conversion import command_id_of, is_single, measured_values, raw_command_id
 from edge.southbound.ijt_late import LateJoinings
 from edge.southbound.ijt_methods import IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_reading import latest_result, listed_ids, read_result
 from edge.southbound.ijt_reports import claim_of, reported
 from edge.southbound.ijt_schema import Result, parse_result
+from edge.southbound.ijt_settlement import JoiningSettlement
 from edge.southbound.ijt_state import ControllerState, ResultLimits
 from edge.southbound.late_result import LateResults
 from edge.southbound.remembered_text import RememberedText
-from edge.southbound.result_ledger import Position, ReportedResult, Standing, Verdict
+from edge.southbound.result_ledger import Position, ReportedResult, Standing
 from edge.station.equipment import Command
 
 LAST_NUMBER = "last_sequence_number"
@@ -58,10 +56,9 @@ class JoiningCollector:
         self._methods = methods
         self._known = state
         self._reporter = reporter
-        self._acknowledges = acknowledge and "AcknowledgeResults" in methods
         self._correlation = correlation
         self._limits = limits
-        self._late = late
+        self._settlement = JoiningSettlement(methods, state, reporter, late, acknowledges=acknowledge)
         self._ledger = state.ledger
         self._memory = memory
         self._programs = programs
@@ -69,6 +66,7 @@ class JoiningCollector:
         self._came = 0
         self._missing: tuple[int, int] | None = None
         self._earlier_until = -1
+        self._latest: tuple[object, ...] = ()
         self._has_large_latest = False
 
     async def restore(self) -> None:
@@ -77,7 +75,7 @@ class JoiningCollector:
             return
         text = await self._memory.recall()
         if self._known.last is None and text.lstrip("-").isdecimal():
-            self._known.last = int(text)
+            self._known.last = self._known.restored = int(text)
         self._known.is_restored = True
 
     async def handle_live(self, data: Any) -> None:
@@ -87,7 +85,7 @@ class JoiningCollector:
         except Refused as refusal:
             await self._note_unreadable(data, refusal)
             raise
-        number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
+        number, last = _number_of(result), self._known.last
         await self._keep(result)
         if number is not None and last is not None:
             await self._request_range(last + 1, number - 1)
@@ -99,8 +97,13 @@ class JoiningCollector:
     async def handle_requested(self, data: Any) -> None:
         """Keep a requested result and advance `last`: the next connection requests only later results."""
         self._came += 1
-        result = parse_result(data)
-        number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
+        try:
+            result = parse_result(data)
+        except Refused as refusal:
+            if raw_command_id(data) is not None:
+                await self._note_unreadable(data, refusal)
+            raise
+        number, last = _number_of(result), self._known.last
         await self._keep(result, is_new=number is None or number > self._earlier_until)
         if number is not None and last is not None:
             self._known.last = max(last, number)
@@ -150,10 +153,13 @@ class JoiningCollector:
 
     async def catch_up(self, command: Command | None = None) -> None:
         """Collect the results from the time without a connection; stop early when the result of `command` is found."""
+        if command is None:
+            await self.settle_left()
         await self._poll_latest(command)
         # After a restart the SequenceNumbers find no missed result; it may be among the unacknowledged ones.
         if not self._has(command):
             await self._wait_for_results(command, await self._request_unacknowledged())
+        self._known.oldest = self._known.oldest or ()
 
     def _has(self, command: Command | None) -> bool:
         return command is not None and self.find(command) is not None
@@ -179,21 +185,35 @@ class JoiningCollector:
     async def _poll_latest(self, command: Command | None) -> None:
         last = self._known.last
         try:
-            latest = await latest_result(self._methods)
+            latest = self._parsed(await latest_result(self._methods))
         except Refused as refusal:
             if not self._has_large_latest:
                 self._has_large_latest = True
                 await self.note_skipped(refusal)
             return
         self._has_large_latest = False
-        number = latest["ResultMetaData"].get("SequenceNumber") if latest else None
-        if latest and (number is None or number != last):
-            # While `last` is unknown, the latest result is not new: it was answered, or comes again as unacknowledged.
-            await self._keep(latest, is_new=last is not None)
-        if last is not None and number is not None:
-            await self._wait_for_results(command, await self._request_range(last + 1, number - 1))
+        if latest is None or latest["ResultMetaData"].get("IsPartial"):
+            return
+        number, mark = _number_of(latest), _mark_of(latest)
+        if mark != self._latest:
+            # A number may come again, as after a power cut at the controller: the ledger knows which result is new.
+            await self._keep(latest, is_new=not self._known.is_old(mark, number))
+            self._latest = mark
         if number is not None:
+            if last is not None:
+                await self._wait_for_results(command, await self._request_range(last + 1, number - 1))
             self._known.last = number
+
+    def _parsed(self, data: Any) -> Result | None:
+        """Return data of the controller as a result; None for none, or for one that cannot be read."""
+        try:
+            return None if data is None else parse_result(data)
+        except Refused as refusal:
+            if self._ledger.current is not None and raw_command_id(data) == self._ledger.current:
+                self._known.unreadable = refusal.message
+                self.changed.set()
+            _log.info("stored result not readable", reason=refusal.message)
+            return None
 
     async def _request_earlier(self, command: Command) -> None:
         """Request the results before the latest one: after a restart the last number that was seen is unknown."""
@@ -218,14 +238,18 @@ class JoiningCollector:
     async def _read_result(self, result_id: str, *, is_lost: bool = False) -> None:
         """Keep a listed result; one that cannot be read does not hide the others."""
         try:
-            result = await read_result(self._methods, result_id)
+            result = self._parsed(await read_result(self._methods, result_id))
         except Refused as refusal:
             if refusal.kind == "too_large":
                 await self._skip(result_id, refusal)
             else:
                 _log.warning("listed result not read", result=result_id, reason=refusal.message)
             return
-        number, last = result["ResultMetaData"].get("SequenceNumber"), self._known.last
+        if result is None:
+            # It would not be readable the next time either.
+            self._known.ignore(result_id)
+            return
+        number, last = _number_of(result), self._known.last
         # A result up to the last one was reported when it came, before a restart perhaps, unless its event was lost.
         await self._keep(result, is_new=is_lost or number is None or last is None or number > last)
 
@@ -264,19 +288,13 @@ class JoiningCollector:
             _log.warning("missed results incomplete", missing=end - self._came)
 
     async def settle(self, command: Command) -> None:
-        """Drop and acknowledge the results of a command whose answer is durable; report further ones as late."""
-        command_id = command.command_id
-        parts, further = self._ledger.parts(command_id), self._ledger.further(command_id)
-        if self._ledger.answer(command_id) is not None:
-            self._known.hold(command_id, parts)
-            self._ledger.end(command_id)
-            self._ledger.settle(parts)
-            await self._acknowledge([each.result_id for each in parts])
-            parts = []
-        self._ledger.begun.discard(command_id)
-        self._ledger.release(command_id)
-        for report in [*parts, *further]:
-            await self._report_further(report, command_id)
+        """Acknowledge the results of a command whose answer is durable; report those of commands without one."""
+        await self._settlement.settle(command.command_id)
+        await self.settle_left()
+
+    async def settle_left(self) -> None:
+        """Report and acknowledge the results of commands that no longer wait; raises Unavailable without the store."""
+        await self._settlement.settle_left()
         await self._write()
 
     async def _keep(self, result: Result, *, is_new: bool = True) -> None:
@@ -293,59 +311,24 @@ class JoiningCollector:
             _log.info("result without command id", result=report.result_id, correlation=self._correlation)
         match verdict.standing:
             case _ if self._known.is_held(report):
-                await self._acknowledge_own(report)
+                await self._settlement.acknowledge_own(report)
             case Standing.REPEATED:
                 if verdict.is_owed:
-                    await self._acknowledge_own(report)
+                    await self._settlement.acknowledge_own(report)
             case Standing.OF_COMMAND if verdict.command_id and await self._is_open(verdict.command_id):
                 self._ledger.keep(report, verdict.command_id)
             case Standing.FURTHER if verdict.command_id and self._ledger.answer(verdict.command_id) is not None:
                 self._ledger.keep(report, verdict.command_id, is_further=True)
             case Standing.FURTHER if verdict.command_id:
-                await self._report_further(report, verdict.command_id)
+                await self._settlement.report_further(report, verdict.command_id)
             case _:
-                await self._dismiss(report, verdict, is_new=is_new)
+                await self._settlement.dismiss(report, verdict, is_new=is_new)
         self._ledger.evict(self._limits.kept, self._limits.kept_bytes)
         self._known.instant = max(filter(None, (self._known.instant, report.instant)), default=None)
 
     async def _is_open(self, command_id: str) -> bool:
         # The answer of another gateway may be committed before this one ends its own work for the command.
         return command_id == self._ledger.current or await self._reporter.is_awaited(command_id)
-
-    async def _dismiss(self, report: ReportedResult, verdict: Verdict, *, is_new: bool) -> None:
-        """Report a new result that no command waits for, then acknowledge it.
-
-        After a restart, a result that may have been answered before is new if its command was given up meanwhile.
-        """
-        command_id = verdict.command_id
-        was_given_up = not is_new and command_id is not None and await self._reporter.was_given_up(command_id)
-        if not is_new and not was_given_up:
-            return
-        if verdict.reason:
-            _log.warning("result not of the command", result=report.result_id, reason=verdict.reason)
-        if was_given_up and command_id is not None:
-            await self._late.keep(report, command_id)
-        else:
-            await self._late.report(report, command_id)
-        if command_id is not None and not was_given_up:
-            self._ledger.end(command_id)
-        self._ledger.settle([report])
-        await self._acknowledge_own(report)
-
-    async def _report_further(self, report: ReportedResult, command_id: str) -> None:
-        _log.warning("late result of a command", result=report.result_id, command=command_id)
-        await self._late.keep(report, command_id)
-        self._ledger.settle([report])
-        await self._acknowledge_own(report)
-
-    async def _acknowledge_own(self, report: ReportedResult) -> None:
-        if report.command_id is None:
-            # A result without a command id belongs to other clients that collect results.
-            return
-        try:
-            await self._acknowledge([report.result_id])
-        except Refused as refusal:
-            _log.debug("late result not acknowledged", reason=refusal.message)
 
     async def _write(self) -> None:
         """Write the SequenceNumber after which a restart continues."""
@@ -354,10 +337,6 @@ class JoiningCollector:
         number = self._known.durable(self._missing[0] if self._missing else None)
         if number is not None:
             await self._memory.write(str(number))
-
-    async def _acknowledge(self, result_ids: list[str]) -> None:
-        if self._acknowledges and result_ids:
-            await self._methods.call_result_method("AcknowledgeResults", result_ids)
 
     async def _request_range(self, first: int, last: int) -> int:
         """Request the results from one SequenceNumber to another; return the result count at which all have come."""
@@ -385,3 +364,15 @@ class JoiningCollector:
             _log.warning("unacknowledged results not requested", reason=refusal.message)
             return self._came
         return came + (min(count, self._limits.kept) if isinstance(count, int) else 0)
+
+
+def _number_of(result: Result) -> int | None:
+    """Return the SequenceNumber of a result; None for 0, which a controller without numbers sends."""
+    return result["ResultMetaData"].get("SequenceNumber") or None
+
+
+def _mark_of(result: Result) -> tuple[object, ...]:
+    """Return what distinguishes the latest result from the one that was the latest before."""
+    meta = result["ResultMetaData"]
+    names = ("ResultId", "SequenceNumber", "CreationTime")
+    return (*(meta.get(name) for name in names), command_id_of(result), *measured_values(result))

@@ -282,11 +282,13 @@ def _evaluation(of: Mapping[str, Any]) -> str:
 
 
 def measured_values(result: Result) -> tuple[object, ...]:
-    """Return the final torque and angle of a result, None for one that it does not have."""
+    """Return the final torque and angle of a result, None for one that it does not have or that is not a number."""
     contents = result.get("ResultContent") or ()
     measured = [each for each in contents if isinstance(each, Mapping) and "OverallResultValues" in each]
     values = _quantities(measured[0]["OverallResultValues"] or []) if measured else {}
-    return tuple(values[name]["value"] if name in values else None for name in _QUANTITIES)
+    measured_ones = [values[name]["value"] if name in values else None for name in _QUANTITIES]
+    # Not a number differs from itself: the same result would be another one each time.
+    return tuple(None if value != value else value for value in measured_ones)  # noqa: PLR0124
 
 
 def _name(value: Mapping[str, Any]) -> str:

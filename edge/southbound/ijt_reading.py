@@ -7,7 +7,6 @@ import structlog
 
 from edge.errors import Refused
 from edge.southbound.ijt_methods import IjtMethods
-from edge.southbound.ijt_schema import Result, parse_result
 
 # Time for which the server must keep a result handle; it is released at once.
 _HANDLE_MS = 1000
@@ -17,19 +16,19 @@ _NO_LIMIT = 0
 _log = structlog.get_logger(__name__)
 
 
-async def latest_result(methods: IjtMethods) -> Result | None:
-    """Return the latest result; None when there is none or it is not readable. Raises Refused(`too_large`)."""
+async def latest_result(methods: IjtMethods) -> Any:
+    """Return the data of the latest result; None when there is none. Raises Refused(`too_large`)."""
     if "GetLatestResult" not in methods:
         return None
     try:
         handle, data = await methods.call_result_method("GetLatestResult", _HANDLE_MS, output_count=2)
         await _release(methods, handle)
-        return parse_result(data)
     except Refused as refusal:
         if refusal.kind == "too_large":
             raise
-        # The controller has no result yet, or none that is readable.
+        # The controller has no result yet.
         return None
+    return data
 
 
 async def listed_ids(methods: IjtMethods) -> list[str]:
@@ -46,11 +45,11 @@ async def listed_ids(methods: IjtMethods) -> list[str]:
     return from_both_ends(ids or ())
 
 
-async def read_result(methods: IjtMethods, result_id: str) -> Result:
-    """Return a listed result; raises Refused, of the kind `too_large` when it exceeds the size limit of a message."""
+async def read_result(methods: IjtMethods, result_id: str) -> Any:
+    """Return the data of a listed result; raises Refused, `too_large` when it exceeds the size limit of a message."""
     handle, data = await methods.call_result_method("GetResultById", result_id, _HANDLE_MS, output_count=2)
     await _release(methods, handle)
-    return parse_result(data)
+    return data
 
 
 def from_both_ends(ids: Sequence[str]) -> list[str]:

@@ -31,7 +31,11 @@ class ControllerState(Struct):
     ledger: ResultLedger = field(default_factory=ResultLedger)
     last: int | None = None
     instant: datetime | None = None
+    restored: int | None = None
+    """The SequenceNumber up to which all results were durable before a restart."""
     is_restored: bool = False
+    oldest: tuple[object, ...] | None = None
+    """What identifies the latest result before the first connection, () without one; None until it is known."""
     held: dict[tuple[str, str], None] = field(default_factory=dict)
     skipped_ids: dict[str, None] = field(default_factory=dict)
     skipped: int = 0
@@ -43,10 +47,20 @@ class ControllerState(Struct):
     is_disabled_elsewhere: bool = False
     """Whether another system disabled the tool during a command."""
 
+    def is_old(self, mark: tuple[object, ...], number: int | None) -> bool:
+        """Return whether the latest result was made, or was durable, before the first connection of this process."""
+        if self.oldest is None:
+            self.oldest = mark if self.restored is None or number == self.restored else ()
+        return mark == self.oldest
+
     def skip(self, result_id: str, reason: str = "") -> None:
         """Record that a result could not be read, with the reason; an empty id is not known."""
         self.skipped += 1
         self.skip_reason = reason
+        self.ignore(result_id)
+
+    def ignore(self, result_id: str) -> None:
+        """Record a stored result that is not to be read again; an empty id is not known."""
         if result_id:
             self.skipped_ids[result_id] = None
             limit_memory(self.skipped_ids)

@@ -45,6 +45,10 @@ class LateResults:
         """Return whether a command was given up without a result; raises Unavailable without the store."""
         return await self._station.has_open_stop(command_id)
 
+    async def is_stored(self, command_id: str, result_id: str) -> bool:
+        """Return whether a result of a command is stored already; raises Unavailable without the store."""
+        return await self._station.has_result(command_id, result_id)
+
     async def report(
         self,
         result_id: str,

@@ -279,6 +279,10 @@ class TighteningDevice:
         await self._released()
         await self._results.settle(command)
 
+    async def surrender(self, command: Command) -> None:
+        """Report the tightenings that came for a command of unknown outcome."""
+        await self._results.surrender(command)
+
     async def _make_safe(self, command: Command) -> None:
         async with self._starting:
             owner = self._ledger.current
