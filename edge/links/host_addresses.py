@@ -3,6 +3,7 @@
 The service may not open netlink sockets, so IPv4 comes from SIOCGIFCONF (netdevice(7)), IPv6 from if_inet6 (proc(5)).
 """
 
+import contextlib
 import fcntl
 import socket
 import struct
@@ -29,9 +30,12 @@ def host_addresses() -> tuple[Address, ...]:
     """Return the addresses of all interfaces, IPv4 first.
 
     Loopback and link-local addresses are left out, addresses that IPv6 uses for a while only (RFC 8981), and those of
-    bridges that connect containers or virtual machines of this host and nothing else.
+    bridges that connect containers or virtual machines of this host and nothing else. What cannot be read is left out.
     """
-    found = [*_ipv4(), *_ipv6()]
+    found: list[tuple[str, Address]] = []
+    for read in (_ipv4, _ipv6):
+        with contextlib.suppress(OSError):
+            found += read()
     outside = {name for name in {interface for interface, _ in found} if not _is_inside(name)}
     usable = (
         each for interface, each in found if interface in outside and not (each.is_loopback or each.is_link_local)
@@ -51,8 +55,6 @@ def _ipv4() -> Iterator[tuple[str, Address]]:
 
 
 def _ipv6() -> Iterator[tuple[str, Address]]:
-    if not _IPV6.exists():  # a kernel without IPv6
-        return
     for line in _IPV6.read_text().splitlines():
         digits, _, _, _, flags, name = line.split()
         if not int(flags, 16) & _NOT_FOR_SERVERS:
@@ -62,7 +64,10 @@ def _ipv6() -> Iterator[tuple[str, Address]]:
 def _is_inside(interface: str) -> bool:
     """Return whether an interface is a bridge without a port that leads to a network card, directly or by others."""
     ports = _INTERFACES / interface / "brif"
-    return ports.is_dir() and not any(_leads_outside(_INTERFACES / port.name) for port in ports.iterdir())
+    try:
+        return not any(_leads_outside(_INTERFACES / port.name) for port in ports.iterdir())
+    except OSError:  # not a bridge, or no longer there
+        return False
 
 
 def _leads_outside(port: Path) -> bool:
