@@ -12,7 +12,7 @@ from msgspec import Struct
 from edge.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.listeners import notify
-from edge.ops.process_identity import is_surely_dead, process_token
+from edge.ops.process_identity import end_token, is_surely_dead, process_token
 from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.lease_watch import JITTER_S, LIFETIME_S, RENEW_EVERY_S, parse_lease
@@ -120,7 +120,11 @@ class Instance:
             await self._look()
 
     async def leave(self) -> None:
-        """Release the lease and the duties that depend on it."""
+        """Release the lease and the duties that depend on it.
+
+        Where the primary has changed, the lease stays in its successor: this process takes it from there at once.
+        """
+        end_token(self.token)
         with contextlib.suppress(Unavailable):
             await instance_leases.release_publisher(self._store, self._scopes)
             await instance_leases.release(self._store, self._store.consumer, self.token)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from edge.ops.process_identity import is_surely_dead, process_token
+from edge.ops.process_identity import end_token, is_surely_dead, process_token
 
 _SHOWN = "from edge.ops.process_identity import process_token; print(process_token())"
 
@@ -26,6 +26,14 @@ def test_state_of_a_process_on_another_host_is_unknown() -> None:
     _, pid, unique = process_token().rsplit(" ", 2)
     assert not is_surely_dead(f"another-boot pid:[1] 999999999 {unique}")
     assert not is_surely_dead(f" {pid} {unique}")
+
+
+def test_ended_holder_of_this_process_is_dead() -> None:
+    """The process goes on: it opens the gateway again."""
+    ended, other = process_token(), process_token()
+    end_token(ended)
+    assert is_surely_dead(ended)
+    assert not is_surely_dead(other)
 
 
 def test_process_tokens_are_unique() -> None:

@@ -142,13 +142,13 @@ def _publisher(scene: Scene) -> list[str]:
 
 
 def _silence_first_sentinel(scene: Scene) -> None:
-    """Freeze the first sentinel of the settings and restart a gateway, which has to find the primary nevertheless."""
-    scene.plant.line.sentinels[0].freeze()
+    """Isolate the first sentinel of the settings and restart a gateway, which has to find the primary nevertheless."""
+    scene.isolate(scene.plant.line.sentinels[0].name)
     scene.publisher.kill()
 
 
 def _kill_with_silent_sentinel(scene: Scene) -> None:
-    scene.plant.line.sentinels[0].freeze()
+    scene.isolate(scene.plant.line.sentinels[0].name)
     scene.primary.kill()
 
 
@@ -202,13 +202,18 @@ def _kill_both(scene: Scene) -> None:
 
 
 def _silence_sentinels(count: int) -> Callable[[Scene], None]:
-    """Freeze sentinels while the primary works on."""
+    """Isolate sentinels, each for itself, while the primary works on."""
 
     def inject(scene: Scene) -> None:
         for sentinel in scene.plant.chance.sample(scene.plant.line.sentinels, count):
-            sentinel.freeze()
+            scene.isolate(sentinel.name)
 
     return inject
+
+
+def _freeze_sentinel(scene: Scene) -> None:
+    """Freeze a sentinel; after the thaw it takes no part in a failover for 30 s (TILT)."""
+    scene.plant.chance.choice(scene.plant.line.sentinels).freeze()
 
 
 def _kill_replicas(scene: Scene) -> None:
@@ -247,6 +252,7 @@ FAULTS = (
     Fault("publisher frozen, primary killed", _freeze_gateway_and_kill, 8.0),
     Fault("two sentinels silent", _silence_sentinels(2), 6.0, fails_over=False),
     Fault("all sentinels silent", _silence_sentinels(3), 6.0, fails_over=False),
+    Fault("sentinel frozen", _freeze_sentinel, 6.0, fails_over=False),
     Fault("replicas killed", _kill_replicas, 5.0, fails_over=False),
     Fault("primary and publisher killed", _kill_both, 6.0),
     Fault("primary restarted empty", _restart_empty, 3.0, fails_over=False, loses_until_s=math.inf),

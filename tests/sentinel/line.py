@@ -198,7 +198,11 @@ class Line:
     def _knows_all(self, sentinel: Sentinel) -> bool:
         try:
             (state,) = [_pairs(each) for each in _lists(sentinel.call("SENTINEL", "MASTERS"))]
+            is_tilted = sentinel.call("INFO", "sentinel")["sentinel_tilt"]
         except (RedisError, ValueError):
+            return False
+        if is_tilted:
+            # It was stopped for a while: for half a minute it takes no part in a failover.
             return False
         others = int(state["num-other-sentinels"]), int(state["num-slaves"])
         return others == (len(self.sentinels) - 1, len(self.nodes) - 1) and state["flags"] == "master"

@@ -73,6 +73,18 @@ async def test_gateway_name_is_free_at_once_after_a_clean_stop(redis: RedisSetti
             assert await store.execute("GET", store.keys.lease_instance("other")) is None
 
 
+async def test_name_is_free_at_once_when_its_release_is_not_in_the_new_primary(
+    redis: RedisSettings, store: Store
+) -> None:
+    """A gateway opens its store again after a failover: its own former lease must not delay it by four seconds."""
+    key = store.keys.lease_instance("other")
+    async with another(redis):
+        lease = await store.execute("GET", key)
+    await store.execute("SET", key, lease)
+    async with asyncio.timeout(LIFETIME_S / 2), another(redis) as instance:
+        assert instance.lease_held.is_open
+
+
 async def test_name_of_a_killed_process_on_this_host_is_reused_at_once(redis: RedisSettings, store: Store) -> None:
     await instance_leases.acquire(store, "other", await dead_token())
     async with asyncio.timeout(LIFETIME_S / 2), another(redis) as instance:
