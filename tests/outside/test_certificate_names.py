@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.outside.servers import EDGE, ROOT, Gateway, Store, ended, wait_for
 from tests.outside.test_users import make_certificate
@@ -20,7 +22,7 @@ from tests.outside.test_users import make_certificate
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 
 FIRST, SECOND, THIRD = "10.71.0.5", "10.71.0.6", "10.71.0.7"
-PORT = 4840
+PORT, PAGE = 4840, 8443
 NETWORK = (
     "ip link set lo up; ip link add plant0 type veth peer name far0; ip link set plant0 up; ip link set far0 up; "
     f'ip addr add {FIRST}/24 dev plant0; exec "$@"'
@@ -45,7 +47,13 @@ class Site:
         entered = ["nsenter", "--target", str(self.gateway.pid), "--user", "--preserve-credentials", "--net"]
         environment = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "NODE_PATH": str(ROOT / ".node" / "node_modules")}
         ran = subprocess.run(
-            [*entered, *map(str, command)], capture_output=True, text=True, check=False, timeout=60, env=environment
+            [*entered, *map(str, command)],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            check=False,
+            timeout=60,
+            env=environment,
         )
         assert ran.stdout or not ran.returncode, ran.stderr
         return ran.stdout
@@ -111,6 +119,27 @@ def test_certificate_follows_the_addresses_until_a_client_connects(site: Site) -
     expected = f"it does not name {THIRD}"
     wait_for(lambda: expected in site.gateway.log.read_text(), "the log names the address")
     assert site.certificate.read_bytes() == second.read_bytes()
+
+
+def test_page_with_this_certificate_keeps_it_and_is_verified(site: Site) -> None:
+    """Browsers leave no trace of what they trust, so a missing address is reported only."""
+    site.gateway.stop()
+    settings = site.gateway.settings.read_text()
+    site.gateway.settings.write_text(f'{settings}[web]\nlisten = "tls://0.0.0.0:{PAGE}"\n')
+    site.gateway.start()
+    trusted = site.directory / "trusted.pem"
+    found = x509.load_der_x509_certificate(site.certificate.read_bytes())
+    trusted.write_bytes(found.public_bytes(Encoding.PEM))
+    asked = ("openssl", "s_client", "-connect", f"{FIRST}:{PAGE}", "-CAfile", trusted, "-verify_ip")
+    # The page listens a moment after the gateway is ready.
+    listening = f"0.0.0.0:{PAGE}"
+    wait_for(lambda: listening in site.inside("ss", "--listening", "--tcp", "--numeric"), "the page listens")
+    assert "Verify return code: 0 (ok)" in site.inside(*asked, FIRST)
+    assert "IP address mismatch" in site.inside(*asked, SECOND)
+    site.add(SECOND)
+    expected = f"it does not name {SECOND}"
+    wait_for(lambda: expected in site.gateway.log.read_text(), "the log names the address")
+    assert not site.names(SECOND)
 
 
 def test_trusted_certificate_is_kept_and_a_missing_address_reported(site: Site) -> None:
