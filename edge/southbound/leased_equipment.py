@@ -1,0 +1,135 @@
+"""Equipment that one gateway connects to: of the gateways that share a scope, that with its lease.
+
+The others pass their commands to it, and one of them connects when it ends. A controller with one tool has one queue of
+commands then, and serves one client.
+"""
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager, suppress
+
+from edge.errors import Unavailable, unwrap_group
+from edge.links.background_task import background_task
+from edge.model.equipment_connection import ConnectionState
+from edge.model.equipment_health import OpenSafing
+from edge.sfc.signal import Phase
+from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
+from edge.southbound.device import Connector, Device, DeviceEvents
+from edge.station.equipment import Command, ConnectionLease, Repetition, StationPort
+from edge.ticks import next_tick
+
+_PAUSE_S = 0.05
+
+
+class LeasedEquipment:
+    """The port of equipment for a gateway: its own connection, or the gateway that holds the lease."""
+
+    def __init__(self, equipment: ConnectedEquipment, lease: ConnectionLease) -> None:
+        self.name = equipment.name
+        self._equipment = equipment
+        self._lease = lease
+
+    @property
+    def connected(self) -> bool | None:
+        """Whether it is connected; None where another gateway connects to it."""
+        return self.connection.connected
+
+    @property
+    def connection(self) -> ConnectionState:
+        """The connection of this gateway, or the gateway that connects to it."""
+        holder = self._lease.holder
+        return ConnectionState(holder=holder) if holder else self._equipment.connection
+
+    @property
+    def problem(self) -> str:
+        """The reason why the connected device cannot execute commands; empty when it can."""
+        return self._equipment.problem
+
+    @property
+    def connection_count(self) -> int:
+        """The number of connections since the start."""
+        return self._equipment.connection_count
+
+    @property
+    def open_release(self) -> OpenSafing | None:
+        """The release of its tool that the device has not confirmed; None when it has."""
+        return self._equipment.open_release
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The programs of the connected device; empty where it cannot list them."""
+        return self._equipment.programs
+
+    def repetition_of(self, type_id: str) -> Repetition:
+        """Return what a start that is sent a second time may do."""
+        return self._equipment.repetition_of(type_id)
+
+    def withdraw(self, command_id: str) -> bool:
+        """Drop a start that waits in memory; return False for one that may have been on its way to the device."""
+        return self._equipment.withdraw(command_id)
+
+    async def send(self, command: Command) -> None:
+        """Queue a start, or pass it on; raises NotSent while no gateway is connected."""
+        await (self._lease.pass_on(command) if self._lease.holder else self._equipment.send(command))
+
+    async def reset(self, command: Command) -> None:
+        """Queue a reset ahead of all starts, or pass it on; raises NotSent while no gateway is connected."""
+        await (self._lease.pass_on(command) if self._lease.holder else self._equipment.reset(command))
+
+    async def stop(self, command: Command) -> None:
+        """Stop a command, or pass the stop on; raises NotSent while no gateway is connected."""
+        await (self._lease.pass_on(command) if self._lease.holder else self._equipment.stop(command))
+
+
+@asynccontextmanager
+async def open_leased(
+    name: str,
+    place: str,
+    type_ids: Collection[str],
+    station: StationPort,
+    scopes: Collection[str],
+    connect: Connector,
+    repetition: Repetition,
+    lease: ConnectionLease,
+) -> AsyncIterator[LeasedEquipment]:
+    """Connect to equipment as `open_connected`, while this gateway holds the lease; release it at the end."""
+
+    @asynccontextmanager
+    async def connect_leased() -> AsyncIterator[tuple[Device, DeviceEvents]]:
+        await lease.acquire()
+        async with connect() as connected:
+            await lease.confirm()
+            try:
+                with unwrap_group():
+                    async with background_task(take_passed(), f"commands of other gateways for {name}"):
+                        yield connected
+            finally:
+                with suppress(Unavailable):
+                    await lease.withdraw()
+
+    async def take_passed() -> None:
+        # The connection is in use when the open commands of the runs were read: these came before.
+        while not equipment.connected:
+            await next_tick(_PAUSE_S)
+        async for command in lease.passed():
+            if command.type_id in type_ids and command.scope in scopes:
+                await _take(equipment, station, command)
+
+    try:
+        async with open_connected(name, place, type_ids, station, scopes, connect_leased, repetition) as equipment:
+            yield LeasedEquipment(equipment, lease)
+    finally:
+        with suppress(Unavailable):
+            await lease.release()
+
+
+async def _take(equipment: ConnectedEquipment, station: StationPort, command: Command) -> None:
+    """Take a command of another gateway; one that this fails for comes again: a start from its run, others kept."""
+    with suppress(Unavailable):
+        match command.phase:
+            case Phase.STOP:
+                await equipment.stop(command)
+            case Phase.RESET:
+                await equipment.reset(command)
+            case _:
+                if await station.is_outstanding(command.command_id):
+                    await equipment.send(command)
