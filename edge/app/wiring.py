@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from edge.app.broker_session import open_session
 from edge.app.component import join_plant
+from edge.app.equipment_ports import further_ports
 from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
 from edge.app.health import Health
 from edge.app.interface import open_interface
@@ -71,7 +72,7 @@ from edge.station.takeover import TakeOver
 from edge.station.timers import Timers
 from edge.station.traffic_publisher import TrafficPublisher
 from edge.station.worker import Worker
-from edge.store import alarms, mark_senders
+from edge.store import mark_senders
 from edge.store.bounds import CountLimits
 from edge.store.generation import JobsClock
 from edge.store.opening import open_store
@@ -214,24 +215,13 @@ def _is_at_broker(section: EquipmentSettings) -> bool:
     return isinstance(section, MqttEquipmentSettings)
 
 
-def _further_ports(core: GatewayParts, kind: str) -> tuple[object, ...]:
-    """Return what a kind of equipment needs apart from its settings and the station."""
-    match kind:
-        case "reader":
-            return (core.scanned_jobs.put,)
-        case "stacklight":
-            return (functools.partial(alarms.follow_kept, core.store),)
-        case _:
-            return ()
-
-
 async def _open_one(
     stack: contextlib.AsyncExitStack, core: GatewayParts, name: str, section: EquipmentSettings, answers: Answers
 ) -> EquipmentPort:
     if not isinstance(section, MqttEquipmentSettings):
         # asyncua is imported only where it is used.
         opener = pkgutil.resolve_name(KINDS[section.kind].opener)
-        further = _further_ports(core, section.kind)
+        further = further_ports(core, section.kind)
         opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes, *further))
         return opened
     broker = broker_settings(section, core.settings.mqtt)

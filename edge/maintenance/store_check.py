@@ -118,7 +118,9 @@ def _equipment(gateway: str, each: EquipmentHealth) -> HealthFinding:
         case True:
             return ok(subject, f"connected; {counts}{last}")
         case None:
-            return ok(subject, f"presence unknown; {counts}{last}")
+            holder = each.connection.holder
+            state = f"gateway {holder} connects to it" if holder else "presence unknown"
+            return ok(subject, f"{state}; {counts}{last}")
 
 
 def _unsafe(each: EquipmentHealth) -> str:

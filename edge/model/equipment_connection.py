@@ -40,7 +40,8 @@ class ConnectionState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The connection of a piece of equipment: connected or not, `since` an instant in milliseconds since the epoch.
 
     `connected` is None while the equipment has not reported its presence. While it is not connected, `fault` is a value
-    of `ConnectionFault`, `reason` a text for people, and the next try follows within `retry_s` seconds.
+    of `ConnectionFault`, `reason` a text for people, and the next try follows within `retry_s` seconds. `holder` is the
+    other gateway that connects to it, where one gateway does so for all.
     """
 
     connected: bool | None = None
@@ -48,6 +49,7 @@ class ConnectionState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     fault: str = ""
     reason: str = ""
     retry_s: float | None = None
+    holder: str = ""
 
     @property
     def text(self) -> str:

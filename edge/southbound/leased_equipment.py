@@ -4,8 +4,10 @@ The others pass their commands to it, and one of them connects when it ends. A c
 commands then, and serves one client.
 """
 
-from collections.abc import AsyncIterator, Collection
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
+from typing import TypeAlias
 
 from edge.errors import Unavailable, unwrap_group
 from edge.links.background_task import background_task
@@ -14,10 +16,48 @@ from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
 from edge.southbound.device import Connector, Device, DeviceEvents
-from edge.station.equipment import Command, ConnectionLease, Repetition, StationPort
+from edge.station.equipment import Command, ConnectionLease, NotSent, Repetition, StationPort
 from edge.ticks import next_tick
 
 _PAUSE_S = 0.05
+
+LeaseOf: TypeAlias = Callable[[str, str], ConnectionLease]
+"""Returns the lease of the connection to a place, for the gateways that share a scope."""
+
+
+class OnlyLease:
+    """The lease of equipment that no other gateway connects to; as `ConnectionLease`."""
+
+    def __init__(self) -> None:
+        self.holder = ""
+        self.has_changed = True
+
+    async def acquire(self) -> None:
+        """Return at once."""
+
+    async def confirm(self) -> None:
+        """Record that this gateway was connected."""
+        self.has_changed = False
+
+    async def withdraw(self) -> None:
+        """Keep the lease."""
+
+    async def release(self) -> None:
+        """Keep the lease: no other gateway waits for it."""
+
+    async def pass_on(self, command: Command) -> None:
+        """Raise NotSent: no other gateway is connected."""
+        raise NotSent("no other gateway is connected")
+
+    async def passed(self) -> AsyncIterator[Command]:
+        """Yield nothing: no other gateway passes commands."""
+        for command in await asyncio.get_running_loop().create_future():
+            yield command
+
+
+def only_lease(_scope: str, _place: str) -> ConnectionLease:
+    """Return the lease of equipment that no other gateway connects to."""
+    return OnlyLease()
 
 
 class LeasedEquipment:

@@ -16,9 +16,9 @@ from edge.links.background_task import background_task
 from edge.links.openprotocol_mids import Mid
 from edge.links.openprotocol_session import ExchangeListener, KeepResult, OpenProtocolSession, open_openprotocol
 from edge.sfc.signal import Phase
-from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
 from edge.southbound.device import Device, DeviceEvents
 from edge.southbound.late_result import LateResults
+from edge.southbound.leased_equipment import LeasedEquipment, LeaseOf, only_lease, open_leased
 from edge.southbound.openprotocol_collector import LAST_RESULT, TighteningCollector, ToolState
 from edge.southbound.openprotocol_curves import ResultCurves
 from edge.southbound.openprotocol_device import OpenProtocolTimes, TighteningDevice
@@ -63,22 +63,34 @@ def open_openprotocol_equipment(
     settings: OpenProtocolSettings,
     station: StationPort,
     scopes: Collection[str],
+    lease_of: LeaseOf = only_lease,
     *,
     times: OpenProtocolTimes = _TIMES,
     now: Callable[[], datetime] = _local_now,
-) -> AbstractAsyncContextManager[ConnectedEquipment]:
-    """Connect to a controller for the length of the block, and reconnect while it is unavailable."""
+) -> AbstractAsyncContextManager[LeasedEquipment]:
+    """Connect to a controller for the length of the block, and reconnect while it is unavailable.
+
+    Of the gateways that share a scope, one connects: a tool has one queue of commands, and a result one receiver.
+    """
     state, curves = ToolState(), ResultCurves()
+    lease = lease_of(min(scopes), "{}:{}".format(*address_of(settings)))
     repetition = chosen_repetition(settings, Repetition.ONCE)
     events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
     reporter = LateResults(name, next(iter(scopes)), station)
     memory = RememberedText(station, name, LAST_RESULT)
     inbox = ResultInbox(partial(station.recall, name), partial(station.remember, name), station.gateway)
     learnt = LearntRevisions(settings, RememberedText(station, name, LEARNT_REVISIONS))
+    starts, correlation = StartPolicy(station, repetition), settings.correlation
+    new_device = partial(TighteningDevice, correlation=correlation, starts=starts, times=times)
     opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox))
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
+        nonlocal state
+        if lease.has_changed:
+            # Another gateway may have received results since this process did.
+            state = ToolState()
+            await inbox.take_over()
         for command in await station.outstanding(scopes, settings.type_ids):
             # A result may come before its command is offered again.
             if command.phase is Phase.START:
@@ -99,7 +111,6 @@ def open_openprotocol_equipment(
                 counts=make.counts_results and not has_several,
                 acknowledgement=Mid.SPINDLES_ACKNOWLEDGE if has_several else Mid.RESULT_ACKNOWLEDGE,
                 on_own=events.report_result,
-                open_commands=partial(station.outstanding, scopes, settings.type_ids),
             )
             await results.restore()
             curve_kinds = await subscribe(session, make, settings)
@@ -110,21 +121,9 @@ def open_openprotocol_equipment(
                 await tool.set_clock(now())
             known = described(session) | {"tool": await tool.read()}
             _log.info("controller identified", equipment=name, make=make.name, **known)
-            device = TighteningDevice(
-                session,
-                tool,
-                results,
-                state.ledger,
-                curves,
-                events,
-                programs,
-                correlation=settings.correlation,
-                starts=StartPolicy(station, repetition),
-                times=times,
-                curve_kinds=curve_kinds,
-            )
+            device = new_device(session, tool, results, state.ledger, curves, events, programs, curve_kinds=curve_kinds)
             async with background_task(device.run(), f"tool of {name}"):
                 at_once = session.has_link_layer or curve_kinds > 0
                 yield device, device_events(session, inbox, earlier, device.handle_received, confirms_at_once=at_once)
 
-    return open_connected(name, settings.url, settings.type_ids, station, scopes, connect, repetition)
+    return open_leased(name, settings.url, settings.type_ids, station, scopes, connect, repetition, lease)

@@ -15,7 +15,6 @@ from edge.model.cloudevent import new_id
 from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.late_result import LateResults
 from edge.southbound.openprotocol_conversion import TighteningResult, created_at, is_batch, result_data
-from edge.southbound.openprotocol_elsewhere import CommandsElsewhere, OpenCommands, data_elsewhere, is_answered_here
 from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.openprotocol_reports import claim_of, decode_memory, encode_memory, mark_of, reported
 from edge.southbound.remembered_text import RememberedText
@@ -78,7 +77,6 @@ class TighteningCollector:
         counts: bool,
         acknowledgement: Mid = Mid.RESULT_ACKNOWLEDGE,
         on_own: OnOwn,
-        open_commands: OpenCommands,
     ) -> None:
         self.changed = ChangeSignal()
         self._session = session
@@ -92,13 +90,11 @@ class TighteningCollector:
         self._counts = counts
         self._acknowledgement = acknowledgement
         self._on_own = on_own
-        self.elsewhere = CommandsElsewhere(state.ledger, open_commands, self.remember, correlation == "mark")
         self._newest: tuple[ReportedResult, str | None] | None = None
         self._taking = asyncio.Lock()
 
     def expect(self, command: Command, identifier: str) -> None:
         """Record the command that is about to start; `identifier` is what the controller has accepted for it."""
-        self.elsewhere.withdraw(command.command_id)
         self._state.remember(command, self._correlation)
         if self._correlation == "next":
             before = Position(self._numbers.last or 0, self._numbers.instant)
@@ -241,24 +237,6 @@ class TighteningCollector:
         await self._report_late(command_id, [*parts, *further])
         self.changed.set()
 
-    async def leave(self, disable: Callable[[], Awaitable[None]]) -> None:
-        """Release results that other gateways have answered; `disable` the tool and answer for one that did not."""
-        async with self._taking:
-            for kept, command in self.elsewhere.kept():
-                report, command_id = kept.report, command.command_id
-                is_open = await self._reporter.is_awaited(command_id)
-                if is_open and not is_answered_here(kept, command, asyncio.get_running_loop().time()):
-                    continue
-                if is_open:
-                    await disable()
-                if kept.is_further:
-                    await self._keep_late(report, command_id)
-                else:
-                    created, data = created_at(report.payload), data_elsewhere(kept, command)
-                    await self._reporter.report(report.result_id, created, command_id, data)
-                self._ledger.end(command_id)
-                await self._settle(report)
-
     async def _report_late(self, command_id: str, reports: Iterable[ReportedResult]) -> None:
         for report in reports:
             await self._keep_late(report, command_id)
@@ -266,7 +244,6 @@ class TighteningCollector:
 
     async def _take(self, result: TighteningResult) -> None:
         """Keep the result of a command that waits; report any other and acknowledge it then."""
-        await self.elsewhere.learn(str(result.get("identifier") or ""))
         report = self.reported(result)
         async with self._taking:
             verdict = self._ledger.judge(report)

@@ -22,7 +22,6 @@ from edge.southbound.openprotocol_conversion import (
     validate_command,
 )
 from edge.southbound.openprotocol_curves import ResultCurves
-from edge.southbound.openprotocol_elsewhere import CHECK_SECONDS
 from edge.southbound.openprotocol_events import ToolEvents
 from edge.southbound.openprotocol_messages import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS
 from edge.southbound.openprotocol_programs import ParameterSets
@@ -113,7 +112,6 @@ class TighteningDevice:
         async with TaskGroup() as tasks:
             tasks.create_task(self._disable_when_due(), name="tool")
             tasks.create_task(self._fill_gaps(), name="missed results")
-            tasks.create_task(self._leave_to_others(), name="results of other gateways")
 
     async def _disable_when_due(self) -> None:
         while True:
@@ -128,16 +126,6 @@ class TighteningDevice:
             await self._results.changed.wait_until(self._may_fill, None)
             await self._results.fill()
             await asyncio.sleep(self._times.pause)
-
-    async def _leave_to_others(self) -> None:
-        while True:
-            await self._results.changed.wait_until(lambda: bool(self._results.elsewhere.kept()), None)
-            await asyncio.sleep(CHECK_SECONDS)
-            await self._results.leave(self._disable)
-
-    async def _disable(self) -> None:
-        self._demand_release()
-        await self._released()
 
     def _may_fill(self) -> bool:
         is_at_work = self._ledger.current is not None or self._is_release_due or self._results.is_owing
@@ -202,7 +190,6 @@ class TighteningDevice:
     async def _handle_identifier(self, identifier: str) -> None:
         is_new = identifier != self._identifier
         self._identifier = identifier
-        await self._results.elsewhere.learn(identifier)
         if identifier and is_new and identifier not in self._ledger.marks:
             await self._events.report("identifier", {"identifier": identifier})
 

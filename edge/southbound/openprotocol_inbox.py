@@ -36,8 +36,8 @@ class ResultInbox:
     """Keeps results from their receipt until they are settled.
 
     With the link layer, and before curves, a controller sends nothing further until a result is confirmed. A result in
-    the inbox survives the connection and a restart: it may be confirmed at once. Each gateway at a controller has an
-    inbox of its own.
+    the inbox survives the connection and a restart: it may be confirmed at once. Each gateway at a controller writes an
+    inbox of its own, and takes over those of the others when it connects after them.
     """
 
     def __init__(self, recall: Callable[[], Awaitable[Mapping[str, str]]], remember: Remember, gateway: str) -> None:
@@ -48,6 +48,18 @@ class ResultInbox:
         self._stored = ""
         # One result may be kept while another is removed: each writes the list of all.
         self._writing = asyncio.Lock()
+
+    async def take_over(self) -> None:
+        """Read the results again, and move those of other gateways here; raises Unavailable without the store."""
+        async with self._writing:
+            texts = await self._recall()
+            inboxes = {name: text for name, text in texts.items() if name.startswith(f"{_NAME}:") and text}
+            self._frames = {frame.key: frame for text in inboxes.values() for frame in _decoded(text)}
+            self._stored = inboxes.pop(self._field, "")
+            if inboxes:
+                text = _encoded(self._frames)
+                await self._remember({self._field: text} | dict.fromkeys(inboxes, ""))
+                self._stored = text
 
     async def unsettled(self) -> Sequence[MidFrame]:
         """Return the results that are not settled, the oldest first; raises Unavailable without the store."""
@@ -87,10 +99,14 @@ class ResultInbox:
         return self._frames
 
     async def _write(self, frames: Mapping[str, KeptFrame]) -> None:
-        text = msgspec.json.encode(list(frames.values())).decode() if frames or self._stored else ""
+        text = _encoded(frames) if frames or self._stored else ""
         if text != self._stored:
             await self._remember({self._field: text})
             self._stored = text
+
+
+def _encoded(frames: Mapping[str, KeptFrame]) -> str:
+    return msgspec.json.encode(list(frames.values())).decode()
 
 
 def _decoded(text: str) -> list[KeptFrame]:

@@ -28,8 +28,7 @@ class OpenProtocolSettings(EquipmentSettings, frozen=True, kw_only=True):
         Literal["mark", "next"],
         Meta(
             description="How the result of a command is recognised: `mark` writes a mark into the identifier (VIN) of "
-            "the result; `next` takes the next result after the start, for controllers without identifiers: then one "
-            "gateway only may use the controller."
+            "the result; `next` takes the next result after the start, for controllers without identifiers."
         ),
     ] = "mark"
     lock: Annotated[

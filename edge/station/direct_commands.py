@@ -105,6 +105,8 @@ class DirectCommands:
         """
         if equipment.connected is False:
             raise Refused("not_connected", f"{equipment.name} is {equipment.connection.text or 'not connected'}")
+        if holder := equipment.connection.holder:
+            raise Refused("not_connected", f"gateway {holder} connects to {equipment.name}: run this there")
         if other := self._busy.get(equipment.name):
             raise Refused("in_use", f"command {other!r} uses {equipment.name}")
         # First: from here on no job sends a start to this equipment; one that has sent it before is found below.

@@ -11,39 +11,31 @@ from edge.station.equipment import Command, NotSent
 from edge.store import equipment_leases
 from edge.store.client import Store, block_ms
 from edge.store.equipment_leases import LeaseHolder, LeaseView
-from edge.store.instance_leases import LIFETIME_MS
 from edge.ticks import next_tick
 
 LOOK_EVERY_S = 1.0
-_LIFETIME_S = LIFETIME_MS / 1000
 CONNECTS_WITHIN_S = 10.0
 """A holder that is not connected for so long may not reach the equipment: another gateway tries."""
+_PAUSE_S = 2 * LOOK_EVERY_S
 
 logger = structlog.get_logger(__name__)
 
 
-class LeaseWatch(Struct):
-    """Decides from the looks of a gateway whether the lease of another one may be taken; each has its second."""
+class ConnectionWatch(Struct):
+    """Decides from the looks of a gateway whether the holder of a lease cannot connect; each look has its second."""
 
-    look_every_s: float
     _text: str | None = None
     _since: float = 0.0
     _looked: float = float("-inf")
-    _sure_from: float = 0.0
 
     def look(self, seen: LeaseView, now: float) -> bool:
-        """Return whether no gateway holds the lease, or one that has ended or cannot connect."""
-        if now - self._looked > 2 * self.look_every_s:
-            # This process or the store was stopped: the others may have been, and have to renew their leases first.
-            self._sure_from, self._text = now + _LIFETIME_S, None
+        """Return whether a holder has not connected in time."""
+        # After a pause of this process or of the store, the holder has its time again.
+        has_paused = now - self._looked > _PAUSE_S
         self._looked = now
-        if seen.text != self._text:
+        if has_paused or seen.text != self._text:
             self._text, self._since = seen.text, now
-        if seen.holder is None:
-            return True
-        if not seen.is_at_work:
-            return now >= self._sure_from
-        return not seen.holder.is_connected and now - self._since >= CONNECTS_WITHIN_S
+        return seen.holder is not None and not seen.holder.is_connected and now - self._since >= CONNECTS_WITHIN_S
 
 
 class EquipmentLease:
@@ -66,7 +58,7 @@ class EquipmentLease:
         self._monotonic = monotonic
         self._written: str | None = None
         """The holder as this process has written or confirmed it last."""
-        self._watch = LeaseWatch(look_every_s)
+        self._watch = ConnectionWatch()
 
     async def acquire(self) -> None:
         """Wait until this gateway holds the lease; raises Unavailable without the store."""
@@ -75,12 +67,12 @@ class EquipmentLease:
 
     async def confirm(self) -> None:
         """Record that this gateway is connected; raises Unavailable when it does not hold the lease any more."""
-        if not await self._write(self._written, is_connected=True):
+        if not await self._update(is_connected=True):
             raise Unavailable(f"another gateway connects to {self._place}")
 
     async def withdraw(self) -> None:
         """Record that this gateway is not connected any more; raises Unavailable without the store."""
-        await self._write(self._written, is_connected=False)
+        await self._update(is_connected=False)
 
     async def release(self) -> None:
         """Release the lease: another gateway may take it at once. Raises Unavailable without the store."""
@@ -115,27 +107,26 @@ class EquipmentLease:
 
     async def _try_to_acquire(self) -> bool:
         seen = await equipment_leases.load(self._store, self._keys)
-        is_free = self._watch.look(seen, self._monotonic())
-        is_ours = seen.holder is not None and seen.holder.instance == self._store.consumer
-        if is_ours or is_free:
+        cannot_connect = self._watch.look(seen, self._monotonic())
+        holder = seen.holder
+        is_ours = holder is not None and holder.instance == self._store.consumer
+        if holder is None or is_ours or not seen.is_at_work or cannot_connect:
             has_changed = self._written is None or seen.text != self._written
-            if not await self._write(seen.text, is_connected=False):
+            ours = LeaseHolder(self._store.consumer)
+            if holder != ours and not await equipment_leases.take(self._store, self._keys, seen, ours):
                 return False
+            self._written = equipment_leases.text_of(ours)
             self.has_changed, self.holder = has_changed, ""
             return True
-        if seen.holder is not None and seen.holder.instance != self.holder:
-            self.holder = seen.holder.instance
+        if holder.instance != self.holder:
+            self.holder = holder.instance
             logger.info("another gateway connects to equipment", at=self._place, gateway=self.holder)
         return False
 
-    async def _write(self, before: str | None, *, is_connected: bool) -> bool:
-        """Write this gateway as the holder in place of `before`; return False when another one was faster."""
+    async def _update(self, *, is_connected: bool) -> bool:
+        """Write whether this gateway is connected; return False when another one has taken the lease."""
         after = LeaseHolder(self._store.consumer, is_connected)
-        text = equipment_leases.text_of(after)
-        if text == before and not is_connected:
-            self._written = text
-            return True
-        if not await equipment_leases.replace(self._store, self._keys, before, after):
+        if not await equipment_leases.update(self._store, self._keys, self._written or "", after):
             return False
-        self._written = text
+        self._written = equipment_leases.text_of(after)
         return True

@@ -4,13 +4,16 @@ It lasts as long as the lease of its instance. Commands that are passed on stay 
 the connection is lost, and the next one begins with the open commands of the runs.
 """
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from edge.store import instance_leases
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, Committed, Guard, Holds
+from edge.store.commit import Commit, Committed, Guard, Holds
+from edge.store.instance_leases import unchanged
 
 _PASSED_FOR_S = 60
 _T = TypeVar("_T", bound=Struct)
@@ -24,11 +27,15 @@ class LeaseHolder(Struct, frozen=True, array_like=True):
 
 
 class LeaseView(Struct, frozen=True):
-    """One reading of a lease: its text in the store, its holder, and whether the instance of that is at work."""
+    """One reading of a lease: its text in the store, its holder, and whether the instance of that is at work.
+
+    `instance_lease` is the value of the ended lease of an instance that is not.
+    """
 
     text: str | None = None
     holder: LeaseHolder | None = None
     is_at_work: bool = False
+    instance_lease: str | None = None
 
 
 class EquipmentKeys(Struct, frozen=True):
@@ -52,7 +59,8 @@ async def load(store: Store, keys: EquipmentKeys) -> LeaseView:
         holder = None
     if holder is None:
         return LeaseView(text)
-    return LeaseView(text, holder, bool(await store.execute("EXISTS", store.keys.lease_instance(holder.instance))))
+    ended = await instance_leases.read_ended(store, (holder.instance,))
+    return LeaseView(text, holder, holder.instance not in ended, ended.get(holder.instance))
 
 
 def text_of(holder: LeaseHolder) -> str:
@@ -60,15 +68,25 @@ def text_of(holder: LeaseHolder) -> str:
     return msgspec.json.encode(holder).decode()
 
 
-async def replace(store: Store, keys: EquipmentKeys, before: str | None, after: LeaseHolder) -> bool:
-    """Write the holder of a lease; return False when another instance has changed it meanwhile.
+async def take(store: Store, keys: EquipmentKeys, seen: LeaseView, after: LeaseHolder) -> bool:
+    """Write the holder of a lease as it was seen; return False when another instance was faster, or works again."""
+    guards = [unchanged(keys.lease, seen.text)]
+    if seen.holder is not None and not seen.is_at_work:
+        guards.append(unchanged(store.keys.lease_instance(seen.holder.instance), seen.instance_lease))
+    return await _write(store, keys, guards, after)
+
+
+async def update(store: Store, keys: EquipmentKeys, before: str, after: LeaseHolder) -> bool:
+    """Write whether the holder of a lease is connected; return False when another instance has taken the lease.
 
     A holder that has just connected reads the open commands next: what was passed on before is dropped.
     """
-    guard: Guard = Absent(keys.lease) if before is None else Holds(keys.lease, before)
-    return isinstance(
-        await store.commit(Commit((guard,), (("SET", keys.lease, text_of(after)), ("DEL", keys.passed)))), Committed
-    )
+    return await _write(store, keys, [Holds(keys.lease, before)], after)
+
+
+async def _write(store: Store, keys: EquipmentKeys, guards: Iterable[Guard], after: LeaseHolder) -> bool:
+    writes = (("SET", keys.lease, text_of(after)), ("DEL", keys.passed))
+    return isinstance(await store.commit(Commit(tuple(guards), writes)), Committed)
 
 
 async def release(store: Store, keys: EquipmentKeys, text: str) -> None:

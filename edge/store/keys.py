@@ -154,6 +154,16 @@ class Keys(MessageKeys, frozen=True):
         """Return the key of the instance that publishes the changes of a scope, for as long as its own lease lasts."""
         return f"{self.prefix}:lease:publisher:{scope}"
 
+    @_key("string", Lifetime.OURS)
+    def lease_equipment(self, scope: str, place: str) -> str:
+        """Return the key of the instance that connects to equipment at a place, for as long as its own lease lasts."""
+        return f"{self.prefix}:lease:equipment:{scope}:{key_part(place)}"
+
+    @_key("list", Lifetime.PASSED)
+    def passed_commands(self, scope: str, place: str) -> str:
+        """Return the key of the commands that other instances pass to the one that connects to equipment."""
+        return f"{self.prefix}:passed-commands:{scope}:{key_part(place)}"
+
     @_key("string", Lifetime.REPORT)
     def health(self, consumer: str) -> str:
         """Return the key of the last report of an instance about its equipment."""

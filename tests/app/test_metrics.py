@@ -153,7 +153,7 @@ async def test_equipment_without_a_known_connection_has_no_connection_metric(
     store: Store, wait_until: WaitUntil
 ) -> None:
     class Silent(FakeEquipment):
-        connected = None  # type: ignore[assignment]
+        connected = None
 
     sources, _ = await sources_of(store, Silent("wrench"))
     async with looked_at(sources, wait_until):

@@ -17,6 +17,7 @@ TESTED_ELSEWHERE = {
     "edge/__main__.py": ("tests/cli/test_main.py", "it is started as a program"),
     "edge/app/served_summary.py": ("tests/app/test_wiring.py", "the line is that of a whole gateway"),
     "edge/app/broker_session.py": ("tests/app/test_wiring.py", "the sessions are those of a whole gateway"),
+    "edge/app/equipment_ports.py": ("tests/app/test_wiring.py", "the ports are those of a whole gateway"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/links/opcua_file.py": ("tests/southbound/test_result_file.py", "a file is that of a result"),
     "edge/sim/opcua_result_file.py": (

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from edge.links.openprotocol_session import SessionTimes
-from edge.southbound.connected_equipment import ConnectedEquipment
+from edge.southbound.leased_equipment import LeasedEquipment, LeaseOf, only_lease
 from edge.southbound.openprotocol import open_openprotocol_equipment
 from edge.southbound.openprotocol_device import OpenProtocolTimes
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
@@ -28,7 +28,7 @@ class StrictBench:
     """A strict controller, the equipment that works with it, and its station."""
 
     controller: StrictController
-    equipment: ConnectedEquipment
+    equipment: LeasedEquipment
     station: RecordingStation
 
 
@@ -45,13 +45,14 @@ async def attached(
     station: RecordingStation | None = None,
     *,
     times: OpenProtocolTimes = TIMES,
+    lease_of: LeaseOf = only_lease,
     **keys: Any,
 ) -> AsyncIterator[StrictBench]:
     """Connect equipment to a controller; it may not be connected yet. `keys` are settings of the equipment."""
     station = station or RecordingStation()
     url = f"tcp://127.0.0.1:{controller.port}"
     settings = OpenProtocolSettings(kind="openprotocol", type_ids=(TYPE_ID,), url=url, **keys)
-    async with open_openprotocol_equipment("wrench", settings, station, SCOPES, times=times) as equipment:
+    async with open_openprotocol_equipment("wrench", settings, station, SCOPES, lease_of, times=times) as equipment:
         yield StrictBench(controller, equipment, station)
 
 

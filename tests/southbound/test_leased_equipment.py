@@ -1,5 +1,6 @@
 """Equipment that one gateway connects to: the port of the others passes its commands on, and takes over."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,43 +9,63 @@ from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.sfc.signal import Phase
-from edge.southbound.leased_equipment import LeasedEquipment
+from edge.southbound.leased_equipment import LeasedEquipment, OnlyLease
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
 from tests.outside.devices.openprotocol_controller import open_strict_controller
 from tests.outside.devices.openprotocol_tool import Habits
 from tests.southbound.contract import RESET
-from tests.southbound.recording_station import HeldLease, RecordingStation
+from tests.southbound.recording_station import RecordingStation
 from tests.southbound.strict_controller import StrictBench, attached, bolt
 
 STOP = replace(bolt(1), phase=Phase.STOP)
 
 
+class HeldLease(OnlyLease):
+    """A lease that a test passes commands to; `passed_on` are those for another gateway."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed_on: list[Command] = []
+        self.commands: asyncio.Queue[Command] = asyncio.Queue()
+
+    async def pass_on(self, command: Command) -> None:
+        self.passed_on.append(command)
+
+    async def passed(self) -> AsyncIterator[Command]:
+        while True:
+            yield await self.commands.get()
+
+
 @asynccontextmanager
-async def connected(wait_until: WaitUntil, station: RecordingStation | None = None) -> AsyncIterator[StrictBench]:
+async def connected(
+    wait_until: WaitUntil, lease: HeldLease, station: RecordingStation | None = None
+) -> AsyncIterator[StrictBench]:
     async with (
         open_strict_controller(habits=Habits(absent=True)) as controller,
-        attached(controller, station) as bench,
+        attached(controller, station, lease_of=lambda *_: lease) as bench,
     ):
         await wait_until(lambda: bench.equipment.connected)
         yield bench
 
 
 async def test_commands_go_to_the_gateway_that_connects(wait_until: WaitUntil) -> None:
-    async with connected(wait_until) as bench:
+    lease = HeldLease()
+    async with connected(wait_until, lease) as bench:
         port: LeasedEquipment = bench.equipment
-        bench.station.held.holder = "first"
+        lease.holder = "first"
         assert (port.connected, port.connection.holder, port.connection.text) == (None, "first", "")
         await port.send(bolt(1))
         await port.stop(STOP)
         await port.reset(RESET)
-    assert bench.station.held.passed_on == [bolt(1), STOP, RESET]
+    assert lease.passed_on == [bolt(1), STOP, RESET]
     assert 43 not in bench.controller.mids()
 
 
 async def test_passed_start_is_carried_out_and_answered(wait_until: WaitUntil) -> None:
-    async with connected(wait_until) as bench:
-        bench.station.held.commands.put_nowait(bolt(1))
+    lease = HeldLease()
+    async with connected(wait_until, lease) as bench:
+        lease.commands.put_nowait(bolt(1))
         await wait_until(lambda: bench.controller.tool.enabled)
         bench.controller.tool.tighten()
         await wait_until(lambda: bench.station.answers)
@@ -57,21 +78,22 @@ async def test_passed_start_is_carried_out_and_answered(wait_until: WaitUntil) -
     ids=["type", "scope", "ended"],
 )
 async def test_passed_start_that_is_not_ours_is_dropped(wait_until: WaitUntil, strange: Command) -> None:
-    station = RecordingStation()
+    lease, station = HeldLease(), RecordingStation()
     station.stopped_meanwhile.add(bolt(7).command_id)
-    async with connected(wait_until, station) as bench:
-        bench.station.held.commands.put_nowait(strange)
-        bench.station.held.commands.put_nowait(bolt(2))
+    async with connected(wait_until, lease, station) as bench:
+        lease.commands.put_nowait(strange)
+        lease.commands.put_nowait(bolt(2))
         await wait_until(lambda: bench.controller.tool.enabled)
         assert bench.controller.tool.vin.startswith("J2")
     assert bench.station.begun == [bolt(2).command_id]
 
 
 async def test_passed_stop_disables_the_tool(wait_until: WaitUntil) -> None:
-    async with connected(wait_until) as bench:
+    lease = HeldLease()
+    async with connected(wait_until, lease) as bench:
         await bench.equipment.send(bolt(1))
         await wait_until(lambda: bench.controller.tool.enabled)
-        bench.station.held.commands.put_nowait(STOP)
+        lease.commands.put_nowait(STOP)
         await wait_until(lambda: bench.station.stops)
         assert not bench.controller.tool.enabled
     assert bench.station.stops == [(bolt(1).command_id, None)]
@@ -93,10 +115,9 @@ class LostLease(HeldLease):
 
 
 async def test_gateway_that_lost_its_lease_disconnects(wait_until: WaitUntil) -> None:
-    station = RecordingStation()
-    station.held = LostLease()
-    async with connected(wait_until, station) as bench:
-        station.held.commands.put_nowait(bolt(1))
+    lease = LostLease()
+    async with connected(wait_until, lease) as bench:
+        lease.commands.put_nowait(bolt(1))
         await wait_until(lambda: bench.equipment.connection_count == 2)
         assert bench.controller.mids().count(3) == 1
         assert bench.controller.violations == []

@@ -16,7 +16,7 @@ from edge.southbound.openprotocol_collector import LAST_RESULT, TighteningCollec
 from edge.southbound.openprotocol_conversion import TighteningResult, identifier_of
 from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.remembered_text import RememberedText
-from tests.southbound.contract import SCOPES, TYPE_ID, WORK
+from tests.southbound.contract import WORK
 from tests.southbound.recording_station import RecordingStation
 
 
@@ -32,8 +32,7 @@ class Collection:
         self.station = RecordingStation()
         self.state = ToolState()
         reporter = LateResults("wrench", "station-1", self.station)
-        options: dict[str, Any] = {"correlation": "mark", "counts": True, "on_own": no_event}
-        options |= {"open_commands": partial(self.station.outstanding, SCOPES, [TYPE_ID])} | keys
+        options: dict[str, Any] = {"correlation": "mark", "counts": True, "on_own": no_event} | keys
         memory = RememberedText(self.station, "wrench", LAST_RESULT)
         inbox = ResultInbox(partial(self.station.recall, "wrench"), partial(self.station.remember, "wrench"), "edge")
         self.results = TighteningCollector(session, self.state, reporter, memory, inbox, **options)

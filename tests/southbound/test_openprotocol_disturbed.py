@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
-from edge.southbound.connected_equipment import ConnectedEquipment
+from edge.southbound.leased_equipment import LeasedEquipment
 from edge.southbound.openprotocol import open_openprotocol_equipment
 from edge.southbound.openprotocol_conversion import identifier_of
 from edge.station.equipment import Begin, Command
@@ -51,14 +51,14 @@ class RestartedEquipment:
         self._controller = controller
         self._station = station
         self._stack = AsyncExitStack()
-        self.equipment: ConnectedEquipment | None = None
+        self.equipment: LeasedEquipment | None = None
 
     @property
     def is_connected(self) -> bool:
-        return self.equipment is not None and self.equipment.connected
+        return self.equipment is not None and bool(self.equipment.connected)
 
     @property
-    def port(self) -> ConnectedEquipment:
+    def port(self) -> LeasedEquipment:
         assert self.equipment
         return self.equipment
 

@@ -66,6 +66,22 @@ async def test_first_result_of_a_process_leaves_those_of_the_earlier_one() -> No
     assert list(await later.unsettled()) == [first, second]
 
 
+async def test_results_of_another_gateway_are_taken_over_once() -> None:
+    memory = Memory()
+    first, second, third = (MidFrame(Mid.RESULT, data, 3) for data in (b"one", b"two", b"three"))
+    theirs, ours = memory.inbox("other"), memory.inbox()
+    await ours.keep(first)
+    await theirs.keep(second)
+    await ours.take_over()
+    assert sorted(await ours.unsettled(), key=lambda each: each.data) == [first, second]
+    await theirs.take_over()
+    assert sorted(await theirs.unsettled(), key=lambda each: each.data) == [first, second]
+    await theirs.keep(third)
+    await ours.take_over()
+    assert len(await ours.unsettled()) == 3
+    assert list(await memory.inbox("other").unsettled()) == []
+
+
 async def test_result_removed_without_the_store_does_not_come_again() -> None:
     memory = Memory()
     inbox = memory.inbox()

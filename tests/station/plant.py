@@ -67,6 +67,7 @@ class FakeEquipment:
         self.commands: list[Command] = []
         self.connection_count = 1
         self.problem = ""
+        self.holder = ""
         self._reachable = True
         self.refused = 0
         self.replies: Callable[[Command], EquipmentAnswer | None] = lambda _: None
@@ -82,11 +83,13 @@ class FakeEquipment:
         self._reachable = reachable
 
     @property
-    def connected(self) -> bool:
-        return self.reachable
+    def connected(self) -> bool | None:
+        return None if self.holder else self.reachable
 
     @property
     def connection(self) -> ConnectionState:
+        if self.holder:
+            return ConnectionState(holder=self.holder)
         if self.reachable:
             return ConnectionState(connected=True)
         return ConnectionState(connected=False, fault=ConnectionFault.REFUSED, reason=f"{self.name} is away")

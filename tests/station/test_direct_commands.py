@@ -101,6 +101,13 @@ async def test_direct_command_to_disconnected_equipment_is_refused(direct: Direc
     assert tool.commands == []
 
 
+async def test_direct_command_at_the_other_gateway_is_refused(direct: DirectCommands, tool: FakeEquipment) -> None:
+    tool.holder = "gw-1"
+    with pytest.raises(Refused, match="gateway gw-1 connects to tool"):
+        await direct.perform(tool, [TIGHTEN], command(), 30)
+    assert tool.commands == []
+
+
 async def test_concurrent_direct_command_is_refused(direct: DirectCommands, tool: FakeEquipment) -> None:
     first = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
     await until_true(lambda: tool.commands)

@@ -10,7 +10,7 @@ import pytest_asyncio
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.station.equipment import NotSent
-from edge.station.equipment_lease import EquipmentLease, LeaseWatch
+from edge.station.equipment_lease import ConnectionWatch, EquipmentLease
 from edge.store import equipment_leases, instance_leases
 from edge.store.client import Store
 from edge.store.equipment_leases import LeaseHolder, LeaseView
@@ -74,6 +74,19 @@ async def test_gateway_that_connects_after_another_knows_nothing(gateways: Gatew
     assert first.has_changed
 
 
+async def test_lease_of_an_ended_gateway_is_taken(wait_until: WaitUntil, gateways: Gateways) -> None:
+    first, second = gateways.lease(gateways.first), gateways.lease(gateways.second)
+    await first.acquire()
+    await first.confirm()
+    acquiring = asyncio.create_task(second.acquire())
+    await wait_until(lambda: second.holder)
+    await instance_leases.release(gateways.first, "first", "token")
+    async with asyncio.timeout(10):
+        await acquiring
+    with pytest.raises(Unavailable, match="another gateway connects"):
+        await first.confirm()
+
+
 async def test_gateway_that_lost_the_lease_disconnects(gateways: Gateways) -> None:
     lease = gateways.lease(gateways.first)
     await lease.acquire()
@@ -90,34 +103,21 @@ CONNECTED, AWAY = LeaseHolder("first", is_connected=True), LeaseHolder("first")
 
 
 @pytest.mark.parametrize(
-    ("holder", "is_at_work", "seconds", "expected"),
-    [
-        (None, False, 0.0, True),
-        (CONNECTED, True, 3600.0, False),
-        (CONNECTED, False, 3.9, False),
-        (CONNECTED, False, 4.0, True),
-        (AWAY, False, 4.0, True),
-        (AWAY, True, 9.9, False),
-        (AWAY, True, 10.0, True),
-    ],
+    ("holder", "seconds", "expected"),
+    [(None, 3600.0, False), (CONNECTED, 3600.0, False), (AWAY, 9.9, False), (AWAY, 10.0, True)],
 )
-def test_lease_of_a_gateway_that_ended_or_cannot_connect_is_free(
-    holder: LeaseHolder | None, seconds: float, *, is_at_work: bool, expected: bool
+def test_holder_that_does_not_connect_in_time_cannot_connect(
+    holder: LeaseHolder | None, seconds: float, *, expected: bool
 ) -> None:
-    watch, seen = LeaseWatch(1.0), LeaseView(None if holder is None else "text", holder, is_at_work)
+    watch, seen = ConnectionWatch(), LeaseView(None if holder is None else "text", holder, is_at_work=True)
     looks = [watch.look(seen, tenth / 10) for tenth in range(int(seconds * 10) + 1)]
     assert (looks[-1], any(looks[:-1])) == (expected, False)
 
 
-def test_no_gateway_counts_as_ended_right_after_an_outage() -> None:
-    watch, seen = LeaseWatch(1.0), LeaseView("text", CONNECTED, is_at_work=False)
-    assert not watch.look(seen, 0.0)
-    assert [watch.look(seen, 100.0 + second) for second in range(5)] == [False] * 4 + [True]
-
-
-def test_holder_that_tries_again_has_its_time_again() -> None:
-    watch = LeaseWatch(1.0)
-    looks = [watch.look(LeaseView(f"text {second // 8}", AWAY, is_at_work=True), float(second)) for second in range(20)]
+def test_holder_that_tries_again_or_was_not_looked_at_has_its_time_again() -> None:
+    watch = ConnectionWatch()
+    looks = [watch.look(LeaseView(f"text {second // 8}", AWAY), float(second)) for second in range(20)]
+    looks += [watch.look(LeaseView("text 2", AWAY), 100.0 + second) for second in range(10)]
     assert not any(looks)
 
 
@@ -144,10 +144,3 @@ async def test_commands_before_a_connection_are_dropped(gateways: Gateways) -> N
     await first.withdraw()
     await first.confirm()
     assert await gateways.first.execute("LLEN", gateways.first.keys.passed_commands("station-1", PLACE)) == 0
-
-
-async def test_unreadable_lease_is_free(gateways: Gateways) -> None:
-    await gateways.first.execute("SET", gateways.first.keys.lease_equipment("station-1", PLACE), "somebody")
-    lease = gateways.lease(gateways.second)
-    await lease.acquire()
-    assert lease.holder == ""

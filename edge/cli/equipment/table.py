@@ -171,6 +171,7 @@ def _connection_data(state: ConnectionState) -> dict[str, object]:
         "fault": state.fault or None,
         "reason": state.reason or None,
         "retry_within_s": state.retry_s,
+        "holder": state.holder or None,
     }
 
 
@@ -196,6 +197,8 @@ def ping_table(results: Mapping[str, PingResult]) -> Table:
 
 
 def _connected(each: EquipmentView) -> str:
+    if holder := each.health.connection.holder:
+        return f"by {printable(holder)}" if each.at_work else "gateway away"
     return _yes_or_no(each.health.connected) if each.at_work else "gateway away"
 
 

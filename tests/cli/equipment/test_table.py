@@ -46,7 +46,18 @@ def test_reason_why_equipment_is_not_connected_is_reported() -> None:
         "fault": "refused",
         "reason": "cannot connect to 10.0.0.5:4545",
         "retry_within_s": 5.0,
+        "holder": None,
     }
+
+
+def test_gateway_that_connects_to_equipment_for_another_is_shown() -> None:
+    state = ConnectionState(holder="gw-1")
+    view = EquipmentView("gw-2", True, 5, EquipmentHealth(name="op", kind="openprotocol", connection=state))
+    assert "connected  by gw-1" in [" ".join(line.split()).replace(" ", "  ", 1) for line in report(view)]
+    assert as_data(view)["connected"] is None
+    connection = as_data(view)["connection"]
+    assert isinstance(connection, dict)
+    assert connection["holder"] == "gw-1"
 
 
 def test_equipment_that_is_connected_has_no_reason_in_its_report() -> None:
