@@ -15,11 +15,12 @@ from edge.fault_points import FaultPoint, fault_point
 from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
-from edge.links.mqtt_connection import RETRY_SECONDS, Connection, PublishRefused, connect
+from edge.links.mqtt_connection import RETRY_SECONDS, Connection, connect
 from edge.links.mqtt_subscription import Delivery, Handler, Key, PoisonHandler, Settle, Subscription
 from edge.links.mqtt_topic import matches
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits, ReceivedMessage
 from edge.links.topic_probe import TopicProbe
+from edge.links.unconfirmed_publish import PublishRefused, UnconfirmedPublish
 from edge.model.cloudevent import CloudEvent
 from edge.task_group import TaskGroup
 from edge.ticks import next_tick
@@ -165,7 +166,7 @@ class MqttSession:
         correlation_data: bytes | None = None,
         expiry: int | None = None,
     ) -> bool:
-        """Publish a payload; returns and raises as `send` does."""
+        """Publish a payload as `send` does."""
         message = Message(
             topic,
             payload,
@@ -185,6 +186,10 @@ class MqttSession:
         """
         return await self._require_connection().publish(message, qos)
 
+    async def start(self, message: Message) -> UnconfirmedPublish:
+        """Send a message of QoS 1, in the order of the calls, without waiting for its PUBACK; raises as `send` does."""
+        return await self._require_connection().start(message)
+
     def require_connection(self, connection: int) -> None:
         """Raise Unavailable unless `connection` is the current one, by `connection_count`."""
         if self._connection is None or self.connection_count != connection:
@@ -200,10 +205,7 @@ class MqttSession:
         return Unavailable(message, "The session reconnects by itself; try again later.")
 
     async def answer(self, request: Message, event: CloudEvent) -> None:
-        """Publish the answer to a request on its response topic, with its correlation data; raises Unavailable.
-
-        An answer to a topic that the broker refuses is logged and dropped.
-        """
+        """Publish the answer to a request; drop one that the broker refuses. Raises Unavailable."""
         if request.response_topic is None:
             return
         try:
@@ -225,10 +227,7 @@ class MqttSession:
         await self._subscribe(subscription)
 
     async def follow(self, topic: str, handler: Handler) -> None:
-        """Subscribe to a topic that holds a state: its retained message is delivered on each connection.
-
-        That includes a session that the broker has kept over our restart. Raises as `subscribe` does.
-        """
+        """Subscribe to a state: its retained message is delivered on each connection. Raises as `subscribe` does."""
         await self._subscribe(Subscription(topic, handler, None, Connection.follow))
 
     async def _subscribe(self, subscription: Subscription) -> None:

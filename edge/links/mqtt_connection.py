@@ -22,6 +22,7 @@ from edge.links.mqtt_broker import RECEIVE_MAXIMUM, Broker
 from edge.links.mqtt_publish import MalformedPublish, PublishHead, decode_head, decode_publish, encode_publish
 from edge.links.mqtt_stream import ControlClient, MqttStream, PahoSocket
 from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
+from edge.links.unconfirmed_publish import SUCCESS, UnconfirmedPublish
 from edge.model.equipment_connection import ConnectionFault
 from edge.ticks import until_tick
 
@@ -34,14 +35,9 @@ MOST_UNACKNOWLEDGED = 16 * 1024 * 1024
 """Bytes of unacknowledged messages of QoS 1 that are kept; the broker sends those beyond them again."""
 
 _WITH_WILL: Final = "Disconnect with will message"
-_SUCCESS: Final = 0x00
-_NO_SUBSCRIBER: Final = 0x10
 _PINGREQ: Final = b"\xc0\x00"
 _PINGRESP: Final = b"\xd0\x00"
 _PAYLOAD_INVALID: Final = b"\x99"
-_NEVER = frozenset({0x87, 0x90, 0x99})
-"""PUBACK reason codes that refuse this very message: not authorized, topic name invalid, payload format invalid."""
-
 _RETAINED_WHEN_NEW = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
 _RETAINED_ALWAYS = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE
 
@@ -49,10 +45,6 @@ RETRY_SECONDS = (0.1, 5.0)
 """The shortest and the longest delay before a session connects again."""
 
 _log = structlog.get_logger(__name__)
-
-
-class PublishRefused(Unavailable):
-    """The broker refuses this message at every attempt, until its access rules change."""
 
 
 class ReadRefused(Unavailable):
@@ -124,34 +116,54 @@ class Connection:
         if qos == 0:
             self._send(encode_publish(message, 0), message.topic)
             return True
+        if not self._must_wait:
+            return await (await self.start(message)).confirmed()
         try:
-            if self._in_flight.locked() or not self.stream.is_writable:
-                # The wait for a place is part of the time.
-                async with asyncio.timeout(self._answer_s):
-                    reason = await self._publish(message)
-            else:
-                reason = await self._publish(message)
+            # The wait for a place is part of the time.
+            async with asyncio.timeout(self._answer_s):
+                return await (await self.start(message)).confirmed()
         except TimeoutError:
             raise self._unavailable(f"did not confirm a publish to {message.topic!r}") from None
-        if reason not in {_SUCCESS, _NO_SUBSCRIBER}:
-            refusal = f"the MQTT broker at {self._address} refused a publish to {message.topic!r}: {_name(reason)}"
-            kind = PublishRefused if reason in _NEVER else Unavailable
-            raise kind(refusal, "Check the broker's access rules for this client.")
-        return reason != _NO_SUBSCRIBER
 
-    async def _publish(self, message: Message) -> int:
-        """Send a message of QoS 1; return the reason code of its PUBACK. Raises TimeoutError without one in time."""
-        async with self._in_flight:
-            await self.stream.drain()
-            packet_id = self._next_packet_id()
-            packet = encode_publish(message, packet_id)
-            puback = self._confirmations.expect(packet_id)
+    @property
+    def _must_wait(self) -> bool:
+        """Whether a message has to wait for a place, or for a broker that does not read."""
+        return self._in_flight.locked() or not self.stream.is_writable
+
+    async def start(self, message: Message) -> UnconfirmedPublish:
+        """Send a message of QoS 1 as soon as the broker has room for it, without waiting for its PUBACK.
+
+        Messages that are started one after the other are sent in this order. Raises as `publish` does.
+        """
+        if self._must_wait:
             try:
-                self._send(packet, message.topic)
-                reason: int = await puback
-            finally:
-                self._confirmations.drop(packet_id)
-        return reason
+                async with asyncio.timeout(self._answer_s):
+                    await self._take_place()
+            except TimeoutError:
+                raise self._unavailable(f"had no room for a publish to {message.topic!r} in time") from None
+        else:
+            await self._take_place()
+        packet_id = self._next_packet_id()
+        puback: asyncio.Future[int] = self._confirmations.expect(packet_id)
+        puback.add_done_callback(lambda _: self._release_place(packet_id))
+        try:
+            self._send(encode_publish(message, packet_id), message.topic)
+        except BaseException:
+            puback.cancel()
+            raise
+        return UnconfirmedPublish(puback, self._address, message.topic)
+
+    async def _take_place(self) -> None:
+        await self._in_flight.acquire()
+        try:
+            await self.stream.drain()
+        except BaseException:
+            self._in_flight.release()
+            raise
+
+    def _release_place(self, packet_id: int) -> None:
+        self._confirmations.drop(packet_id)
+        self._in_flight.release()
 
     def _send(self, packet: bytes, topic: str) -> None:
         if len(packet) > self._largest_packet:
@@ -298,7 +310,7 @@ class Connection:
         return True
 
     def _on_puback(self, _flags: int, body: bytes) -> None:
-        reason = body[2] if len(body) > 2 else _SUCCESS  # noqa: PLR2004 - the packet id takes two bytes
+        reason = body[2] if len(body) > 2 else SUCCESS  # noqa: PLR2004 - the packet id takes two bytes
         self._confirmations.confirm(int.from_bytes(body[:2], "big"), reason)
 
     def _on_suback(self, _client: object, _data: object, packet_id: int, reasons: object, _properties: object) -> None:
@@ -378,10 +390,3 @@ def _reason(error: OSError | Unavailable) -> str:
             return os.strerror(error.errno)
         case _:
             return str(error)
-
-
-def _name(reason: int) -> str:
-    try:
-        return str(ReasonCode(PacketTypes.PUBACK, identifier=reason))
-    except KeyError:
-        return f"reason code {reason:#04x}"

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager, suppress
 
 from edge.errors import Unavailable
 from edge.links.cloudevent_mqtt import Message
-from edge.links.mqtt_connection import Connection, PublishRefused
+from edge.links.mqtt_connection import Connection
+from edge.links.unconfirmed_publish import PublishRefused
 
 
 class TopicProbe:

@@ -6,7 +6,7 @@ gets everything. No broker gets more than it lost: it drops messages that a MES 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import structlog
 from msgspec import Struct
@@ -15,9 +15,7 @@ from edge.errors import Unavailable
 from edge.instant import Clock
 from edge.links.mqtt import MqttSession
 from edge.links.mqtt_connection import ReadRefused
-from edge.model.isa95 import JobResponse
-from edge.model.job_state import has_ended
-from edge.northbound.events import load_changed_job
+from edge.northbound.change_window import ChangeWindow
 from edge.northbound.job_states import JobStates
 from edge.northbound.republish import DueTopics, IndexState, plan_republish
 from edge.northbound.retained_topics import NO_INDEX, RetainedTopics, read_index
@@ -28,9 +26,7 @@ from edge.station.retention import Deliveries, RetentionPolicy
 from edge.store import changes, jobs
 from edge.store.changes import BEGINNING, Change
 from edge.store.client import Store
-from edge.store.commit import Commit
 from edge.store.heartbeat import Heartbeat
-from edge.store.jobs import Job
 from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
@@ -135,6 +131,7 @@ class Publisher:
         self._events = StatusEventPublisher(store, session, self._writer, source, topics)
         self._deliveries = Deliveries(store, clock, policy or RetentionPolicy(0))
         self._retained = RetainedTopics(store, self._writer, source, topics, lifetime_s, self._deliveries)
+        self._window = ChangeWindow(store, session, self._events, self._retained, self._deliveries)
         lock = _Lock(store.heartbeat, self._timing.heartbeat)
         self.exclusive = lock.held
         self._due = _DueWork()
@@ -170,8 +167,8 @@ class Publisher:
                 if await changes.scopes_with_gaps(self._store, {self._scope: position}):
                     logger.warning("changes were missed", scope=self._scope)
                     self._due.wake(all_topics=True)
-                async for change in changes.follow(self._store, {self._scope: position}):
-                    await self._publish(change)
+                async for batch in changes.follow_in_batches(self._store, {self._scope: position}):
+                    await self._publish(batch)
                     if is_waiting:
                         logger.info("publishing goes on")
                         is_waiting = False
@@ -190,34 +187,18 @@ class Publisher:
     async def _cursor(self) -> str:
         return (await changes.cursors(self._store, [self._scope]))[self._scope]
 
-    async def _publish(self, change: Change) -> None:
-        async with self.exclusive():
-            found = await load_changed_job(self._store, change)
-            # A broker that lost messages must get them before this change.
-            await self._check()
-            events, noted = await self._publish_job(change, *found) if found else (self._skip(change), Commit())
-            # Before the cursor is saved: if the reply to that is lost, the change is not followed again.
-            if self._states:
-                self._states.apply(change)
-            self._due.wake(index=True)
-            await changes.save_cursor(self._store, change, events, noted)
+    async def _publish(self, batch: Sequence[Change]) -> None:
+        published = 0
+        while published < len(batch):
+            async with self.exclusive():
+                # A broker that lost messages must get them before these changes.
+                await self._check()
+                published += await self._window.publish(batch[published:], self._checked_connection, self._apply)
 
-    async def _publish_job(
-        self, change: Change, job: Job | None, response: JobResponse | None
-    ) -> tuple[str | None, Commit]:
-        """Publish a change; return the position of its event if it was published, and the commit about its topics."""
-        event = await self._events.publish(change, job, response)
-        topics = await self._retained.put(change.job_order_id, job, response)
-        if job and has_ended(change.status) and (event.is_read or topics.is_result_read):
-            await self._deliveries.confirm(job)
-        return event.position, topics.noted
-
-    def _skip(self, change: Change) -> str | None:
-        """Advance the cursor of events past a change that cannot be read, unless earlier events wait."""
-        if self._events.is_blocked:
-            return None
-        self._events.position = change.position
-        return change.position
+    def _apply(self, change: Change) -> None:
+        if self._states:
+            self._states.apply(change)
+        self._due.wake(index=True)
 
     async def _check(self) -> None:
         """Determine what the broker has lost, once per connection and before any other publication.

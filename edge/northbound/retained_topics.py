@@ -4,7 +4,7 @@ A MES that was disconnected reads everything from them. The index names the last
 broker that returns with an older index has lost every change after that one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -19,7 +19,7 @@ from edge.model.isa95 import JobOrderAndState, JobResponse
 from edge.model.job_state import has_ended, state_entries
 from edge.model.state_index import StateIndex
 from edge.northbound.republish import IndexState
-from edge.northbound.topic_writer import TopicWriter, WriteOutcome
+from edge.northbound.topic_writer import StartedWrite, TopicWriter, WriteOutcome
 from edge.northbound.topics import Topics
 from edge.station.retention import Deliveries
 from edge.store import changes, jobs, responses
@@ -44,6 +44,14 @@ class PublishedTopics(Struct, frozen=True):
     is_result_read: bool = False
 
 
+class StartedTopics(Struct, frozen=True):
+    """The topics of a job on their way to the broker; `is_removal`: they are emptied."""
+
+    job_order_id: str
+    is_removal: bool
+    writes: Sequence[StartedWrite]
+
+
 class RetainedTopics:
     """The retained topics of a scope; each lasts for `lifetime_s`.
 
@@ -64,14 +72,24 @@ class RetainedTopics:
 
     async def put(self, job_order_id: str, job: Job | None, response: JobResponse | None) -> PublishedTopics:
         """Publish the topics of a job, or empty them. Raises Unavailable when the broker is unavailable."""
+        return await self.finish(await self.start(job_order_id, job, response))
+
+    async def start(self, job_order_id: str, job: Job | None, response: JobResponse | None) -> StartedTopics:
+        """Send the topics of a job without waiting for the broker. Raises Unavailable when it is unavailable."""
+        writes = [await self._writer.start(each) for each in self._messages(job_order_id, job, response)]
+        return StartedTopics(job_order_id, job is None, writes)
+
+    async def finish(self, started: StartedTopics) -> PublishedTopics:
+        """Wait until the broker has the topics of a job. Raises Unavailable when the broker is unavailable."""
+        job_order_id = started.job_order_id
         result_topic, is_result_read = self._topics.result(job_order_id), False
-        for message in self._messages(job_order_id, job, response):
-            outcome = await self._writer.send(message)
+        for each in started.writes:
+            outcome = await each.outcome()
             if outcome is WriteOutcome.REFUSED:
                 self.refused_job = job_order_id
-            if message.topic == result_topic and message.payload:
+            if each.message.topic == result_topic and each.message.payload:
                 is_result_read = outcome is WriteOutcome.READ
-        noted = changes.remove_retained_job if job is None else changes.add_retained_job
+        noted = changes.remove_retained_job if started.is_removal else changes.add_retained_job
         return PublishedTopics(noted(self._store.keys, self._topics.scope, job_order_id), is_result_read)
 
     async def republish(self, job_order_id: str) -> bool:

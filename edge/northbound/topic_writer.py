@@ -9,6 +9,7 @@ import structlog
 from edge.errors import Refused
 from edge.links.mqtt import Message, MqttSession, PublishRefused
 from edge.links.mqtt_connection import ReadRefused
+from edge.links.unconfirmed_publish import UnconfirmedPublish
 from edge.northbound.topics import Topics
 
 logger = structlog.get_logger(__name__)
@@ -25,6 +26,21 @@ class WriteOutcome(Enum):
     """Access rules forbid it."""
     IMPOSSIBLE = auto()
     """The broker never takes it; it is given up."""
+
+
+class StartedWrite:
+    """A message on its way to the broker."""
+
+    def __init__(self, writer: "TopicWriter", message: Message, sent: UnconfirmedPublish | None) -> None:
+        self.message = message
+        self._writer = writer
+        self._sent = sent
+
+    async def outcome(self) -> WriteOutcome:
+        """Return the outcome once the broker has answered. Raises Unavailable when the broker is unavailable."""
+        if self._sent is None:
+            return WriteOutcome.IMPOSSIBLE
+        return await self._writer.outcome(self.message, self._sent)
 
 
 class TopicWriter:
@@ -51,16 +67,28 @@ class TopicWriter:
 
     async def send(self, message: Message) -> WriteOutcome:
         """Publish a message. Raises Unavailable when the broker is unavailable."""
-        kind = self._topics.kind(message.topic)
+        return await (await self.start(message)).outcome()
+
+    async def start(self, message: Message) -> StartedWrite:
+        """Send a message without waiting for the answer of the broker; those started in order are sent in order.
+
+        Raises Unavailable when the broker is unavailable.
+        """
         try:
-            is_read = await self._session.send(message)
-        except PublishRefused as refused:
-            self._refuse(kind, refused)
-            return WriteOutcome.REFUSED
+            return StartedWrite(self, message, await self._session.start(message))
         except Refused as refused:
             # Retrying it without end would block all others.
             logger.error("message not publishable", topic=message.topic, reason=refused.message)  # noqa: TRY400 - the reason says all
-            return WriteOutcome.IMPOSSIBLE
+            return StartedWrite(self, message, None)
+
+    async def outcome(self, message: Message, sent: UnconfirmedPublish) -> WriteOutcome:
+        """Return the outcome of a message that was sent. Raises Unavailable when the broker is unavailable."""
+        kind = self._topics.kind(message.topic)
+        try:
+            is_read = await sent.confirmed()
+        except PublishRefused as refused:
+            self._refuse(kind, refused)
+            return WriteOutcome.REFUSED
         self._allow(kind)
         return WriteOutcome.READ if is_read else WriteOutcome.UNREAD
 

@@ -117,13 +117,13 @@ def _valid_cursor(scope: str, cursor: str) -> str:
     return cursor
 
 
-async def save_cursor(store: Store, change: Change, events: str | None, noted: Commit) -> None:
-    """Record in one commit that a change and all before it in its scope were published.
+def save_cursor(keys: Keys, change: Change, events: str | None) -> Commit:
+    """Write that a change and all before it in its scope were published.
 
     `events` is the last change whose event was published; None leaves it as it is.
     """
     positions = (change.scope, change.position, *((_event_cursor_field(change.scope), events) if events else ()))
-    await store.commit(join((operation("HSET", store.keys.publisher_cursors(), *positions), noted)))
+    return operation("HSET", keys.publisher_cursors(), *positions)
 
 
 async def event_cursor(store: Store, scope: str) -> str:

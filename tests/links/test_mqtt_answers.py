@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 from edge.config import MqttSettings
 from edge.errors import Unavailable
 from edge.links.mqtt import Message, open_session
-from edge.links.mqtt_connection import PublishRefused
+from edge.links.unconfirmed_publish import PublishRefused
 from edge.model.cloudevent import CloudEvent
 from edge.sim.broker import open_broker
 from tests.conftest import WaitUntil

@@ -12,7 +12,6 @@ from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.store import changes, jobs
 from edge.store.changes import Change, ResponseChange
 from edge.store.client import Store
-from edge.store.commit import Commit
 from edge.store.keys import Keys
 
 SCOPE = "station-1"
@@ -72,7 +71,7 @@ async def test_changes_beyond_one_reply_are_read_in_order(store: Store) -> None:
 async def test_follower_continues_at_its_saved_cursor(store: Store) -> None:
     await note(store, ["J1", "J2"])
     (first,) = await reported(store, 1, await changes.cursors(store, [SCOPE]))
-    await changes.save_cursor(store, first, None, Commit())
+    await store.commit(changes.save_cursor(store.keys, first, None))
     (second,) = await reported(store, 1, await changes.cursors(store, [SCOPE, "station-2"]))
     assert second.job_order_id == "J2"
 
@@ -80,10 +79,10 @@ async def test_follower_continues_at_its_saved_cursor(store: Store) -> None:
 async def test_the_cursor_and_the_published_position_are_separate(store: Store) -> None:
     await note(store, ["J1", "J2"])
     one, two = await reported(store, 2, {SCOPE: "0-0"})
-    await changes.save_cursor(store, one, None, Commit())
+    await store.commit(changes.save_cursor(store.keys, one, None))
     assert await changes.event_cursor(store, SCOPE) == one.position
     await store.commit(changes.save_event_cursor(store.keys, SCOPE, one.position))
-    await changes.save_cursor(store, two, None, Commit())
+    await store.commit(changes.save_cursor(store.keys, two, None))
     assert await changes.event_cursor(store, SCOPE) == one.position
     assert await changes.cursors(store, [SCOPE]) == {SCOPE: two.position}
 
