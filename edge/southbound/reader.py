@@ -1,7 +1,8 @@
 """Readers of barcodes and RFID tags: each code is an event that a job waits for, or starts a job."""
 
 import re
-from collections.abc import AsyncIterator, Collection, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -10,7 +11,6 @@ from urllib.parse import urlsplit
 import structlog
 
 from edge.errors import Refused
-from edge.instant import Clock, now_ms
 from edge.links.line_stream import LineStream, ReaderSilent, open_serial_lines, open_tcp_lines
 from edge.model.cloudevent import new_id
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
@@ -58,10 +58,13 @@ def open_reader(
     scopes: Collection[str],
     start: StartScanned = _start_nothing,
     *,
-    clock: Clock = now_ms,
+    time_s: Callable[[], float] = time.monotonic,
 ) -> AbstractAsyncContextManager[ConnectedEquipment]:
-    """Connect to a reader for the length of the block, and reconnect while it is unavailable."""
-    reader = CodeReader(name, settings, station, settings.scope or next(iter(scopes)), start, clock)
+    """Connect to a reader for the length of the block, and reconnect while it is unavailable.
+
+    `time_s` returns seconds for the dedupe window; the wall clock would stretch it when it is set back.
+    """
+    reader = CodeReader(name, settings, station, settings.scope or next(iter(scopes)), start, time_s)
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -88,16 +91,22 @@ class CodeReader:
     """A reader; it takes no commands. The same code within the dedupe window is one reading."""
 
     def __init__(
-        self, name: str, settings: ReaderSettings, station: StationPort, scope: str, start: StartScanned, clock: Clock
+        self,
+        name: str,
+        settings: ReaderSettings,
+        station: StationPort,
+        scope: str,
+        start: StartScanned,
+        time_s: Callable[[], float],
     ) -> None:
         self._name = name
         self._settings = settings
         self._station = station
         self._scope = scope
         self._start = start
-        self._clock = clock
+        self._time_s = time_s
         self._pattern = re.compile(settings.pattern)
-        self._read_at: dict[str, int] = {}
+        self._read_at: dict[str, float] = {}
         self._silence = ""
         self._unreadable = ""
 
@@ -180,12 +189,12 @@ class CodeReader:
         return text
 
     def _is_repeated(self, code: str) -> bool:
-        now, before = self._clock(), self._read_at.pop(code, None)
+        now, before = self._time_s(), self._read_at.pop(code, None)
         # A code that is held before the reader is read again and again: each reading prolongs the window.
         self._read_at[code] = now
         if len(self._read_at) > _CODES_REMEMBERED:
             del self._read_at[next(iter(self._read_at))]
-        return before is not None and now - before < self._settings.dedupe * 1000
+        return before is not None and now - before < self._settings.dedupe
 
     async def perform(self, command: Command) -> Any:
         """Refuse a command: a reader only reports codes."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.outside.plant import Mes
-from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, wait_for
+from tests.outside.servers import PREFIX, Broker, Clock, Gateway, Store, ended, wait_for
 
 DEADLINE = 60.0
 RECIPE: dict[str, Any] = {
@@ -72,7 +72,13 @@ def readers() -> Iterator[Readers]:
 
 
 @pytest.fixture
-def mes(tmp_path: Path, readers: Readers) -> Iterator[Mes]:
+def clock(shim: Path, tmp_path: Path) -> Clock:
+    """The wall clock of the gateway."""
+    return Clock(shim, tmp_path / "clock")
+
+
+@pytest.fixture
+def mes(tmp_path: Path, readers: Readers, clock: Clock) -> Iterator[Mes]:
     """The MES of a station with both readers."""
     broker, store = Broker(tmp_path / "broker"), Store(tmp_path / "store")
     broker.start()
@@ -84,9 +90,9 @@ def mes(tmp_path: Path, readers: Readers) -> Iterator[Mes]:
         'dedupe = 0.0\ngs1 = "auto"\n'
         f'starts = "work_master"\nwork_master = "WM-1"\n'
         f'[southbound.rfid]\nkind = "reader"\ntype_ids = ["com.example.tag.v1"]\n'
-        f'url = "serial://{readers.path}"\nframing = "stx"\n'
+        f'url = "serial://{readers.path}"\nframing = "stx"\ndedupe = 0.001\n'
     )
-    gateway, mes = Gateway(tmp_path / "gateway", "edge", settings), Mes(broker.port)
+    gateway, mes = Gateway(tmp_path / "gateway", "edge", settings, clock), Mes(broker.port)
     with ended(broker, store, gateway), contextlib.closing(mes.client):
         store.start()
         gateway.start()
@@ -124,6 +130,19 @@ def test_gs1_code_with_separators_starts_a_job(mes: Mes, readers: Readers) -> No
         "gs1_10": "AB-123",
         "gs1_21": "SER1",
     }
+
+
+def test_code_counts_again_after_the_clock_was_set_back(mes: Mes, readers: Readers, clock: Clock) -> None:
+    """Before, the next reading of each code that had been read before the step was ignored."""
+    readers.scan("VIN-7")
+    mes.wait_for_state("VIN-7", "Running", DEADLINE)
+    readers.read_tag("RFID-1")
+    mes.wait_for_state("VIN-7", "Ended", DEADLINE)
+    clock.set(-3600.0)
+    readers.scan("VIN-8")
+    mes.wait_for_state("VIN-8", "Running", DEADLINE)
+    readers.read_tag("RFID-1")
+    mes.wait_for_state("VIN-8", "Ended", DEADLINE)
 
 
 def order_of(mes: Mes, job: str) -> Any:

@@ -44,7 +44,7 @@ class Scanner:
 
 
 class Reading:
-    """A station, the started jobs, and a clock in milliseconds."""
+    """A station, the started jobs, and the time in milliseconds."""
 
     def __init__(self) -> None:
         self.station = RecordingStation()
@@ -73,7 +73,8 @@ async def scanner() -> AsyncIterator[Scanner]:
 async def opened(wait_until: WaitUntil, url: str, **keys: Any) -> AsyncIterator[tuple[Reading, ConnectedEquipment]]:
     one = Reading()
     settings = ReaderSettings(kind="reader", type_ids=("scanned.v1",), url=url, **keys)
-    async with open_reader("scanner", settings, one.station, SCOPES, one.start, clock=lambda: one.now) as equipment:
+    start, time_s = one.start, lambda: one.now / 1000
+    async with open_reader("scanner", settings, one.station, SCOPES, start, time_s=time_s) as equipment:
         await wait_until(lambda: equipment.connected)
         yield one, equipment
 
