@@ -60,7 +60,8 @@ class Server:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.log = directory / "log"
-        self._clock = clock
+        self.environment = dict(clock.environment) if clock else {}
+        """What its process gets in addition."""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -79,14 +80,13 @@ class Server:
     ) -> None:
         """Start the process and wait until it is ready."""
         kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
-        shimmed = self._clock.environment if self._clock else {}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=stdin,
                 stdout=log,
                 stderr=log,
-                env={"PATH": _PATH} | kept | shimmed | environment,
+                env={"PATH": _PATH} | kept | self.environment | environment,
             )
         end = time.monotonic() + START_SECONDS
         while not ready():
@@ -256,8 +256,12 @@ def ended(*servers: Server) -> Iterator[None]:
 
 def build_clock_shim(directory: Path) -> Path:
     """Compile `clock_shim.c`."""
-    shim = directory / "clock_shim.so"
+    return build_shim(Path(__file__).with_name("clock_shim.c"), directory)
+
+
+def build_shim(source: Path, directory: Path) -> Path:
+    """Compile a library that a process loads before all others."""
+    shim = directory / f"{source.stem}.so"
     compiler = shutil.which("cc") or shutil.which("gcc") or "cc"
-    source = Path(__file__).with_name("clock_shim.c")
     subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-Wall", "-o", shim, source, "-ldl"], check=True)
     return shim

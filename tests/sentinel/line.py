@@ -34,7 +34,7 @@ class Node(Server):
         self.address = network.listen(self.name, self.port)
         self.configuration = directory / "server.conf"
         self._program = program
-        network.add(self.name, self.process)
+        self._source = network.add(self.name)
 
     def process(self) -> int | None:
         """Return its process id, None while it does not run."""
@@ -57,6 +57,9 @@ class Node(Server):
     def _options(self) -> Sequence[str]:
         return ()
 
+    def _place(self) -> str:
+        return f"port {self.port}\nbind 127.0.0.1\nbind-source-addr {self._source}\ndir {self.directory}\n"
+
     def _answers(self) -> bool:
         try:
             return bool(self.call("PING"))
@@ -70,7 +73,7 @@ class DataNode(Node):
     def configure(self, primary: "DataNode", further: str = "") -> None:
         """Write its configuration, which it rewrites itself after each failover."""
         self.configuration.write_text(
-            f"port {self.port}\nbind 127.0.0.1\ndir {self.directory}\n"
+            f"{self._place()}"
             f'appendonly yes\nsave ""\nmaxmemory-policy noeviction\n'
             f"replica-announce-ip 127.0.0.1\nreplica-announce-port {self.address}\nrepl-diskless-sync-delay 0\n"
             f"{further}" + (f"replicaof 127.0.0.1 {primary.address}\n" if primary is not self else "")
@@ -89,7 +92,7 @@ class Sentinel(Node):
     def configure(self, primary: DataNode, quorum: int) -> None:
         """Write its configuration, which it rewrites itself."""
         self.configuration.write_text(
-            f"port {self.port}\nbind 127.0.0.1\ndir {self.directory}\n"
+            f"{self._place()}"
             f"sentinel announce-ip 127.0.0.1\nsentinel announce-port {self.address}\n"
             f"sentinel monitor {SERVICE} 127.0.0.1 {primary.address} {quorum}\n"
             f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER_MS}\n"

@@ -1,22 +1,20 @@
 """A network between processes of this host: each direction between any two of them can be cut and healed.
 
-Every node listens behind a port of the network, which is the address that all others know. The source of a connection
-is the process that opened it. What is sent in a direction that is cut waits, as TCP repeats it, and arrives after the
-repair: no end sees the loss, not even a closed connection.
+Every node listens behind a port of the network, which is the address that all others know, and opens connections from
+a loopback address of its own, by which the network knows it. What is sent in a direction that is cut waits, as TCP
+repeats it, and arrives after the repair: no end sees the loss, not even a closed connection.
 """
 
 import asyncio
 import contextlib
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable
-from pathlib import Path
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Self
 
 OUTSIDE = "outside"
 """The source of a connection that no node of the network has opened."""
-_LOOPBACK = "0100007F"
 
 Pair = tuple[str, str]
 
@@ -27,7 +25,7 @@ class Network:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="network", daemon=True)
-        self._processes: dict[str, Callable[[], int | None]] = {}
+        self._names: dict[str, str] = {}
         self._cut: set[Pair] = set()
         self._repaired: dict[Pair, asyncio.Event] = defaultdict(asyncio.Event)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -47,9 +45,11 @@ class Network:
         self._thread.join(10)
         self._loop.close()
 
-    def add(self, name: str, process: Callable[[], int | None]) -> None:
-        """Add a node that opens connections; `process` returns its process id."""
-        self._processes[name] = process
+    def add(self, name: str) -> str:
+        """Return the address from which a node opens its connections."""
+        address = f"127.0.1.{len(self._names) + 1}"
+        self._names[address] = name
+        return address
 
     def listen(self, name: str, port: int) -> int:
         """Return the port of the network that leads to a port of a node."""
@@ -91,7 +91,7 @@ class Network:
         self, target: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Forward one connection until both ends have closed it."""
-        source = self._source_of(writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1])
+        source = self._names.get(writer.get_extra_info("peername")[0], OUTSIDE)
         way, back = (source, target), (target, source)
         with contextlib.ExitStack() as stack:
             stack.callback(writer.close)
@@ -120,14 +120,6 @@ class Network:
             await self._until_open(pair)
             writer.transport.abort()
 
-    def _source_of(self, port: int, address: int) -> str:
-        """Return the node whose process has opened a connection from a port to an address of the network."""
-        inode = _inode_of(port, address) or _inode_of(port, address)
-        for name, process in self._processes.items():
-            if inode and (pid := process()) and _holds(pid, f"socket:[{inode}]"):
-                return name
-        return OUTSIDE
-
     async def _close(self) -> None:
         self._set(set())
         for server in self._servers:
@@ -138,26 +130,3 @@ class Network:
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
-
-
-def _inode_of(port: int, address: int) -> str | None:
-    """Return the inode of the socket that is connected from one port of the loopback address to another.
-
-    One port may serve connections to several addresses. The table is read in parts: it may miss a line that moves.
-    """
-    ends = [f"{_LOOPBACK}:{port:04X}", f"{_LOOPBACK}:{address:04X}"]
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if fields[1:3] == ends:
-            return fields[9]
-    return None
-
-
-def _holds(pid: int, link: str) -> bool:
-    """Return whether a process has a file open."""
-    with contextlib.suppress(OSError):
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if str(descriptor.readlink()) == link:
-                    return True
-    return False

@@ -13,7 +13,7 @@ from typing import Any
 
 from redis import RedisError
 
-from tests.outside.servers import PREFIX, SCOPE, Broker, Clock, Gateway, ended, wait_for
+from tests.outside.servers import PREFIX, SCOPE, Broker, Clock, Gateway, build_shim, ended, wait_for
 from tests.sentinel.equipment import Tool
 from tests.sentinel.line import Line, open_line
 from tests.sentinel.mes import Mes
@@ -50,9 +50,10 @@ _REPEATED, _REPEATED_WITHIN_S = 0.3, 5.0
 class Station(Gateway):
     """A gateway that is started again whenever it ends, as by systemd, unless its machine is away."""
 
-    def __init__(self, directory: Path, settings: str, network: Network, clock: Clock | None = None) -> None:
-        super().__init__(directory, directory.name, settings, clock)
+    def __init__(self, directory: Path, settings: str, environment: dict[str, str]) -> None:
+        super().__init__(directory, directory.name, settings)
         self.name = directory.name
+        self.environment |= environment
         self.starts = 0
         self.readies = 0
         """How often it got ready."""
@@ -60,7 +61,6 @@ class Station(Gateway):
         self._over = threading.Event()
         self._guard = threading.Lock()
         self._thread = threading.Thread(target=self._keep_running, name=f"keep {self.name}", daemon=True)
-        network.add(self.name, self.process)
 
     def process(self) -> int | None:
         """Return its process id, None while it does not run."""
@@ -190,7 +190,11 @@ def open_plant(
         tools = [Tool(broker.port, "wrench", FIT, remembers=True), Tool(broker.port, "press", PRESS, remembers=False)]
         port = network.listen("broker", broker.port)
         settings = _settings(line, port, tools, redis)
-        gateways = [Station(directory / name, settings, network) for name in ("first", "second")]
+        source = build_shim(Path(__file__).with_name("source_shim.c"), directory)
+        gateways = [
+            Station(directory / name, settings, {"LD_PRELOAD": str(source), "SOURCE_SHIM": network.add(name)})
+            for name in ("first", "second")
+        ]
         mes = Mes(broker.port, RECIPE)
         plant = Plant(network, line, broker, gateways, mes, tools, clocks, random.Random(1))
         for gateway in gateways:

@@ -1,7 +1,6 @@
 """The network of the test holds back what is sent in a direction that is cut, and delivers it after the repair."""
 
 import contextlib
-import os
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,13 +19,14 @@ class Ends:
 
     network: Network
     address: int
+    source: str
     listener: socket.socket
     near: socket.socket
     far: socket.socket
 
     def connect(self) -> socket.socket:
         """Open another connection."""
-        return socket.create_connection(("127.0.0.1", self.address), 10)
+        return socket.create_connection(("127.0.0.1", self.address), 10, (self.source, 0))
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def ends() -> Iterator[Ends]:
         network = stack.enter_context(Network())
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         listener.settimeout(10)
-        network.add("near", os.getpid)
+        source = network.add("near")
         address = network.listen("far", listener.getsockname()[1])
-        near = stack.enter_context(socket.create_connection(("127.0.0.1", address), 10))
+        near = stack.enter_context(socket.create_connection(("127.0.0.1", address), 10, (source, 0)))
         far = stack.enter_context(listener.accept()[0])
         far.settimeout(10)
-        yield Ends(network, address, listener, near, far)
+        yield Ends(network, address, source, listener, near, far)
 
 
 def _is_silent(end: socket.socket) -> bool:
