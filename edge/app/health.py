@@ -28,6 +28,8 @@ logger = structlog.get_logger(__name__)
 _CHECK_INTERVAL_S = 1.0
 _STORE_WITHIN_S = 1.0
 """With the interval: a change is published within two seconds, even if the store hangs."""
+_HANDLED_WITHIN_S = 60.0
+"""A message that is longer with its handler is a problem: those behind it wait, and the broker sends no more."""
 _MOST_SENDERS = 3
 """The senders of marks that the line names: they choose their names."""
 _CERTIFICATE_INTERVAL_S = 60.0
@@ -55,8 +57,10 @@ class Health:
         check_interval_s: float = _CHECK_INTERVAL_S,
         limits: CountLimits = NO_LIMITS,
         read_state: ReadState = read_state,
+        handled_within_s: float = _HANDLED_WITHIN_S,
     ) -> None:
         self._read_state = read_state
+        self._handled_within_s = handled_within_s
         self.sessions: dict[str, MqttSession] = {}
         self.line = "starting"
         self.problem_line = ""
@@ -159,6 +163,9 @@ class Health:
         if self._store.ha is not None and (problem := quorum_problem(self._store.ha.sentinels.views.values())):
             yield problem
         yield from self._missing()
+        for name, session in self.sessions.items():
+            if stalled := session.stalled(self._handled_within_s):
+                yield f"messages for {name} wait: {', '.join(stalled)}"
         # The state of equipment behind an absent broker is unknown.
         away = [name for name, session in self.sessions.items() if not session.connected]
         equipment = [each.equipment for each in self._watch.watched]

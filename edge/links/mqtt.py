@@ -67,7 +67,7 @@ async def open_session(
 
     Raises Unavailable after `connect_timeout` without the broker, SettingsError when the settings cannot work.
     """
-    keeping = keep_session(
+    async with keep_session(
         settings,
         client_id,
         session_expiry=session_expiry,
@@ -75,8 +75,7 @@ async def open_session(
         on_change=on_change,
         will=will,
         largest_packet=largest_packet,
-    )
-    async with keeping as session:
+    ) as session:
         await session.wait_connected(connect_timeout)
         yield session
 
@@ -152,6 +151,10 @@ class MqttSession:
     def refused(self) -> list[str]:
         """Return the topic filters of the subscriptions that the broker does not grant now."""
         return [each.topic_filter for each in self._subscriptions if each.refusal is not None]
+
+    def stalled(self, seconds: float) -> list[str]:
+        """Return the topic filters with a message that its handler has had for longer: those behind it wait."""
+        return [each.topic_filter for each in self._subscriptions if each.busy_s > seconds]
 
     async def publish(
         self,
@@ -355,7 +358,6 @@ class MqttSession:
                 return
             self._unacknowledged[incoming.packet_id] = delivery
         if self._probe.take(incoming.message):
-            delivery.handled = True
             self._acknowledge(delivery)
             return
         for subscription in self._subscriptions:
@@ -369,13 +371,12 @@ class MqttSession:
 
     def _finish(self, delivery: Delivery) -> None:
         fault_point(FaultPoint.HANDLED)
-        delivery.handled = True
         self._acknowledge(delivery)
 
     def _acknowledge(self, delivery: Delivery) -> None:
-        if not delivery.packet_id or delivery.connection is not self._connection:
-            return
-        if delivery.connection.acknowledge(delivery.packet_id):
+        delivery.handled = True
+        is_awaited = delivery.packet_id and delivery.connection is self._connection
+        if is_awaited and delivery.connection.acknowledge(delivery.packet_id):
             self._unacknowledged.pop(delivery.packet_id, None)
 
     def _claim(self, subscription: Subscription) -> None:
@@ -395,5 +396,4 @@ class MqttSession:
 
     def _drop_unclaimed(self, delivery: Delivery) -> None:
         _log.warning("mqtt message dropped", topic=delivery.message.topic, reason="no subscription")
-        delivery.handled = True
         self._acknowledge(delivery)

@@ -70,6 +70,14 @@ class Subscription:
         self._qos0: Counter[str] = Counter()
         self._qos0_waiting = 0
         self._dropped = LogThrottle(_log)
+        self._loop = asyncio.get_running_loop()
+        self._begun: list[float] = []
+        """When each message that is with the handler came to it."""
+
+    @property
+    def busy_s(self) -> float:
+        """How long the oldest message has been with the handler, 0 without any."""
+        return self._loop.time() - min(self._begun) if self._begun else 0.0
 
     async def activate_on(self, connection: Connection) -> None:
         """Subscribe on a connection; raises Unavailable when the broker does not answer."""
@@ -147,6 +155,14 @@ class Subscription:
 
     async def handle(self, message: Message) -> Settle | None:
         """Call the handler until it works and return its answer; after a defect let `on_poison` keep the message."""
+        began = self._loop.time()
+        self._begun.append(began)
+        try:
+            return await self._handle(message)
+        finally:
+            self._begun.remove(began)
+
+    async def _handle(self, message: Message) -> Settle | None:
         act = self._handler
         attempt = 0
         while True:

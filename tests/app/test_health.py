@@ -13,7 +13,7 @@ from edge.app.health import Health
 from edge.config import MqttSettings, RedisSettings
 from edge.errors import SettingsError, Unavailable
 from edge.instant import now_ms
-from edge.links.mqtt import open_session
+from edge.links.mqtt import Message, open_session
 from edge.maintenance.clock import Clock
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
 from edge.model.job_state import Cause
@@ -113,6 +113,30 @@ async def test_refused_subscriptions_are_named_and_mark_the_gateway_as_degraded(
         expected = "broker refuses subscriptions of MES: app/jobs/station-1/commands; "
         assert (await looking.check()).startswith(expected)
         assert looking.degraded_by("scopes station-1") == f"serving, degraded: {expected}scopes station-1"
+
+
+async def test_message_that_stays_with_its_handler_is_named(
+    store: Store, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+) -> None:
+    """The gateway was connected, and no order reached it any more: its state has to say so."""
+    begun, released = asyncio.Event(), asyncio.Event()
+
+    async def hang(_: Message) -> None:
+        begun.set()
+        await released.wait()
+
+    plant = Plant(store, {}, now_ms)
+    active_runs = ActiveRuns(plant.runs, (SCOPE,))
+    looking = Health(store, active_runs, EquipmentWatch(store, active_runs, now_ms), handled_within_s=0.0)
+    async with open_session(mqtt, unique) as session:
+        looking.sessions["MES"] = session
+        await session.subscribe(f"{unique}/commands", hang)
+        assert "wait" not in await looking.check()
+        await session.publish(f"{unique}/commands", b"order")
+        await begun.wait()
+        assert (await looking.check()).startswith(f"messages for MES wait: {unique}/commands; ")
+        released.set()
+        await wait_until(lambda: not session.stalled(0.0))
 
 
 async def test_status_does_not_wait_for_a_store_that_hangs(tmp_path: Path) -> None:
