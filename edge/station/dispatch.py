@@ -100,9 +100,17 @@ class Dispatch:
         equipment = self.routes.get(start.type_id)
         if equipment is None or equipment.repetition_of(start.type_id) is not Repetition.ONCE:
             return False
+        return await self._begun_by(start, job_id) == ""
+
+    async def has_begun(self, start: Outgoing, job_id: str) -> bool:
+        """Return whether a start has its begun mark: another gateway may have found it in the store and sent it."""
+        return bool(await self._begun_by(start, job_id))
+
+    async def _begun_by(self, start: Outgoing, job_id: str) -> str | None:
+        """Return the process that has begun a command, empty where none has; None when the command is gone."""
         loaded = await self._runs.load(job_id)
         attempts = loaded.stored.run.associations.values() if loaded else ()
-        return any(each.command_id == start.command_id and not each.begun for each in attempts)
+        return next((each.begun for each in attempts if each.command_id == start.command_id), None)
 
     async def withdraw(self, stop: Outgoing, job_id: str) -> bool:
         """Drop the start of a command that is to be stopped; return False when it may have left the gateway.
@@ -113,7 +121,7 @@ class Dispatch:
         if equipment is None:
             return False
         if withdraw(equipment, stop.command_id):
-            return True
+            return not await self.has_begun(stop, job_id)
         return equipment.connected is False and await self.never_left(stop, job_id)
 
     async def stop(self, scope: str, command_id: str, type_id: str) -> None:

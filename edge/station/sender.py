@@ -152,7 +152,8 @@ class Sender:
 
     async def _note_ended(self, job_id: str, start: Outgoing, queue: SendQueue) -> None:
         """Remember a start that has ended before this process sent it, for its stop."""
-        never_left = not self._may_have_left(start) or await self._dispatch.never_left(start, job_id)
+        may_have_left = self._may_have_left(start) or await self._dispatch.has_begun(start, job_id)
+        never_left = not may_have_left or await self._dispatch.never_left(start, job_id)
         ended = queue.never_sent if never_left else queue.doubtful
         ended[start.command_id] = queue.reasons.get(start, "")
 

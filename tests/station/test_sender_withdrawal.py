@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+import pytest
+
 from edge.errors import Unavailable
 from edge.instant import Clock as Now
 from edge.model.job_state import Cause, JobState
@@ -119,6 +121,24 @@ async def test_command_with_a_begun_mark_may_have_left(store: Store, clock: Now)
         await until_true(lambda: tool.tried)
         await plant.ask(Cause.ABORT, "J1")
         await until_true(lambda: tool.stops)
+        assert not await is_withdrawn(plant)
+
+
+@pytest.mark.parametrize(("kind", "failure"), [(Away, NotSent(REASON)), (Queueing, None)])
+async def test_command_that_another_gateway_has_begun_is_stopped(
+    store: Store, clock: Now, kind: type[Away], failure: Exception | None
+) -> None:
+    """The other one has found it in the store when it connected."""
+    tool = kind(failure, Repetition.ONCE)
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, clock)
+    await plant.teach("linear", LINEAR)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.tried)
+        await plant.runs.signal("J1", Begun(tool.tried[0].command_id, "another process"))
+        await plant.ask(Cause.ABORT, "J1")
+        await until_true(lambda: tool.stops)
+        assert len(await safing.load_all(plant.store)) == 1
         assert not await is_withdrawn(plant)
 
 
