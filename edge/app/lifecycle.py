@@ -19,12 +19,11 @@ from edge.errors import EdgeError, SettingsError, Unavailable, unwrap_group
 from edge.maintenance.clock import Clock, read_clock
 from edge.store.client import Store
 from edge.store.generation import JobsClock
+from edge.store.reopening import REOPEN_S
 
 logger = structlog.get_logger(__name__)
 
 _STOP_WITHIN_S = 10.0
-_REOPEN_S = (0.1, 2.0)
-"""The shortest and the longest delay between two attempts to open the store again."""
 
 
 async def serve(
@@ -123,7 +122,7 @@ class _Life:
             while following == settings and not self.stopping.is_set() and not gateway.store.over.is_set():
                 await self.woken.wait()
                 if gateway.store.over.is_set():
-                    self._reopening = Backoff(*_REOPEN_S, stable=_REOPEN_S[1])
+                    self._reopening = Backoff(*REOPEN_S, stable=REOPEN_S[1])
                 self.woken.clear()
                 following = settings if self.stopping.is_set() or self._reopening else await self._reload(settings)
             over.cancel()

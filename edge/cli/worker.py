@@ -16,8 +16,10 @@ from edge.cli.terminal.store_access import json_option, log_to_stderr, open_acce
 
 if TYPE_CHECKING:
     from edge.flows.plugins import SiteKinds
+    from edge.flows.worker import FlowWorker
     from edge.flows.worker_list import ListedWorker
     from edge.ops.components import Describe
+    from edge.store.client import Store
 
 _UNLIMITED_MB = 1 << 20
 
@@ -119,7 +121,7 @@ def _run(
     from edge.ops.components import registered
     from edge.ops.process_identity import process_token
     from edge.southbound.kinds import EQUIPMENT_SETTINGS
-    from edge.store.opening import open_store
+    from edge.store.reopening import serve_stores
 
     settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
     log_to_stderr("info")
@@ -133,25 +135,33 @@ def _run(
         mine = sorted(kind.name for kind in site.kinds.values() if kind.in_worker)
         if not mine:
             raise click.UsageError("there is no node kind to run; name their folder in [flows] nodes.")
-        async with open_store(settings.redis, consumer=None) as store:
+        stopping = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        notify = notifier()
+        described = _description(worker_id, site, settings.fleet.labels)
+
+        async def serve(store: "Store") -> None:
             children = [
                 WorkerProcess(folder, memory, silence_s=silence, excluded=tuple(site.faults)) for _ in range(processes)
             ]
             flow_worker = FlowWorker(store, worker_id, site.kinds, children, lease_s=lease, grace_s=grace)
-            for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, flow_worker.stop)
-            notify = notifier()
-            described = _description(worker_id, site, settings.fleet.labels)
-            async with (
-                registered(store, worker_id, process_token(), described),
-                background_task(feed_watchdog(notify, lambda: ()), "watchdog"),
-            ):
+            async with registered(store, worker_id, process_token(), described):
                 print_text(f"worker {worker_id} runs {', '.join(mine)}")
                 notify(f"READY=1\nSTATUS=runs {', '.join(mine)}")
-                await flow_worker.run()
+                async with background_task(_stop_on(stopping, flow_worker), "stop"):
+                    await flow_worker.run()
+
+        async with background_task(feed_watchdog(notify, lambda: ()), "watchdog"):
+            await serve_stores(settings.redis, serve, stopping)
 
     with unwrap_group():
         asyncio.run(run())
+
+
+async def _stop_on(stopping: asyncio.Event, flow_worker: "FlowWorker") -> None:
+    await stopping.wait()
+    flow_worker.stop()
 
 
 def _description(id: str, site: "SiteKinds", labels: Mapping[str, str]) -> "Describe":

@@ -209,7 +209,7 @@ def alarm_event(source: str, scope: str, change: AlarmChange, now: int) -> Cloud
     alarm = change.alarm
     is_late = now - alarm.changed_at > LATE_MS
     return CloudEvent(
-        id=f"alarm/{change.position}",
+        id=change.event_id,
         source=source,
         type=ALARM_TYPE,
         subject=scope,

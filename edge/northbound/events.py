@@ -87,7 +87,7 @@ def _job_event(
     source: str, change: Change, job: Job | None, event_type: str, data: object, part: str = ""
 ) -> CloudEvent:
     return CloudEvent(
-        id=f"{change.scope}/{change.position}{part}",
+        id=f"{change.event_id}{part}",
         source=source,
         type=event_type,
         subject=change.scope,

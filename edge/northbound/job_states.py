@@ -9,7 +9,8 @@ from edge.model.instant import utc
 from edge.model.isa95 import State
 from edge.model.job_state import JobStatus, has_ended, state_entries
 from edge.model.state_index import StateIndex, StateIndexEntry
-from edge.store.changes import Change, position_key
+from edge.store.changes import Change
+from edge.store.stream import position_key
 
 
 class JobStates:

@@ -67,7 +67,7 @@ def late_result_event(source: str, letter_id: str, letter: Letter) -> CloudEvent
     """Return the event of a late result; its id is the same each time."""
     details = letter.details
     return CloudEvent(
-        id=dead_letters.event_id(letter.scope, letter_id),
+        id=dead_letters.event_id(letter_id, letter),
         source=source,
         type=LATE_RESULT_TYPE,
         subject=letter.scope,

@@ -24,9 +24,10 @@ from edge.northbound.topic_writer import TopicWriter
 from edge.northbound.topics import Topics
 from edge.station.retention import Deliveries, RetentionPolicy
 from edge.store import changes, jobs
-from edge.store.changes import BEGINNING, Change
+from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.heartbeat import Heartbeat
+from edge.store.stream import BEGINNING
 from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
@@ -163,7 +164,7 @@ class Publisher:
             try:
                 if self._states is None:
                     await self.load()
-                position = await self._cursor()
+                position = await changes.start_position(self._store, self._scope)
                 if await changes.scopes_with_gaps(self._store, {self._scope: position}):
                     logger.warning("changes were missed", scope=self._scope)
                     self._due.wake(all_topics=True)
@@ -208,9 +209,10 @@ class Publisher:
         connection = self._session.connection_count
         if connection == self._checked_connection:
             return
-        ours = IndexState(await changes.last_index(self._store, self._scope), await self._cursor())
+        last_index, generation = await changes.last_index(self._store, self._scope), self._store.keys.generation_id
+        ours = IndexState(last_index, await self._cursor(), generation)
         # Before the first index there is nothing to lose.
-        broker = await self._read_index() if ours.seq else IndexState(0, BEGINNING)
+        broker = await self._read_index() if ours.seq else IndexState(0, BEGINNING, generation)
         has_gap = bool(await changes.scopes_with_gaps(self._store, {self._scope: broker.position}))
         plan = plan_republish(broker, ours, has_gap=has_gap)
         await self._events.republish(plan.events_after, ours.position, connection)
@@ -235,7 +237,8 @@ class Publisher:
         try:
             message = await self._writer.read_retained(self._topics.state_index)
         except ReadRefused:
-            return IndexState(0, await changes.event_cursor(self._store, self._scope))
+            position = await changes.event_cursor(self._store, self._scope)
+            return IndexState(0, position, self._store.keys.generation_id)
         return read_index(message) if message else NO_INDEX
 
     async def keep_retained(self) -> None:

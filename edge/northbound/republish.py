@@ -6,10 +6,14 @@ from msgspec import Struct
 
 
 class IndexState(Struct, frozen=True):
-    """The number of a state index, and the position of the last change published before it."""
+    """The number of a state index, and the position of the last change published before it.
+
+    `generation` is that of the store behind Sentinel: in another one the jobs may stand where they stood before.
+    """
 
     seq: int
     position: str
+    generation: str = ""
 
 
 class DueTopics(Enum):
@@ -34,7 +38,7 @@ def plan_republish(broker: IndexState, ours: IndexState, *, has_gap: bool) -> Re
 
     `has_gap` says that changes after the position of the broker are no longer in the change stream.
     """
-    if broker.seq > ours.seq or has_gap:
+    if broker.seq > ours.seq or broker.generation != ours.generation or has_gap:
         # Its index is unknown to us, or it lost more than the change stream covers.
         return RepublishPlan(broker.position, DueTopics.ALL, index=True)
     if broker == ours:

@@ -23,11 +23,12 @@ from edge.northbound.topic_writer import StartedWrite, TopicWriter, WriteOutcome
 from edge.northbound.topics import Topics
 from edge.station.retention import Deliveries
 from edge.store import changes, jobs, responses
-from edge.store.changes import BEGINNING, position_key
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.isolation import Isolated
 from edge.store.jobs import Job
+from edge.store.keys import GENERATION
+from edge.store.stream import BEGINNING, position_key
 
 logger = structlog.get_logger(__name__)
 
@@ -112,7 +113,10 @@ class RetainedTopics:
 
         Raises Unavailable when the broker is unavailable.
         """
-        message = self._retaining(self._topics.state_index, STATE_INDEX_TYPE, index, None, {_POSITION: position})
+        extensions = {_POSITION: position}
+        if generation := self._store.keys.generation_id:
+            extensions[GENERATION] = generation
+        message = self._retaining(self._topics.state_index, STATE_INDEX_TYPE, index, None, extensions)
         await self._writer.send(message)
         return len(message.payload)
 
@@ -157,7 +161,8 @@ def read_index(message: Message) -> IndexState:
         event = to_event(message)
         position = event.extensions.get(_POSITION, BEGINNING)
         position_key(position)
-        return IndexState(msgspec.convert(event.data, StateIndex).seq, position)
+        generation = event.extensions.get(GENERATION, "")
+        return IndexState(msgspec.convert(event.data, StateIndex).seq, position, generation)
     except (Refused, msgspec.ValidationError, ValueError):
         # The message is not an index of ours.
         return NO_INDEX

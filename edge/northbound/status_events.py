@@ -12,9 +12,10 @@ from edge.northbound.events import change_events, load_changed_job
 from edge.northbound.topic_writer import StartedWrite, TopicWriter, WriteOutcome
 from edge.northbound.topics import Topics
 from edge.store import changes, published_events
-from edge.store.changes import BEGINNING, Change
+from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.jobs import Job
+from edge.store.stream import BEGINNING
 
 REPUBLISH_WINDOW_S = 3600
 """How long a published event is kept to be published again unchanged: two saves of a broker's database."""

@@ -80,6 +80,9 @@ class Dispatch:
                     await equipment.pause(command)
             case _ if self._is_busy(equipment.name):
                 raise NotSent(f"{equipment.name} executes a command of a flow")
+            case _ if reason := self._runs.store.unconfirmed:
+                # Another gateway may work on another primary already, and start this action, too.
+                raise NotSent(f"the primary of the store is not confirmed: {reason}")
             case _:
                 await equipment.send(command)
         return Performed.SENT

@@ -10,13 +10,12 @@ from msgspec import Struct
 from edge.model.alarm import Alarm, AlarmChangeKind
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, RedisCommand, at_revision, fields, operation
-from edge.store.keys import Keys
-from edge.store.stream import Entry, StreamPage, entries, page_of
+from edge.store.keys import GENERATION, Keys, generation_fields
+from edge.store.stream import BEGINNING, Entry, StreamPage, entries, page_of, reachable
 
 logger = structlog.get_logger(__name__)
 
 STREAM_LENGTH: Final = 10_000
-BEGINNING: Final = "0-0"
 _REVISION: Final = "rev"
 _BATCH: Final = 100
 
@@ -24,13 +23,20 @@ _BATCH: Final = 100
 class AlarmChange(Struct, frozen=True):
     """One change of an alarm; `alarm` is as it was right after it, `position` orders the changes.
 
-    `action` is the method that the station must call for the job of the alarm; empty for none.
+    `generation` is that of the store behind Sentinel in which it was written. `action` is the method that the station
+    must call for the job of the alarm; empty for none.
     """
 
     alarm: Alarm
     kind: AlarmChangeKind
     action: str = ""
     position: str = ""
+    generation: str = ""
+
+    @property
+    def event_id(self) -> str:
+        """Return the id under which the change is published, the same each time."""
+        return "/".join(filter(None, ("alarm", self.generation, self.position)))
 
 
 class StoredAlarms(Struct, frozen=True):
@@ -80,9 +86,9 @@ def save(keys: Keys, before: StoredAlarms, changes: Iterable[AlarmChange]) -> Co
     operations: list[RedisCommand] = []
     for each in changes:
         alarm, text = each.alarm, msgspec.json.encode(each.alarm).decode()
-        entry = {"kind": each.kind.value, "action": each.action, "alarm": text}
+        entry = (*fields({"kind": each.kind.value, "action": each.action, "alarm": text}), *generation_fields(keys))
         operations.append(("HSET", key, alarm.id, text) if alarm.is_retained else ("HDEL", key, alarm.id))
-        operations.append(("XADD", keys.alarm_changes(), "MAXLEN", "~", STREAM_LENGTH, "*", *fields(entry)))
+        operations.append(("XADD", keys.alarm_changes(), "MAXLEN", "~", STREAM_LENGTH, "*", *entry))
     if not operations:
         return Commit()
     operations.append(("HSET", key, _REVISION, str(before.revision + 1)))
@@ -142,9 +148,9 @@ async def newest(store: Store, count: int) -> list[AlarmChange]:
 
 
 async def cursor(store: Store, reader: str) -> str:
-    """Return the last change that a reader has handled."""
+    """Return the last change that a reader has handled; never one that would skip a change."""
     position: str | None = await store.execute("HGET", store.keys.telemetry_cursors(), reader)
-    return position or BEGINNING
+    return await reachable(store, store.keys.alarm_changes(), position or BEGINNING)
 
 
 def save_cursor(keys: Keys, reader: str, position: str) -> Commit:
@@ -156,7 +162,8 @@ def _change(entry: Entry) -> AlarmChange | None:
     found = entry.fields
     try:
         alarm = msgspec.json.decode(found["alarm"], type=Alarm)
-        return AlarmChange(alarm, AlarmChangeKind(found["kind"]), found.get("action", ""), entry.entry_id)
+        kind, generation = AlarmChangeKind(found["kind"]), found.get(GENERATION, "")
+        return AlarmChange(alarm, kind, found.get("action", ""), entry.entry_id, generation)
     except (KeyError, ValueError, msgspec.DecodeError) as error:
         logger.error("alarm change cannot be read", position=entry.entry_id, reason=repr(error))  # noqa: TRY400 - the reason says all
         return None

@@ -12,8 +12,8 @@ from msgspec import Struct
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transition
 from edge.store.client import Store, block_ms
 from edge.store.commit import NOTHING, Commit, join, operation
-from edge.store.keys import Keys
-from edge.store.stream import Entry, StreamPage, entries, page_of
+from edge.store.keys import GENERATION, Keys, generation_fields
+from edge.store.stream import BEGINNING, Entry, StreamPage, entries, page_of, position_key, reachable
 
 logger = structlog.get_logger(__name__)
 
@@ -21,17 +21,13 @@ STREAM_LENGTH = 5000
 BATCH = 100
 """The changes of a scope that are read at once."""
 _FOLLOWED_BY = "followed_by"
-BEGINNING = "0-0"
-"""The position before every change."""
-_POSITION = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
-_LARGEST = (1 << 64) - 1
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 class Change(Struct, frozen=True):
     """One change of a job at an instant, in milliseconds since the epoch; `status` is the state right after it.
 
-    `position` orders the changes of a scope.
+    `position` orders the changes of a scope; `generation` is that of the store behind Sentinel in which it was written.
     """
 
     position: str
@@ -40,6 +36,12 @@ class Change(Struct, frozen=True):
     cause: Cause
     status: JobStatus
     at: int
+    generation: str = ""
+
+    @property
+    def event_id(self) -> str:
+        """Return the id under which the change is published, the same each time."""
+        return "/".join(filter(None, (self.scope, self.generation, self.position)))
 
     @property
     def is_removal(self) -> bool:
@@ -50,7 +52,7 @@ class Change(Struct, frozen=True):
 def append_change(keys: Keys, scope: str, job_id: str, cause: Cause, status: JobStatus, now: int) -> Commit:
     """Append a change to the stream of its scope; for other programs also to that of all scopes."""
     what, of = ("change_type", cause.value), (scope, job_id, status, now)
-    own = _append(keys.joborder_changes(scope), what, of)
+    own = _append(keys.joborder_changes(scope), (*what, *generation_fields(keys)), of)
     return join((own, _append(keys.joborder_changes_global(), what, of))) if keys.host_streams else own
 
 
@@ -117,6 +119,15 @@ def _valid_cursor(scope: str, cursor: str) -> str:
     return cursor
 
 
+async def start_position(store: Store, scope: str) -> str:
+    """Return the position from which the changes of a scope are published; never one that would skip a change."""
+    stored = (await cursors(store, [scope]))[scope]
+    position = await reachable(store, store.keys.joborder_changes(scope), stored)
+    if position != stored:
+        logger.warning("cursor is ahead of the changes", scope=scope, cursor=stored, newest=position)
+    return position
+
+
 def save_cursor(keys: Keys, change: Change, events: str | None) -> Commit:
     """Write that a change and all before it in its scope were published.
 
@@ -155,19 +166,6 @@ async def scopes_with_gaps(store: Store, positions: Mapping[str, str]) -> list[s
 async def _is_trimmed(store: Store, scope: str) -> bool:
     event_cursor = await store.execute("XINFO", "STREAM", store.keys.joborder_changes(scope))
     return bool(event_cursor["entries-added"] != event_cursor["length"])
-
-
-def position_key(position: str) -> tuple[int, int]:
-    """Return the sort key of a stream position.
-
-    Raises ValueError for a text that Redis does not accept as a position.
-    """
-    # `int` accepts more than Redis: blanks, signs, digits of other scripts, numbers of any size.
-    found = _POSITION.fullmatch(position)
-    order = (int(found[1]), int(found[2])) if found else None
-    if order is None or max(order) > _LARGEST:
-        raise ValueError(f"{position!r} is no position of a stream")
-    return order
 
 
 def add_retained_job(keys: Keys, scope: str, job_id: str) -> Commit:
@@ -291,4 +289,5 @@ def _change(scope: str, position: str, fields: Mapping[str, str]) -> Change:
         cause=Cause(fields["change_type"]),
         status=JobStatus(JobState[fields["state"]], SubState[substate] if substate else None),
         at=round(datetime.fromisoformat(fields["ts"]).timestamp() * 1000),
+        generation=fields.get(GENERATION, ""),
     )

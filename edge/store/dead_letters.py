@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from edge.model.secret_text import hide_in_data, hide_secrets
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
-from edge.store.keys import Keys
+from edge.store.keys import GENERATION, Keys, generation_fields
 from edge.store.stream import Entry, entries
 
 STREAM_LENGTH = 1000
@@ -46,6 +46,8 @@ class Letter(Struct, frozen=True):
     at: int
     details: Mapping[str, str] = field(default_factory=dict)
     is_redacted: bool = False
+    generation: str = ""
+    """The generation of the store behind Sentinel in which it was written."""
 
 
 def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
@@ -57,6 +59,7 @@ def add(keys: Keys, letter: Letter, keep_ms: int) -> Commit:
     entry = (
         *("kind", letter.kind.value, "scope", letter.scope, "job_id", letter.job_id, "at", str(letter.at)),
         *("reason", hide_secrets(letter.reason), *redacted_fields("details", letter.details)),
+        *generation_fields(keys),
     )
     return join(
         (
@@ -144,9 +147,9 @@ def _cursor_field(scope: str, stream: str) -> str:
     return f"{scope}/late-results" if stream else f"{scope}/late"
 
 
-def event_id(scope: str, letter_id: str) -> str:
+def event_id(letter_id: str, letter: Letter) -> str:
     """Return the id of the event of a late result."""
-    return f"{scope}/late/{letter_id.removeprefix(_LATE)}"
+    return "/".join(filter(None, (letter.scope, "late", letter.generation, letter_id.removeprefix(_LATE))))
 
 
 def _batch_letter(entry: Entry) -> Letter:
@@ -166,4 +169,5 @@ def _letter(entry: Entry) -> Letter:
         at=int(found["at"]),
         details=msgspec.json.decode(found["details"], type=dict[str, str]),
         is_redacted=_REDACTED in found,
+        generation=found.get(GENERATION, ""),
     )

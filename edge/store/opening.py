@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import SettingsError, Unavailable
+from edge.errors import Defect, SettingsError, Unavailable
 from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of, shown
 from edge.store.blocking_connections import BlockingConnections
 from edge.store.channel import subscribe
@@ -23,7 +23,7 @@ from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
 from edge.store.retry import restart_on_defect
 from edge.store.sentinels import ASK_EVERY_S, Sentinels, SentinelView
-from edge.store.server_check import check_durability, check_version, lasting_problems
+from edge.store.server_check import check_durability, check_version, lasting_problems, refuse_cluster
 from edge.task_group import TaskGroup
 
 CONFIRMED_WITHIN_S: Final = 5.0
@@ -49,6 +49,7 @@ async def open_store(
             "Name a Redis server, or a directory (`embedded:/dir`): a gateway and its visitors can share these.",
         )
     async with contextlib.AsyncExitStack() as stack:
+        store = None
         try:
             store = await _opened(stack, settings, consumer, jobs_clock)
             store.is_durable = settings.durability == "required"
@@ -59,6 +60,10 @@ async def open_store(
             if store.is_durable and store.ha is None:
                 await check_durability(store)
             await check_version(store)
+        except Defect:
+            if store is not None:
+                await refuse_cluster(store)
+            raise
         except AccessDenied as error:
             raise SettingsError([f"{error.message} (at {shown(settings.url)})"], error.advice) from error
         except Unavailable as error:

@@ -1,10 +1,17 @@
 """Entries of a stream, in the shapes of RESP2 and RESP3."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from edge.store.client import Store
+
+BEGINNING = "0-0"
+"""The position before every entry."""
+_POSITION = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
+_LARGEST = (1 << 64) - 1
 _T = TypeVar("_T")
 
 
@@ -23,6 +30,30 @@ def entries(raw: Iterable[tuple[str, list[str] | dict[str, str] | None]]) -> Ite
         else:
             flat = fields or ()
             yield Entry(entry_id, dict(zip(flat[::2], flat[1::2], strict=True)))
+
+
+async def reachable(store: Store, key: str, position: str) -> str:
+    """Return a stored position, or that of the newest entry where the position is beyond it: `0-0` without entries.
+
+    A position that is ahead of its stream would skip entries to come. Raises Unavailable, and ValueError for a position
+    that is none.
+    """
+    newest = list(entries(await store.execute("XREVRANGE", key, "+", "-", "COUNT", 1)))
+    last = newest[0].entry_id if newest else BEGINNING
+    return last if position_key(position) > position_key(last) else position
+
+
+def position_key(position: str) -> tuple[int, int]:
+    """Return the sort key of a stream position.
+
+    Raises ValueError for a text that Redis does not accept as a position.
+    """
+    # `int` accepts more than Redis: blanks, signs, digits of other scripts, numbers of any size.
+    found = _POSITION.fullmatch(position)
+    order = (int(found[1]), int(found[2])) if found else None
+    if order is None or max(order) > _LARGEST:
+        raise ValueError(f"{position!r} is no position of a stream")
+    return order
 
 
 class StreamPage(Struct, Generic[_T], frozen=True):

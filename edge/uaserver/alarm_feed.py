@@ -13,10 +13,11 @@ from edge.model.alarm import Alarm
 from edge.model.rule import Rule
 from edge.opcua.time_slices import Pacer
 from edge.store import alarms, jobs, tags
-from edge.store.alarms import BEGINNING, AlarmChange
+from edge.store.alarms import AlarmChange
 from edge.store.client import Store
 from edge.store.isolation import Isolated
 from edge.store.retry import restart_on_outage
+from edge.store.stream import BEGINNING
 from edge.ticks import next_tick
 from edge.uaserver.alarms import AlarmNodes
 from edge.uaserver.condition_view import (

@@ -13,6 +13,7 @@ from edge.station.runs import Progress
 from edge.store import alarms, changes
 from edge.store.client import Store
 from edge.store.retry import restart_on_outage
+from edge.store.stream import BEGINNING
 from edge.task_group import TaskGroup
 
 MOST_SUBSCRIBERS: Final = 64
@@ -164,5 +165,5 @@ class EventHub:
 
     async def _follow_alarms(self) -> None:
         newest = await alarms.newest(self._store, 1)
-        async for _ in alarms.follow(self._store, newest[-1].position if newest else alarms.BEGINNING):
+        async for _ in alarms.follow(self._store, newest[-1].position if newest else BEGINNING):
             self.publish("alarms")

@@ -58,7 +58,7 @@ def _publisher(store: Store, session: Session) -> LateResultPublisher:
 
 async def _kept(store: Store, letter: Letter) -> str:
     await store.commit(dead_letters.add(store.keys, letter, 60_000))
-    return dead_letters.event_id("station-1", list(await dead_letters.load_all(store))[-1])
+    return dead_letters.event_id(*list((await dead_letters.load_all(store)).items())[-1])
 
 
 async def test_late_results_are_published_once_also_after_an_outage(store: Store) -> None:

@@ -25,3 +25,9 @@ def test_only_topics_lost_by_the_broker_are_republished(
 ) -> None:
     plan = plan_republish(IndexState(*broker), IndexState(*ours), has_gap=has_gap)
     assert plan == RepublishPlan(broker[1], topics, index=index)
+
+
+def test_index_of_another_generation_republishes_all_topics() -> None:
+    """A new primary may lack the last changes: a job stands where it stood before."""
+    plan = plan_republish(IndexState(7, "9-0", "first"), IndexState(7, "9-0", "second"), has_gap=False)
+    assert plan == RepublishPlan("9-0", ALL, index=True)

@@ -1,10 +1,22 @@
 """A request goes to the one piece of equipment that takes its type."""
 
+import asyncio
+
+import pytest
+
 from edge.model.job_state import Cause, JobState
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net
 from edge.sfc.signal import Phase
 from edge.station.dispatch import routes_of
+from edge.station.equipment import NotSent
+from edge.store.address import SentinelAddress
+from edge.store.client import HighAvailability
+from edge.store.connection import Endpoint
+from edge.store.fence import Fence
+from edge.store.generation import GenerationCheck
+from edge.store.runs import Outgoing
+from edge.store.sentinels import Primary, Sentinels
 from tests.station.plant import PHOTO, TIGHTEN, FakeEquipment, Plant, action, linear, order, pull, until_true
 
 
@@ -60,3 +72,23 @@ async def test_reset_has_the_type_of_the_resetting_association(plant: Plant, too
         (Phase.RESET, PHOTO),
         (Phase.START, TIGHTEN),
     ]
+
+
+async def test_start_waits_while_the_primary_is_not_confirmed(plant: Plant, tool: FakeEquipment) -> None:
+    """Another gateway may work on another primary already; a stop leaves nevertheless."""
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: bool(tool.commands))
+    (start,) = tool.commands
+    loaded = await plant.runs.load("J1")
+    assert loaded
+    primary = Primary("127.0.0.1", 6379, 1)
+    fence = Fence(primary, asyncio.get_running_loop().time)
+    sentinels = Sentinels(SentinelAddress("line", (), Endpoint()))
+    plant.store.ha = HighAvailability(sentinels, fence, GenerationCheck(plant.store.keys, primary))
+    outgoing = Outgoing(Phase.START, start.command_id, "one", start.type_id)
+    with pytest.raises(NotSent, match="primary of the store is not confirmed"):
+        await plant.dispatch.perform(loaded, outgoing)
+    assert tool.commands == [start]
+    await plant.dispatch.stop(start.scope, start.command_id, start.type_id)
+    assert tool.received(Phase.STOP)

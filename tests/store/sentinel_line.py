@@ -143,7 +143,7 @@ async def until(condition: Callable[[], Awaitable[bool]], within_s: float = _REA
 
 
 def _data_node(directory: Path, program: str, access: Access, primary: Node | None, further: str) -> Node:
-    directory.mkdir()
+    directory.mkdir(parents=True)
     node = Node(directory, PROGRAMS[program], access, access.password)
     login = f'requirepass "{access.password}"\nmasterauth "{access.password}"\n' if access.password else ""
     node.configuration.write_text(
@@ -155,7 +155,7 @@ def _data_node(directory: Path, program: str, access: Access, primary: Node | No
 
 
 def _sentinel(directory: Path, program: str, access: Access, primary: Node, quorum: int) -> Node:
-    directory.mkdir()
+    directory.mkdir(parents=True)
     node = Node(directory, PROGRAMS[program], access, access.sentinel_password, ("--sentinel",))
     own = access.sentinel_password
     login = f'requirepass "{own}"\nsentinel sentinel-pass "{own}"\n' if own else ""

@@ -7,6 +7,7 @@ from edge.store import alarms
 from edge.store.alarms import AlarmChange, StoredAlarms
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
+from edge.store.stream import BEGINNING
 
 ACTIVE = Alarm(
     id="a", rule="r", subject="s", active=ActiveState.ACTIVE, acknowledgement=AckState.UNACKNOWLEDGED, severity=5
@@ -49,9 +50,9 @@ async def test_changes_are_followed_from_a_cursor(store: Store) -> None:
     await store.commit(alarms.save(store.keys, StoredAlarms(0, {}), [RAISED]))
     await store.execute("XADD", store.keys.alarm_changes(), "*", "kind", "nonsense")
     await store.commit(alarms.save(store.keys, StoredAlarms(1, {}), [RAISED]))
-    assert await alarms.cursor(store, "reader") == alarms.BEGINNING
+    assert await alarms.cursor(store, "reader") == BEGINNING
     seen = []
-    async for change in alarms.follow(store, alarms.BEGINNING):
+    async for change in alarms.follow(store, BEGINNING):
         seen.append(change)
         await store.commit(alarms.save_cursor(store.keys, "reader", change.position))
         if len(seen) == 2:

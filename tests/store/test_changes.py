@@ -13,6 +13,7 @@ from edge.store import changes, jobs
 from edge.store.changes import Change, ResponseChange
 from edge.store.client import Store
 from edge.store.keys import Keys
+from edge.store.stream import BEGINNING, position_key
 
 SCOPE = "station-1"
 NOW = 1_700_000_000_123
@@ -144,16 +145,16 @@ async def test_unreadable_change_is_skipped(store: Store) -> None:
 )
 def test_invalid_position_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no position"):
-        changes.position_key(text)
+        position_key(text)
 
 
 def test_greatest_redis_position_is_accepted() -> None:
-    assert changes.position_key(f"{(1 << 64) - 1}-0") == ((1 << 64) - 1, 0)
+    assert position_key(f"{(1 << 64) - 1}-0") == ((1 << 64) - 1, 0)
 
 
 async def test_invalid_cursor_or_counter_is_reset(store: Store) -> None:
     await store.execute("HSET", store.keys.publisher_cursors(), SCOPE, "garbage")
-    assert await changes.cursors(store, [SCOPE]) == {SCOPE: changes.BEGINNING}
+    assert await changes.cursors(store, [SCOPE]) == {SCOPE: BEGINNING}
     for written in ("garbage", str(1 << 63)):
         await store.execute("SET", store.keys.pubseq(SCOPE), written)
         assert await changes.last_index(store, SCOPE) == 0
@@ -182,3 +183,25 @@ async def test_result_update_is_in_the_stream_but_not_read_as_a_change(store: St
     assert [each.cause for each in found][-1:] == [Cause.RUN]
     assert found[-1].position == newest[job.scope]
     assert logs == []
+
+
+async def test_change_keeps_the_id_of_the_generation_that_wrote_it(store: Store) -> None:
+    """A position may repeat in the next generation; a change that was replicated keeps its id there."""
+    store.keys = msgspec.structs.replace(store.keys, generation_id="first")
+    await note(store, ["J1"])
+    store.keys = msgspec.structs.replace(store.keys, generation_id="second")
+    await note(store, ["J2"])
+    first, second = await reported(store, 2, {SCOPE: "0-0"})
+    assert first.event_id == f"{SCOPE}/first/{first.position}"
+    assert second.event_id == f"{SCOPE}/second/{second.position}"
+    assert msgspec.structs.replace(first, generation="").event_id == f"{SCOPE}/{first.position}"
+
+
+async def test_cursor_ahead_of_the_changes_skips_none_to_come(store: Store) -> None:
+    await note(store, ["J1"])
+    (change,) = await reported(store, 1, {SCOPE: "0-0"})
+    ahead = f"{int(change.position.partition('-')[0]) + 60_000}-0"
+    await store.execute("HSET", store.keys.publisher_cursors(), SCOPE, ahead)
+    with capture_logs() as logs:
+        assert await changes.start_position(store, SCOPE) == change.position
+    assert [each["event"] for each in logs] == ["cursor is ahead of the changes"]

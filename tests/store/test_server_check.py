@@ -16,7 +16,8 @@ from edge.store.client import Store
 from edge.store.commit import join, operation
 from edge.store.opening import open_store
 from edge.store.server_check import STORE_VERSION, MemoryUsage, ServerState, can_write, read_state
-from tests.store.servers import own_server
+from tests.ports import free_port
+from tests.store.servers import own_server, refusal_of
 
 FULL_SOON = ("--maxmemory", "64mb")
 
@@ -136,3 +137,14 @@ async def test_server_is_reported_writable(store: Store) -> None:
 )
 def test_server_with_a_failed_last_write_is_reported_unwritable(enabled: str, status: str, *, expected: bool) -> None:
     assert can_write({"aof_enabled": enabled, "aof_last_write_status": status}) is expected
+
+
+@pytest.mark.parametrize("program", ["", "redis-server"])
+async def test_redis_cluster_is_refused_with_the_way_to_sentinel(tmp_path: Path, program: str) -> None:
+    port = free_port()
+    cluster = ("--port", str(port), "--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+    async with own_server(tmp_path, *cluster, program=program) as server:
+        refused = await refusal_of(server.url)
+    assert isinstance(refused, SettingsError)
+    assert "Redis Cluster" in refused.message
+    assert "redis+sentinel://" in refused.advice

@@ -2,7 +2,8 @@
 
 import pytest
 
-from edge.store.stream import Entry, StreamPage, entries, page_of
+from edge.store.client import Store
+from edge.store.stream import BEGINNING, Entry, StreamPage, entries, page_of, reachable
 
 
 @pytest.mark.parametrize("raw", [[("1-0", ["a", "1", "b", "2"])], [("1-0", {"a": "1", "b": "2"})]])
@@ -26,3 +27,20 @@ def test_page_skips_unreadable_entries_and_continues_after_them() -> None:
     assert page_of(raw, 5, odd) == StreamPage(("1-0", "3-0"), "")
     assert page_of(raw[:1], 1, odd) == StreamPage((), "0-0")
     assert page_of([], 1, odd) == StreamPage((), "")
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [("150-0", "150-0"), ("149-7", "149-7"), ("150-1", "150-0"), ("178-0", "150-0")],
+    ids=["at the end", "before it", "just ahead", "of another history"],
+)
+async def test_position_ahead_of_its_stream_is_set_back(
+    store: Store, unique: str, position: str, expected: str
+) -> None:
+    for entry_id in ("100-0", "150-0"):
+        await store.execute("XADD", f"{unique}:s", entry_id, "a", "b")
+    assert await reachable(store, f"{unique}:s", position) == expected
+
+
+async def test_position_in_a_stream_without_entries_is_the_beginning(store: Store, unique: str) -> None:
+    assert await reachable(store, f"{unique}:s", "178-0") == BEGINNING

@@ -1,0 +1,69 @@
+"""Keeps a store open for a long-lived visitor: a store that is over is followed by another one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from edge.backoff import Backoff
+from edge.config import RedisSettings
+from edge.errors import SettingsError, Unavailable
+from edge.store.client import Store
+from edge.store.opening import open_store
+
+logger = structlog.get_logger(__name__)
+
+REOPEN_S: Final = (0.1, 2.0)
+"""The shortest and the longest delay between two attempts to open a store again."""
+
+
+async def serve_stores(
+    settings: RedisSettings, serve: Callable[[Store], Awaitable[None]], stopping: asyncio.Event
+) -> None:
+    """Open a store and serve with it until `serve` returns; when the store is over, open it again and serve again.
+
+    While another one cannot be opened, retry until `stopping`. Raises SettingsError and Unavailable when the first one
+    cannot be opened.
+
+        await serve_stores(settings.redis, lambda store: FlowWorker(store, …).run(), stopping)
+    """
+    backoff: Backoff | None = None
+    while True:
+        try:
+            async with open_store(settings, consumer=None) as store:
+                backoff = None
+                if not await _is_over_first(store, serve):
+                    return
+        except (SettingsError, Unavailable) as error:
+            if backoff is None:
+                raise
+            logger.warning("store not opened again, retrying", reason=error.message, advice=error.advice)
+        backoff = backoff or Backoff(*REOPEN_S, stable=REOPEN_S[1])
+        if await _is_stopped(backoff, stopping):
+            return
+
+
+async def _is_over_first(store: Store, serve: Callable[[Store], Awaitable[None]]) -> bool:
+    """Return whether the store was over before `serve` had ended, which is cancelled then."""
+    serving, over = asyncio.ensure_future(serve(store)), asyncio.ensure_future(store.over.wait())
+    try:
+        await asyncio.wait((serving, over), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        over.cancel()
+        if not serving.done():
+            serving.cancel()
+            await asyncio.wait((serving,))
+    if store.over.is_set():
+        return True
+    await serving
+    return False
+
+
+async def _is_stopped(backoff: Backoff, stopping: asyncio.Event) -> bool:
+    """Pause; return whether the process stops meanwhile."""
+    pausing, stop = asyncio.ensure_future(backoff.pause()), asyncio.ensure_future(stopping.wait())
+    await asyncio.wait((pausing, stop), return_when=asyncio.FIRST_COMPLETED)
+    pausing.cancel()
+    stop.cancel()
+    return stopping.is_set()
