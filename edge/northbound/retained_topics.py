@@ -25,9 +25,9 @@ from edge.station.retention import Deliveries
 from edge.store import changes, jobs, responses
 from edge.store.client import Store
 from edge.store.commit import Commit
+from edge.store.generation import GENERATION
 from edge.store.isolation import Isolated
 from edge.store.jobs import Job
-from edge.store.keys import GENERATION
 from edge.store.stream import BEGINNING, position_key
 
 logger = structlog.get_logger(__name__)

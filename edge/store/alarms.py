@@ -10,7 +10,8 @@ from msgspec import Struct
 from edge.model.alarm import Alarm, AlarmChangeKind
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, RedisCommand, at_revision, fields, operation
-from edge.store.keys import GENERATION, Keys, generation_fields
+from edge.store.generation import GENERATION, generation_fields
+from edge.store.keys import Keys
 from edge.store.stream import BEGINNING, Entry, StreamPage, entries, page_of, reachable
 
 logger = structlog.get_logger(__name__)

@@ -12,7 +12,8 @@ from msgspec import Struct
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, is_transition
 from edge.store.client import Store, block_ms
 from edge.store.commit import NOTHING, Commit, join, operation
-from edge.store.keys import GENERATION, Keys, generation_fields
+from edge.store.generation import GENERATION, generation_fields
+from edge.store.keys import Keys
 from edge.store.stream import BEGINNING, Entry, StreamPage, entries, page_of, position_key, reachable
 
 logger = structlog.get_logger(__name__)

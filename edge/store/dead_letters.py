@@ -9,7 +9,8 @@ from msgspec import Struct, field
 from edge.model.secret_text import hide_in_data, hide_secrets
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
-from edge.store.keys import GENERATION, Keys, generation_fields
+from edge.store.generation import GENERATION, generation_fields
+from edge.store.keys import Keys
 from edge.store.stream import Entry, entries
 
 STREAM_LENGTH = 1000

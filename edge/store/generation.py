@@ -25,6 +25,9 @@ logger = structlog.get_logger(__name__)
 _ID_BYTES = 6
 _ADVICE = "The gateway opens the store again by itself."
 
+GENERATION = "generation"
+"""The field of an entry that names the generation in which it was written."""
+
 JobsClock = Callable[[], int]
 """Returns the instant of the jobs' clock in milliseconds since the epoch."""
 
@@ -39,6 +42,14 @@ class Generation(Struct, frozen=True):
     id: str
     config_epoch: int
     clock_ms: int = 0
+
+
+def generation_fields(keys: Keys) -> tuple[str, ...]:
+    """Return the field of an entry that names the generation in which it is written; none without Sentinel.
+
+    A position may repeat in the next generation: what is published under a position is also named by this.
+    """
+    return (GENERATION, keys.generation_id) if keys.generation_id else ()
 
 
 async def load_generation(connection: CommandConnection, keys: Keys) -> tuple[Generation | None, int]:

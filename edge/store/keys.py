@@ -8,9 +8,6 @@ from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part, 
 from edge.store.key_spec import register_key as _key
 from edge.store.message_keys import MessageKeys
 
-GENERATION = "generation"
-"""The field of an entry that names the generation in which it was written."""
-
 
 class Keys(MessageKeys, frozen=True):
     """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read.
@@ -392,11 +389,3 @@ GROUP = "sfc-engine"
 
 RULES_GROUP = "rules"
 """The consumer group of the stream of samples."""
-
-
-def generation_fields(keys: Keys) -> tuple[str, ...]:
-    """Return the field of an entry that names the generation in which it is written; none without Sentinel.
-
-    A position may repeat in the next generation: what is published under a position is also named by this.
-    """
-    return (GENERATION, keys.generation_id) if keys.generation_id else ()
