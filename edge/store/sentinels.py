@@ -6,7 +6,7 @@ of the process: the listed ones may be gone when the store is opened again.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -80,6 +80,12 @@ def agreed(views: Iterable[SentinelView]) -> Primary | None:
     """
     named = Counter(view.primary for view in views)
     return max(named, key=lambda primary: (primary.config_epoch, named[primary]), default=None)
+
+
+def has_majority(views: Collection[SentinelView]) -> bool:
+    """Return whether a majority of all sentinels names the agreed primary."""
+    primary = agreed(views)
+    return bool(views) and sum(view.primary == primary for view in views) >= max(view.majority for view in views)
 
 
 class Sentinel:
@@ -207,13 +213,31 @@ class Sentinels:
     async def find_primary(self, take: TakeView = lambda _view, _sent_at: None) -> Primary:
         """Return the present primary; hand each view to `take`.
 
-        Raises Unavailable when no sentinel answers, SettingsError when those that do monitor no such service.
+        A silent sentinel does not delay it, once a majority of all sentinels names the same primary. Raises Unavailable
+        when no sentinel answers, SettingsError when those that do monitor no such service.
         """
+        heard: dict[str, SentinelView] = {}
+
+        def note(view: SentinelView, sent_at: float) -> None:
+            heard[view.sentinel_id] = view
+            take(view, sent_at)
+
         asked: set[_Place] = set()
-        while new := self._asked.keys() - asked:
-            asked |= new
-            await asyncio.gather(*(self._ask(self._asked[place], take) for place in new))
-        if primary := agreed(self.views.values()):
+        pending: set[asyncio.Task[None]] = set()
+        try:
+            while (new := self._asked.keys() - asked) or pending:
+                asked |= new
+                pending |= {asyncio.create_task(self._ask(self._asked[place], note)) for place in new}
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                if has_majority(heard.values()):
+                    break
+        finally:
+            for task in pending:
+                task.cancel()
+            await asyncio.gather(*pending, return_exceptions=True)
+        if primary := agreed(heard.values()):
             return primary
         # A refusal has an advice of its own; a silent sentinel says nothing of the others.
         reasons = sorted(self._errors.values(), key=lambda error: not isinstance(error, SettingsError | AccessDenied))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.store.sentinels import Primary, SentinelView, agreed, view_of
+from edge.store.sentinels import Primary, SentinelView, agreed, has_majority, view_of
 
 # A reply to SENTINEL MASTER of redis-server 7.0.15, cut to the fields that are used and two others.
 FIELDS = {
@@ -66,3 +66,21 @@ def test_agreed_primary_is_that_of_the_latest_failover(
     ]
     primary = agreed(views)
     assert (primary and (primary.host, primary.config_epoch)) == expected
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ([], False),
+        ([("10.0.0.1", 1)], False),
+        ([("10.0.0.1", 1), ("10.0.0.2", 2)], False),
+        ([("10.0.0.2", 2), ("10.0.0.2", 2)], True),
+        ([("10.0.0.1", 1), ("10.0.0.1", 1), ("10.0.0.2", 2)], False),
+    ],
+    ids=["none", "one of three", "two of three disagree", "two of three", "a majority names the former one"],
+)
+def test_majority_of_all_sentinels_names_the_agreed_primary(named: list[tuple[str, int]], *, expected: bool) -> None:
+    views = [
+        view_of(str(at), (ip, "6379"), {**FIELDS, "config-epoch": str(epoch)}) for at, (ip, epoch) in enumerate(named)
+    ]
+    assert has_majority(views) is expected
