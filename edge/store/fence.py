@@ -65,7 +65,9 @@ def judge(view: SentinelView, primary: Primary, sent_at: float) -> Judgement:
     if theirs != primary:
         return Doubt(f"a sentinel still names {theirs}, not {primary}")
     if not view.is_watched:
-        return Doubt(f"a sentinel has not asked {primary} yet")
+        # It has promoted this primary and ends that failover now; until then, and for a whole period after, it starts
+        # no other one.
+        return Confirmed(sent_at + view.down_after_s - MARGIN_S)
     if begun := [flag for flag in _FAILOVER if flag in view.flags]:
         return Veto(f"a failover of {primary} has begun ({', '.join(begun)})", sent_at + view.failover_timeout_s)
     if "s_down" in view.flags:

@@ -83,9 +83,8 @@ def agreed(views: Iterable[SentinelView]) -> Primary | None:
 
 
 def has_majority(views: Collection[SentinelView]) -> bool:
-    """Return whether a majority of all sentinels names the agreed primary."""
-    primary = agreed(views)
-    return bool(views) and sum(view.primary == primary for view in views) >= max(view.majority for view in views)
+    """Return whether a majority of all sentinels has answered."""
+    return bool(views) and len(views) >= max(view.majority for view in views)
 
 
 class Sentinel:
@@ -213,8 +212,8 @@ class Sentinels:
     async def find_primary(self, take: TakeView = lambda _view, _sent_at: None) -> Primary:
         """Return the present primary; hand each view to `take`.
 
-        A silent sentinel does not delay it, once a majority of all sentinels names the same primary. Raises Unavailable
-        when no sentinel answers, SettingsError when those that do monitor no such service.
+        A silent sentinel does not delay it, once a majority has answered. Raises Unavailable when no sentinel answers,
+        SettingsError when those that do monitor no such service.
         """
         heard: dict[str, SentinelView] = {}
 

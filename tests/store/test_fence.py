@@ -59,7 +59,7 @@ def view(
         ),
         (
             replace(view("a", OURS, "failover_in_progress"), is_watched=False),
-            Doubt("a sentinel has not asked 10.0.0.1:6379 yet"),
+            Confirmed(100 + 5.0 - MARGIN_S),
         ),
         (
             view("a", Primary("10.0.0.3", 6379, 6)),
