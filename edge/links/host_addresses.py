@@ -26,21 +26,21 @@ _NOT_FOR_SERVERS: Final = 0x01 | 0x08 | 0x20 | 0x40
 """IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (rtnetlink(7))."""
 
 
-def host_addresses() -> tuple[Address, ...]:
-    """Return the addresses of all interfaces, IPv4 first.
+def host_addresses(*, with_link_local: bool = False) -> tuple[Address, ...]:
+    """Return the addresses of all interfaces, IPv4 first, on demand with link-local ones of IPv4.
 
-    Loopback and link-local addresses are left out, addresses that IPv6 uses for a while only (RFC 8981), and those of
-    bridges that connect containers or virtual machines of this host and nothing else. What cannot be read is left out.
+    Loopback and other link-local addresses are left out, addresses that IPv6 uses for a while only (RFC 8981), and
+    those of bridges that connect containers or virtual machines of this host and nothing else. So is what cannot be
+    read.
     """
     found: list[tuple[str, Address]] = []
     for read in (_ipv4, _ipv6):
         with contextlib.suppress(OSError):
             found += read()
     outside = {name for name in {interface for interface, _ in found} if not _is_inside(name)}
-    usable = (
-        each for interface, each in found if interface in outside and not (each.is_loopback or each.is_link_local)
-    )
-    return tuple(dict.fromkeys(usable))
+    usable = (each for interface, each in found if interface in outside and not each.is_loopback)
+    listed = (each for each in usable if not each.is_link_local or (with_link_local and isinstance(each, IPv4Address)))
+    return tuple(dict.fromkeys(listed))
 
 
 def _ipv4() -> Iterator[tuple[str, Address]]:

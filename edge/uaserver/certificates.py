@@ -149,7 +149,8 @@ def own_hosts(*configured: str) -> Iterator[str]:
 
     The call blocks while the host resolves its own name.
     """
-    addresses = map(str, host_addresses())
+    # A computer on a direct cable has a link-local one only; it is named, and not missed.
+    addresses = map(str, host_addresses(with_link_local=True))
     names = [*configured, socket.gethostname(), socket.getfqdn(), *addresses, "localhost", "127.0.0.1"]
     yield from dict.fromkeys(name for name in names if name not in _ANYWHERE)
 

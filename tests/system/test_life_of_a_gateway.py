@@ -253,7 +253,7 @@ async def test_enabled_unit_is_ready_once_the_gateway_serves(machine: Machine) -
 
 async def test_remote_opc_ua_client_runs_a_job(machine: Machine, plant: Plant, application: Application) -> None:
     (machine.root / "opt/client.der").write_bytes(application.certificate)
-    await machine.run("edge opcua trust /opt/client.der")
+    assert machine.address in await machine.run("edge opcua trust /opt/client.der && edge opcua list")
     await machine.run(f"echo {PASSWORD} | edge opcua password erika --role engineer --password-stdin")
     await configure(plant)
     await plant.wrench.release()
