@@ -189,7 +189,7 @@ async def _open_core(
     watch = EquipmentWatch(store, active_runs, clock)
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
     health = Health(store, active_runs, watch, functools.partial(certificate_findings, settings), limits=limits)
-    health.problems.append(store.defects.problems)
+    health.problems += [store.defects.problems, store_time.problems]
     direct = DirectCommands(runs)
     scanned = ScannedJobs(f"urn:microdcs-edge:{settings.gateway.name}")
     return GatewayParts(
@@ -252,7 +252,10 @@ async def _open_background_work(
         ("timers", timers.run),
         ("take-over", TakeOver(store, scopes, core.instance, runs, worker).run),
         ("kept jobs", KeptJobs(store, scopes, runs, expiry, core.clock).run),
-        ("clock", functools.partial(follow_reference_clock, core.clock, store, refresh=core.store_time.refresh)),
+        (
+            "clock",
+            functools.partial(follow_reference_clock, core.clock, store, refresh=core.store_time.settle),
+        ),
         ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed, mode=core.mode).run),
         ("locks", functools.partial(keep_swept, store)),
         ("marks", functools.partial(mark_senders.keep_swept, store, core.retention.dedupe_ms)),

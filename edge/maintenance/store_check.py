@@ -25,6 +25,7 @@ from edge.store.client import Store
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
+from edge.store.server_time import difference_problem, read_server_clock
 from edge.store.snapshot import leased_instances
 from edge.store.store_repair import StoreRepair, find_repairs
 
@@ -32,6 +33,7 @@ _PINGS = 20
 _MOST_SENDERS = 10
 _SLOW_MS = 50.0
 _FULL = 0.98
+_SYNCHRONISE = "Synchronise both machines (chrony, NTP): deadlines of jobs follow the clock of the store's host."
 _UPDATE = "Install its security update when there is one: apt update && apt list --upgradable"
 
 
@@ -72,6 +74,8 @@ async def examine_store(
         for finding in _counts(state.counts):
             yield finding
         yield await _speed(store)
+        if problem := difference_problem((await read_server_clock(store)).ahead_ms):
+            yield warning("store clock", problem, _SYNCHRONISE)
 
 
 def _advisories(settings: RedisSettings, info: Mapping[str, str], documents: Path) -> Iterator[HealthFinding]:

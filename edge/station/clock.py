@@ -5,13 +5,15 @@ to judge them by the same clock. A step while deadlines are awaited would make t
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import structlog
 
-from edge.store import runs
+from edge.model.lock import LockKind
+from edge.store import locks, runs
 from edge.store.client import Store
 from edge.store.retry import poll_store
+from edge.store.server_time import difference_problem, end_clock_difference, read_server_clock
 
 logger = structlog.get_logger(__name__)
 
@@ -32,14 +34,27 @@ class StoreTime:
     Behind Sentinel it continues that of the host of the first primary: deadlines do not jump with a failover.
     """
 
-    def __init__(self, store: Store, elapsed_ns: Callable[[], int] = _since_boot_ns) -> None:
+    def __init__(
+        self,
+        store: Store,
+        elapsed_ns: Callable[[], int] = _since_boot_ns,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._store = store
+        self._wall_ns = wall_ns
         self._elapsed_ns = elapsed_ns
         self._origin_ns = 0
+        self.server_ahead_ms = 0
+        """What the clock of the store's host is ahead of that of this machine."""
 
     def __call__(self) -> int:
         """Return the instant."""
         return self._origin_ns + self._elapsed_ns()
+
+    def problems(self) -> Iterator[str]:
+        """Yield the problem of two clocks that differ."""
+        if problem := difference_problem(self.server_ahead_ms):
+            yield problem
 
     async def refresh(self) -> None:
         """Measure again. A difference that the duration of the request explains is ignored.
@@ -47,12 +62,26 @@ class StoreTime:
         Raises Unavailable when the store is gone.
         """
         before = self._elapsed_ns()
-        seconds, microseconds = await self._store.execute("TIME")
+        reading = await read_server_clock(self._store, self._wall_ns)
         after = self._elapsed_ns()
-        ahead = self._store.clock_ms * _NS
-        measured = int(seconds) * 1_000_000_000 + int(microseconds) * 1_000 + ahead - (before + after) // 2
+        self.server_ahead_ms = reading.ahead_ms
+        measured = reading.server_ns + self._store.clock_ms * _NS - (before + after) // 2
         if abs(measured - self._origin_ns) > after - before:
             self._origin_ns = measured
+
+    async def settle(self) -> None:
+        """Measure again, and end the difference that a failover has left once it is of no use.
+
+        That is when the clock of the new host agrees with that of this machine, no job runs, and no operation or person
+        holds a lock with a lease. Raises Unavailable when the store is gone.
+        """
+        await self.refresh()
+        store = self._store
+        if not store.clock_ms or difference_problem(self.server_ahead_ms):
+            return
+        if not await runs.active_jobs(store) and not await locks.load_all(store, LockKind):
+            await end_clock_difference(store)
+            await self.refresh()
 
 
 async def store_clock(store: Store) -> "SteadyClock":

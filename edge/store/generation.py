@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.store.commit import Commit, Committed, HashField, pack
@@ -27,6 +28,8 @@ _ADVICE = "The gateway opens the store again by itself."
 
 GENERATION = "generation"
 """The field of an entry that names the generation in which it was written."""
+_SAME_CLOCK_MS = 100
+"""A smaller difference is one of the measurement, or one that NTP corrects: it does not harm deadlines."""
 
 JobsClock = Callable[[], int]
 """Returns the instant of the jobs' clock in milliseconds since the epoch."""
@@ -36,12 +39,14 @@ class Generation(Struct, frozen=True):
     """The generation as it stands in the store.
 
     `config_epoch` is that of the failover that made the primary; `clock_ms` is what the jobs' clock is ahead of the
-    clock of the primary's host, so that deadlines do not jump when another host becomes the primary.
+    clock of the primary's host, so that deadlines do not jump when another host becomes the primary. `clock_epoch` is
+    the config-epoch in which a process that had followed the jobs' clock measured that difference last.
     """
 
     id: str
     config_epoch: int
     clock_ms: int = 0
+    clock_epoch: int = 0
 
 
 def generation_fields(keys: Keys) -> tuple[str, ...]:
@@ -54,10 +59,33 @@ def generation_fields(keys: Keys) -> tuple[str, ...]:
 
 async def load_generation(connection: CommandConnection, keys: Keys) -> tuple[Generation | None, int]:
     """Return the stored generation, and the time of the server in milliseconds since the epoch. Raises Unavailable."""
-    commands: tuple[Command, ...] = (("HMGET", keys.generation(), "id", "epoch", "clock"), ("TIME",))
-    (id, epoch, clock), (seconds, microseconds) = values_of(commands, await connection.call(*commands))
+    commands: tuple[Command, ...] = (("HMGET", keys.generation(), "id", "epoch", "clock", "clock_epoch"), ("TIME",))
+    (id, epoch, clock, measured), (seconds, microseconds) = values_of(commands, await connection.call(*commands))
     now = int(seconds) * 1000 + int(microseconds) // 1000
-    return (Generation(id, int(epoch), int(clock or 0)) if id and epoch else None), now
+    return (Generation(id, int(epoch), int(clock or 0), int(measured or 0)) if id and epoch else None), now
+
+
+def adopted_clock_ms(jobs_ms: int, server_ms: int, former_ms: int) -> int:
+    """Return what the jobs' clock is ahead of the clock of a server; the former difference where it still holds."""
+    measured = jobs_ms - server_ms
+    return former_ms if abs(measured - former_ms) < _SAME_CLOCK_MS else measured
+
+
+def next_generation(
+    stored: Generation | None, config_epoch: int, new_id: str, jobs_ms: int | None, server_ms: int
+) -> Generation:
+    """Return the generation of a primary after what is stored at it; the stored one when nothing is to be written.
+
+    A process that has not followed the jobs' clock, `jobs_ms` None, keeps the difference of the clocks; the first one
+    that has followed it corrects the difference.
+    """
+    new = stored
+    if new is None or new.config_epoch < config_epoch:
+        new = Generation(new_id, config_epoch, *((stored.clock_ms, stored.clock_epoch) if stored else ()))
+    if jobs_ms is not None and new.clock_epoch < new.config_epoch:
+        clock_ms = adopted_clock_ms(jobs_ms, server_ms, new.clock_ms)
+        new = replace(new, clock_ms=clock_ms, clock_epoch=new.config_epoch)
+    return new
 
 
 async def adopt_generation(
@@ -70,14 +98,19 @@ async def adopt_generation(
     """
     while True:
         stored, now = await load_generation(connection, keys)
-        if stored is not None and stored.config_epoch >= primary.config_epoch:
-            return stored
-        clock_ms = jobs_clock() - now if jobs_clock else stored.clock_ms if stored else 0
-        new = Generation(secrets.token_hex(_ID_BYTES), primary.config_epoch, clock_ms)
-        guard = HashField(keys.generation(), "id", stored.id if stored else None)
-        written = ("HSET", keys.generation(), "id", new.id, "epoch", new.config_epoch, "clock", new.clock_ms)
-        if isinstance(await run_commit(connection, pack(Commit((guard,), (written,)))), Committed):
-            logger.info("store generation begun", generation=new.id, primary=str(primary), clock_ms=new.clock_ms)
+        jobs_ms = jobs_clock() if jobs_clock else None
+        new = next_generation(stored, primary.config_epoch, secrets.token_hex(_ID_BYTES), jobs_ms, now)
+        if new == stored:
+            return new
+        key = keys.generation()
+        guards = [HashField(key, "id", stored.id if stored else None)]
+        if stored is not None:
+            guards.append(HashField(key, "clock", str(stored.clock_ms)))
+        written = ("HSET", key, "id", new.id, "epoch", new.config_epoch, "clock", new.clock_ms)
+        commit = Commit(tuple(guards), ((*written, "clock_epoch", new.clock_epoch),))
+        if isinstance(await run_commit(connection, pack(commit)), Committed):
+            event = "store generation begun" if stored is None or new.id != stored.id else "clock of jobs measured"
+            logger.info(event, generation=new.id, primary=str(primary), clock_ms=new.clock_ms)
             return new
 
 

@@ -67,11 +67,11 @@ class Mes:
         assert self._until_answered(call, 120), "the Work Master was not accepted"
         self.configured += 1
 
-    def order(self, job_id: str, deadline: float = 120.0) -> bool:
-        """Order a job; return whether it was accepted in time."""
+    def order(self, job_id: str, deadline: float = 120.0, **fields: str) -> bool:
+        """Order a job, with further fields of its order; return whether it was accepted in time."""
         end = time.monotonic() + deadline
         while time.monotonic() < end:
-            payload = {"JobOrder": {"JobOrderID": job_id, "WorkMasterID": [{"ID": "WM-1"}]}}
+            payload = {"JobOrder": {"JobOrderID": job_id, "WorkMasterID": [{"ID": "WM-1"}], **fields}}
             call = self.orders[job_id] = self._call(METHOD.format("StoreAndStart"), payload, f"order {job_id}")
             if not self._until_answered(call, end - time.monotonic()):
                 return False

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from edge.config import RedisSettings
+from edge.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station.clock import SteadyClock, StoreTime, follow_reference_clock, store_clock
@@ -23,6 +24,7 @@ from tests.station.plant import (
     until,
     until_true,
 )
+from tests.store.test_server_time import behind_sentinel
 
 HOUR_MS = 3_600_000
 STEPS = [HOUR_MS, -HOUR_MS, 56 * 365 * 24 * HOUR_MS]
@@ -113,6 +115,42 @@ async def test_small_clock_step_is_followed_at_once(redis: RedisSettings, tool: 
             return clock.step_ms() == 0
 
         await until(is_followed)
+
+
+async def test_difference_after_a_failover_ends_when_no_job_runs(redis: RedisSettings, tool: FakeEquipment) -> None:
+    """The clock of the jobs is an hour ahead of the new primary's; it runs on while a job runs."""
+    async with instance(redis, {TIGHTEN: tool}, now_ms) as plant, plant.at_work():
+        await behind_sentinel(plant.store, HOUR_MS)
+        reference = StoreTime(plant.store)
+        await reference.refresh()
+        clock = SteadyClock(reference)
+        await plant.teach("linear", LINEAR)
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.received() == ["a"])
+        async with background_task(follow_reference_clock(clock, plant.store, 0.01, reference.settle), "clock"):
+            await asyncio.sleep(0.1)
+            assert abs(clock() - now_ms() - HOUR_MS) < 60_000
+            await plant.ask(Cause.ABORT, "J1")
+            await until_true(lambda: plant.store.clock_ms == 0)
+            await until_true(lambda: abs(clock() - now_ms()) < 60_000)
+
+
+async def test_difference_stays_while_the_clock_of_the_new_host_is_wrong(store: Store) -> None:
+    """Its clock is behind that of this machine: StartTimes would come late."""
+    await behind_sentinel(store, HOUR_MS)
+    reference = StoreTime(store, wall_ns=lambda: time.time_ns() + HOUR_MS * 1_000_000)
+    await reference.settle()
+    assert store.clock_ms == HOUR_MS
+    await StoreTime(store).settle()
+    assert store.clock_ms == 0
+
+
+async def test_clock_that_differs_from_that_of_the_store_is_a_problem(store: Store) -> None:
+    reference = StoreTime(store)
+    await reference.refresh()
+    assert list(reference.problems()) == []
+    reference.server_ahead_ms = -2_000
+    assert list(reference.problems()) == ["the clock of the store's host is 2.0 s behind that of this machine"]
 
 
 async def test_store_time_is_that_of_the_host_of_the_store(store: Store) -> None:

@@ -8,7 +8,7 @@ import pytest
 from edge.errors import Unavailable
 from edge.store.commit import Commit, HashField, operation
 from edge.store.connection import CommandConnection, Endpoint
-from edge.store.generation import GenerationCheck, adopt_generation, load_generation
+from edge.store.generation import Generation, GenerationCheck, adopt_generation, load_generation, next_generation
 from edge.store.keys import Keys
 from edge.store.sentinels import Primary
 
@@ -50,6 +50,60 @@ async def test_clock_of_the_jobs_runs_on_with_the_clock_of_another_host(
     assert 59_000 < after.clock_ms <= 60_000
     # A process that has not followed the jobs' clock keeps the difference.
     assert (await adopt_generation(connection, keys, primary(3))).clock_ms == after.clock_ms
+
+
+FIRST = Generation("first", 3, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("stored", "epoch", "jobs_ms", "expected"),
+    [
+        (None, 3, None, Generation("new", 3, 0, 0)),
+        (None, 3, 160_000, Generation("new", 3, 60_000, 3)),
+        (FIRST, 3, 160_000, FIRST),
+        (FIRST, 2, 160_000, FIRST),
+        (FIRST, 4, None, Generation("new", 4, 0, 3)),
+        (FIRST, 4, 160_000, Generation("new", 4, 60_000, 4)),
+        (FIRST, 4, 40_000, Generation("new", 4, -60_000, 4)),
+        (FIRST, 4, 100_099, Generation("new", 4, 0, 4)),
+        (Generation("other", 4, 0, 3), 4, 160_000, Generation("other", 4, 60_000, 4)),
+        (Generation("other", 4, 60_000, 3), 4, 159_950, Generation("other", 4, 60_000, 4)),
+        (Generation("other", 4, 60_000, 4), 4, 100_000, Generation("other", 4, 60_000, 4)),
+    ],
+    ids=[
+        "first start",
+        "first start, jobs' clock ahead",
+        "no failover",
+        "an older view of the failover",
+        "adopted without knowledge of the jobs' clock",
+        "new host behind",
+        "new host ahead",
+        "same clock",
+        "adopted by another without knowledge",
+        "adopted by another, its difference is right",
+        "measured by another",
+    ],
+)
+def test_jobs_clock_runs_on_at_the_new_primary(
+    stored: Generation | None, epoch: int, jobs_ms: int | None, expected: Generation
+) -> None:
+    """The clock of the server shows 100,000 ms."""
+    assert next_generation(stored, epoch, "new", jobs_ms, 100_000) == expected
+
+
+async def test_gateway_corrects_the_clock_that_a_command_has_adopted(
+    connection: CommandConnection, unique: str
+) -> None:
+    """A command is faster after a failover and has not followed the jobs' clock."""
+    keys = Keys(unique)
+    await adopt_generation(connection, keys, primary(1))
+    adopted = await adopt_generation(connection, keys, primary(2))
+    _, now = await load_generation(connection, keys)
+    clocks = [lambda: now + 60_000, lambda: now + 60_020]
+    corrected = await asyncio.gather(*(adopt_generation(connection, keys, primary(2), each) for each in clocks))
+    assert corrected[0] == corrected[1]
+    assert corrected[0].id == adopted.id
+    assert 59_000 < corrected[0].clock_ms <= 60_020
 
 
 @pytest.mark.parametrize(
