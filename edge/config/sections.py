@@ -85,10 +85,12 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
     cert_file: Annotated[FilePath, Meta(description="Our certificate, if the server asks for one.")] = ""
     key_file: Annotated[FilePath, Meta(description="Private key of our certificate.")] = ""
     durability: Annotated[
-        Literal["required", "any"],
+        Literal["required", "replicated", "any"],
         Meta(
             description="`required` refuses a server that may forget: one that evicts keys when it is full, or keeps "
-            "no append-only file; `any` takes it."
+            "no append-only file; `any` takes it. `replicated`, behind Sentinel, is `required`, and nothing leaves "
+            "the gateway before each replica that may become the primary has it: it takes three data nodes to continue "
+            "when one is lost."
         ),
     ] = "required"
     streams: Annotated[
@@ -112,6 +114,8 @@ class RedisSettings(Struct, frozen=True, kw_only=True):
             yield "url: certificates are given, but only rediss: and rediss+sentinel: use them"
         if any((self.sentinel_username, self.sentinel_password)) and "+sentinel:" not in self.url:
             yield "url: a login of sentinels is given, but the address names none; expected redis+sentinel:"
+        if self.durability == "replicated" and "+sentinel:" not in self.url:
+            yield "durability: `replicated` needs a url with redis+sentinel:, whose replicas can take over"
 
 
 class MqttSettings(Struct, frozen=True, kw_only=True):

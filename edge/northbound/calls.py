@@ -159,6 +159,7 @@ class CallHandler:
             self._refusals.warning("message refused", key, source=call.source, kind=kind, reason=reason)
             await self._record_refusal(call, kind, reason)
             reply = refusal_reply(kind, reason)
+        await self._store.settle()
         return self._reply_event(reply, call)
 
     async def answer_defect(self, call: IncomingCall, error: Exception) -> CloudEvent:

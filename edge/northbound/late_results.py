@@ -55,6 +55,8 @@ class LateResultPublisher:
         if self._cursor is None:
             self._cursor = await dead_letters.last_published(self._store, scope)
         found = await dead_letters.load_late(self._store, self._cursor)
+        if found.letters:
+            await self._store.settle()
         for letter_id, letter in found.letters.items():
             if letter.scope == scope:
                 event = late_result_event(self._source, letter_id, letter)

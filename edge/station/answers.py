@@ -91,25 +91,26 @@ class Answers:
         If the commit of an earlier mark of this process was not confirmed, the start was not sent: it may be sent then.
         """
         if self._direct.is_waiting(command_id):
+            await self._store.settle_start()
             return self._direct.begin(command_id)
         key = parse_command_id(command_id)
         if key is None:
             return Begin.GONE
         match await self._runs.signal(key.job_id, Begun(command_id, self._process)):
             case Decision():
-                self._released.add(command_id)
-                return Begin.NEW
+                pass
             case Ignored(kind=IgnoredKind.DUPLICATE):
                 loaded = await self._runs.load(key.job_id)
                 found = find_command(loaded.stored.run, command_id) if loaded else None
                 if found is None:
                     return Begin.GONE
-                if found.begun == self._process and command_id not in self._released:
-                    self._released.add(command_id)
-                    return Begin.NEW
-                return Begin.AGAIN
+                if found.begun != self._process or command_id in self._released:
+                    return Begin.AGAIN
             case _:
                 return Begin.GONE
+        await self._store.settle_start()
+        self._released.add(command_id)
+        return Begin.NEW
 
     async def admits(self, command_id: str | None) -> bool:
         """Return whether an answer to a command, or to none, is handled; else it is counted only.

@@ -129,6 +129,7 @@ class JobService:
         while True:
             facts = await self._read(call)
             if isinstance(facts, str):
+                await self._store.settle()
                 return _repeated(call, facts)
             if call.method in _BEGIN_WORK and (fault := dedupe.room_fault(self._store, caller(call.source))):
                 # Answered without a mark: the same call may be sent again later.

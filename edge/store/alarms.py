@@ -114,6 +114,8 @@ async def follow(store: Store, after: str) -> AsyncIterator[AlarmChange]:
     key = store.keys.alarm_changes()
     while True:
         reply = await store.wait("XREAD", "COUNT", _BATCH, "BLOCK", block_ms(), "STREAMS", key, after)
+        if reply:
+            await store.settle()
         for raw in (reply or {}).get(key, ()):
             for entry in entries(raw):
                 after = entry.entry_id

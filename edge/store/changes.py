@@ -220,6 +220,7 @@ async def read_between(store: Store, scope: str, after: str, last: str) -> Async
         raw = await store.execute("XRANGE", stream, f"({after}", last, "COUNT", BATCH)
         if not raw:
             return
+        await store.settle()
         for entry in entries(raw):
             after = entry.entry_id
             if change := _parse_change(scope, entry):
@@ -265,6 +266,7 @@ async def follow_in_batches(store: Store, positions: Mapping[str, str]) -> Async
                 if change := _parse_change(scope, entry):
                     batch.append(change)
         if batch:
+            await store.settle()
             yield batch
 
 

@@ -26,6 +26,7 @@ from edge.store.keys import Keys
 from edge.store.lease_watch import LeaseWatch
 from edge.store.pipeline import Argument
 from edge.store.query import Replies, StoreQuery, value_of, values_of
+from edge.store.replication import Replication
 from edge.store.replies import shape
 from edge.store.sentinels import Sentinels
 from edge.ticks import until_tick
@@ -59,6 +60,7 @@ class HighAvailability(Struct, frozen=True):
     sentinels: Sentinels
     fence: Fence
     generation: GenerationCheck
+    replication: Replication
 
 
 class Store:
@@ -171,18 +173,34 @@ class Store:
         self.commits.record(time.perf_counter() - began)
         fault_point(FaultPoint.COMMITTED)
         if ha is not None:
-            self._check_result(ha, result)
+            await self._confirm_result(ha, result)
         return result
 
-    def _check_result(self, ha: HighAvailability, result: CommitResult) -> None:
-        """Raise Unavailable for the result of a commit in another generation, or by a primary not confirmed any more.
-
-        A durability that waits for replicas waits before this check.
-        """
+    async def _confirm_result(self, ha: HighAvailability, result: CommitResult) -> None:
+        """Raise Unavailable for a result in another generation, without its replicas, or by an unconfirmed primary."""
         if isinstance(result, Stale) and ha.generation.is_guarded_by(result.key):
             self.end("another generation of the store has begun")
             raise Unavailable("another generation of the store has begun", _OVER_ADVICE)
+        if ha.replication.is_required:
+            await ha.replication.confirm()
         ha.fence.require()
+
+    async def settle(self) -> None:
+        """Return when what was read so far may leave: with `durability = "replicated"` the replicas have it, too.
+
+        Raises Unavailable when they do not have it in time.
+        """
+        if self.ha is not None and self.ha.replication.is_required:
+            await self.ha.replication.confirm()
+
+    async def settle_start(self) -> None:
+        """Return when a start that must not be repeated may leave: behind Sentinel the replicas have its begun mark.
+
+        Raises Unavailable when they do not have it in time.
+        """
+        if self.ha is not None:
+            await self.ha.replication.confirm()
+            self.ha.fence.require()
 
     async def wait(self, command: str, *arguments: Argument) -> Any:
         """Run one command that blocks, for at most MAX_BLOCK_MS, on a connection of its own."""

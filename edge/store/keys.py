@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part, node_task_id
 from edge.store.key_spec import register_key as _key
-from edge.store.message_keys import MessageKeys
+from edge.store.server_keys import ServerKeys
 
 
-class Keys(MessageKeys, frozen=True):
+class Keys(ServerKeys, frozen=True):
     """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read.
 
     `generation_id` is the generation of the store in which the records of this process are written; empty without
@@ -18,16 +18,6 @@ class Keys(MessageKeys, frozen=True):
 
     host_streams: bool = False
     generation_id: str = ""
-
-    @_key("string", Lifetime.OURS)
-    def store_version(self) -> str:
-        """Return the key of the version of the stored data: see store/server_check.py."""
-        return f"{self.prefix}:form"
-
-    @_key("hash", Lifetime.OURS)
-    def generation(self) -> str:
-        """Return the key of the generation behind Sentinel: its id, the config-epoch, the difference of the clocks."""
-        return f"{self.prefix}:generation"
 
     @_key("hash", Lifetime.JOB)
     def joborder(self, id: str) -> str:
@@ -143,16 +133,6 @@ class Keys(MessageKeys, frozen=True):
     def instances(self, scope: str) -> str:
         """Return the key of the instances that work on a scope, or ended and left work there."""
         return f"{self.prefix}:instances:{scope}"
-
-    @_key("string", Lifetime.OURS)
-    def lease_instance(self, consumer: str) -> str:
-        """Return the key of the lease of an instance: the token of its process, and a counter."""
-        return f"{self.prefix}:lease:instance:{consumer}"
-
-    @_key("string", Lifetime.OURS)
-    def lease_publisher(self, scope: str) -> str:
-        """Return the key of the instance that publishes the changes of a scope, for as long as its own lease lasts."""
-        return f"{self.prefix}:lease:publisher:{scope}"
 
     @_key("string", Lifetime.OURS)
     def lease_equipment(self, scope: str, place: str) -> str:

@@ -21,6 +21,7 @@ from edge.store.fence import Fence, quorum_problem
 from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
+from edge.store.replication import Replication
 from edge.store.retry import restart_on_defect
 from edge.store.sentinels import ASK_EVERY_S, Sentinels, SentinelView
 from edge.store.server_check import check_durability, check_version, lasting_problems, refuse_cluster
@@ -52,7 +53,7 @@ async def open_store(
         store = None
         try:
             store = await _opened(stack, settings, consumer, jobs_clock)
-            store.is_durable = settings.durability == "required"
+            store.is_durable = settings.durability != "any"
             # A server that answers may still refuse to write: a replica, a full disk, a user without permission.
             probe = store.keys.cededupe("probe")
             await store.commit(join((operation("SET", probe, "", "PX", 1), operation("DEL", probe))))
@@ -135,13 +136,22 @@ async def _behind_sentinel(
     stack.callback(connection.close)
     blocking = BlockingConnections(endpoint, _BLOCKING_TIMEOUT_S, check)
     stack.callback(blocking.close)
-    ha = HighAvailability(sentinels, fence, check)
+    marking = CommandConnection(endpoint, greeting=check)
+    stack.callback(marking.close)
+    least = 1 if settings.durability == "replicated" else 0
+    replication = Replication(marking, keys.replication_mark(), sentinels.views.values(), least)
+    ha = HighAvailability(sentinels, fence, check, replication)
     store = Store(connection, blocking, functools.partial(subscribe, endpoint, check), keys, consumer, ha)
     check.on_other = store.end
-    for name, work in (("sentinels", _watch(sentinels, fence)), ("primary", _end_when_replaced(store, fence))):
+    works = (
+        ("sentinels", _watch(sentinels, fence)),
+        ("primary", _end_when_replaced(store, fence)),
+        ("replication", replication.run),
+    )
+    for name, work in works:
         await stack.enter_async_context(_running(restart_on_defect(store.defects, name, work), name))
     await fence.wait(CONFIRMED_WITHIN_S)
-    is_durable = settings.durability == "required"
+    is_durable = settings.durability != "any"
     if (await load_generation(connection, keys))[0] is None:
         await _refuse_unfit(store, sentinels, is_durable=is_durable)
     check.expected = await adopt_generation(connection, keys, primary, jobs_clock)

@@ -46,6 +46,19 @@ class Primary(Struct, frozen=True):
         return f"{self.host}:{self.port}"
 
 
+class ReplicaView(Struct, frozen=True):
+    """What a sentinel reports of a replica. One with priority 0 is never promoted; `offset` is what it has received."""
+
+    place: _Place
+    flags: frozenset[str]
+    priority: int
+    offset: int
+
+    def __str__(self) -> str:
+        """Return the address for messages."""
+        return f"{self.place[0]}:{self.place[1]}"
+
+
 class SentinelView(Struct, frozen=True):
     """What one sentinel reports of a service; durations are in seconds.
 
@@ -65,6 +78,7 @@ class SentinelView(Struct, frozen=True):
     is_watched: bool = True
     known: Mapping[str, _Place] = {}
     """The other sentinels by their ids, as far as it reports them."""
+    replicas: Sequence[ReplicaView] = ()
 
     @property
     def majority(self) -> int:
@@ -100,6 +114,7 @@ class Sentinel:
             ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service),
             ("SENTINEL", "MASTER", service),
             ("SENTINEL", "SENTINELS", service),
+            ("SENTINEL", "REPLICAS", service),
         )
 
     def __str__(self) -> str:
@@ -120,9 +135,9 @@ class Sentinel:
         for reply in replies:
             if isinstance(reply, ReplyError):
                 raise self._error(str(reply))
-        own_id, address, fields, others = replies
+        own_id, address, fields, others, replicas = replies
         try:
-            return view_of(str(own_id), address, _fields(fields), [_fields(each) for each in others])
+            return view_of(str(own_id), address, _fields(fields), _listed(others), _listed(replicas))
         except (KeyError, ValueError, TypeError) as error:
             raise Unavailable(f"the sentinel {self} sent an answer that cannot be read: {error!r}", _ADVICE) from None
 
@@ -157,12 +172,20 @@ def _fields(reply: Any) -> Mapping[str, str]:
     return reply if isinstance(reply, Mapping) else dict(zip(reply[::2], reply[1::2], strict=True))
 
 
+def _listed(reply: Any) -> list[Mapping[str, str]]:
+    return [_fields(each) for each in reply]
+
+
 def view_of(
-    sentinel_id: str, address: Sequence[str], fields: Mapping[str, str], others: Sequence[Mapping[str, str]] = ()
+    sentinel_id: str,
+    address: Sequence[str],
+    fields: Mapping[str, str],
+    others: Iterable[Mapping[str, str]] = (),
+    replicas: Iterable[Mapping[str, str]] = (),
 ) -> SentinelView:
     """Return the view of a sentinel.
 
-    Its replies are those to `SENTINEL GET-MASTER-ADDR-BY-NAME`, `SENTINEL MASTER` and `SENTINEL SENTINELS`.
+    Its replies are those to `SENTINEL GET-MASTER-ADDR-BY-NAME`, `MASTER`, `SENTINELS` and `REPLICAS`.
     """
     host, port = address
     return SentinelView(
@@ -176,6 +199,16 @@ def view_of(
         quorum=int(fields["quorum"]),
         sentinels=int(fields["num-other-sentinels"]) + 1,
         known={each["runid"]: (each["ip"], int(each["port"])) for each in others if each["runid"]},
+        replicas=tuple(_replica_of(each) for each in replicas),
+    )
+
+
+def _replica_of(fields: Mapping[str, str]) -> ReplicaView:
+    return ReplicaView(
+        place=(fields["ip"], int(fields["port"])),
+        flags=frozenset(fields["flags"].split(",")),
+        priority=int(fields["slave-priority"]),
+        offset=int(fields["slave-repl-offset"]),
     )
 
 

@@ -66,6 +66,7 @@ TESTED_ELSEWHERE = {
     "edge/store/login_attempts.py": ("tests/ops/test_login.py", "its guards are those of logins"),
     "edge/store/message_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/operation_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
+    "edge/store/server_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/setting_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/sessions.py": ("tests/ops/test_sessions.py", "its documents are the list of sessions"),
     "edge/opcua/dialed_connection.py": ("tests/uaserver/test_reverse_connect.py", "it needs a whole server"),

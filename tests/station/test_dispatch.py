@@ -12,9 +12,10 @@ from edge.station.dispatch import routes_of
 from edge.station.equipment import NotSent
 from edge.store.address import SentinelAddress
 from edge.store.client import HighAvailability
-from edge.store.connection import Endpoint
+from edge.store.connection import CommandConnection, Endpoint
 from edge.store.fence import Fence
 from edge.store.generation import GenerationCheck
+from edge.store.replication import Replication
 from edge.store.runs import Outgoing
 from edge.store.sentinels import Primary, Sentinels
 from tests.station.plant import PHOTO, TIGHTEN, FakeEquipment, Plant, action, linear, order, pull, until_true
@@ -85,7 +86,8 @@ async def test_start_waits_while_the_primary_is_not_confirmed(plant: Plant, tool
     primary = Primary("127.0.0.1", 6379, 1)
     fence = Fence(primary, asyncio.get_running_loop().time)
     sentinels = Sentinels(SentinelAddress("line", (), Endpoint()))
-    plant.store.ha = HighAvailability(sentinels, fence, GenerationCheck(plant.store.keys, primary))
+    replication = Replication(CommandConnection(Endpoint()), "mark", (), least=0)
+    plant.store.ha = HighAvailability(sentinels, fence, GenerationCheck(plant.store.keys, primary), replication)
     outgoing = Outgoing(Phase.START, start.command_id, "one", start.type_id)
     with pytest.raises(NotSent, match="primary of the store is not confirmed"):
         await plant.dispatch.perform(loaded, outgoing)

@@ -1,0 +1,146 @@
+"""Replicas confirm commits: which of them have to, and the effect of their absence. On real sentinels."""
+
+import asyncio
+import itertools
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings
+from edge.errors import Unavailable
+from edge.model.job_state import Cause, JobState, JobStatus
+from edge.store import changes
+from edge.store.client import Store
+from edge.store.commit import Commit, Committed
+from edge.store.opening import open_store
+from edge.store.replication import count_promotable
+from edge.store.sentinels import Primary, ReplicaView, SentinelView
+from edge.store.stream import BEGINNING
+from tests.store.sentinel_line import PROGRAMS, Line, Node, open_line, until
+
+UP, DOWN = frozenset({"slave"}), frozenset({"slave", "s_down"})
+A, B = ("10.0.0.1", 6379), ("10.0.0.2", 6379)
+
+
+def view(name: str, *replicas: ReplicaView) -> SentinelView:
+    return SentinelView(
+        name, Primary("10.0.0.9", 6379, 1), frozenset({"master"}), 0.1, 2.0, 10.0, 2, 3, replicas=replicas
+    )
+
+
+@pytest.mark.parametrize(
+    ("views", "expected"),
+    [
+        ([view("s"), view("t")], 0),
+        ([view("s", ReplicaView(A, UP, 100, 5)), view("t", ReplicaView(A, UP, 100, 5))], 1),
+        ([view("s", ReplicaView(A, UP, 100, 5), ReplicaView(B, UP, 100, 5))], 2),
+        ([view("s", ReplicaView(A, UP, 0, 5))], 0),
+        ([view("s", ReplicaView(A, DOWN, 100, 5))], 0),
+        ([view("s", ReplicaView(A, DOWN, 100, 5)), view("t", ReplicaView(A, UP, 100, 5))], 1),
+    ],
+    ids=["none", "one seen by two", "two", "never promoted", "down", "down for one sentinel"],
+)
+def test_replicas_that_a_failover_may_promote_are_counted(views: list[SentinelView], expected: int) -> None:
+    assert count_promotable(views) == expected
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1", "embedded:/var/lib/x"])
+def test_replicated_store_needs_sentinels(url: str) -> None:
+    assert any("replicated" in each for each in RedisSettings(url=url, durability="replicated").conflicts())
+
+
+@pytest.fixture(params=PROGRAMS)
+async def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Line]:
+    async with open_line(Path(tmp_path_factory.mktemp("l")), program=request.param, nodes=3) as opened:
+        yield opened
+
+
+_numbers = itertools.count()
+
+
+async def commits(store: Store) -> bool:
+    return isinstance(await store.commit(Commit((), (("SET", f"{store.keys.prefix}:x", next(_numbers)),))), Committed)
+
+
+async def test_commit_is_at_every_replica_when_it_returns(line: Line, unique: str) -> None:
+    async with open_store(line.settings(unique, durability="replicated"), "edge") as store:
+        for number in range(50):
+            await store.commit(Commit((), (("SET", f"{unique}:x", number),)))
+            assert [await node.call("GET", f"{unique}:x") for node in line.nodes] == [str(number)] * 3
+
+
+async def test_commit_fails_while_a_replica_that_may_take_over_lacks_it(line: Line, unique: str) -> None:
+    async with open_store(line.settings(unique, durability="replicated"), "edge") as store:
+        assert await commits(store)
+        line.nodes[2].signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(Unavailable, match="1 of 2 replicas"):
+                await commits(store)
+            # The sentinels see it down: it will not be promoted, and the other one is enough.
+            await until(lambda: commits(store), 20)
+        finally:
+            line.nodes[2].signal(signal.SIGCONT)
+
+
+async def test_replicated_store_accepts_no_commit_without_a_replica(line: Line, unique: str) -> None:
+    async with open_store(line.settings(unique, durability="replicated"), "edge") as store:
+        for node in line.nodes[1:]:
+            await node.kill()
+        await until(lambda: are_down(line.sentinels, 2), 20)
+        with pytest.raises(Unavailable, match="0 of 1 replicas"):
+            await commits(store)
+
+
+async def test_start_waits_for_replicas_and_not_for_those_that_are_down(line: Line, unique: str) -> None:
+    async with open_store(line.settings(unique), "edge") as store:
+        line.nodes[2].signal(signal.SIGSTOP)
+        try:
+            assert await commits(store)
+            with pytest.raises(Unavailable, match="1 of 2 replicas"):
+                await store.settle_start()
+            await until(lambda: starts(store), 20)
+        finally:
+            line.nodes[2].signal(signal.SIGCONT)
+
+
+async def starts(store: Store) -> bool:
+    await store.settle_start()
+    return True
+
+
+async def are_down(sentinels: list[Node], count: int) -> bool:
+    for sentinel in sentinels:
+        replicas = await sentinel.call("SENTINEL", "REPLICAS", "line")
+        if sum("s_down" in each["flags"] for each in replicas) < count:
+            return False
+    return True
+
+
+async def test_change_leaves_only_when_the_replicas_have_it(line: Line, unique: str) -> None:
+    async with open_store(line.settings(unique, durability="replicated"), "edge") as store:
+        stored = changes.append_change(store.keys, "s", "J1", Cause.STORE, JobStatus(JobState.RUNNING), 0)
+        await store.commit(stored)
+        async for change in changes.follow(store, {"s": BEGINNING}):
+            assert change.job_order_id == "J1"
+            break
+        line.nodes[2].signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(Unavailable, match="1 of 2 replicas"):
+                await anext(changes.follow(store, {"s": BEGINNING}))
+        finally:
+            line.nodes[2].signal(signal.SIGCONT)
+
+
+async def test_one_wait_serves_all_commits_of_a_turn(line: Line, unique: str) -> None:
+    async with open_store(line.settings(unique, durability="replicated"), "edge") as store:
+        before = await waits(line)
+        await asyncio.gather(*(commits(store) for _ in range(200)))
+        assert await waits(line) - before < 20
+
+
+async def waits(line: Line) -> int:
+    text = await line.nodes[0].call("INFO", "commandstats")
+    (calls,) = [each for each in text.split() if each.startswith("cmdstat_wait:")] or ["cmdstat_wait:calls=0,"]
+    return int(calls.split("calls=")[1].split(",")[0])
