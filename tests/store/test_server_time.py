@@ -9,9 +9,11 @@ from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.store.client import HighAvailability, Store
+from edge.store.connection import CommandConnection, Endpoint
 from edge.store.fence import Fence
 from edge.store.generation import Generation, GenerationCheck
 from edge.store.opening import open_store
+from edge.store.replication import Replication
 from edge.store.sentinels import Primary, Sentinels
 from edge.store.server_time import (
     ClockReading,
@@ -35,7 +37,8 @@ async def behind_sentinel(store: Store, clock_ms: int) -> Store:
     """Set a store as one whose generation says that the jobs' clock is ahead of the server's."""
     check = GenerationCheck(store.keys, Primary("10.0.0.1", 6379, 1))
     check.expected = Generation("first", 1, clock_ms, 1)
-    store.ha = HighAvailability(cast("Sentinels", None), cast("Fence", ConfirmedFence()), check)
+    replication = Replication(CommandConnection(Endpoint()), store.keys.replication_mark(), (), least=0)
+    store.ha = HighAvailability(cast("Sentinels", None), cast("Fence", ConfirmedFence()), check, replication)
     await store.execute("HSET", store.keys.generation(), "id", "first", "epoch", 1, "clock", clock_ms)
     return store
 
