@@ -20,6 +20,7 @@ from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_data import CommandData
 from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Phase
+from edge.southbound.lost_answers import LostAnswers
 from edge.southbound.mqtt_answer import (
     command_of_answer,
     declined_stop,
@@ -35,14 +36,7 @@ from edge.southbound.mqtt_permission import ToolPermission
 from edge.southbound.mqtt_presence import presence_state, require_broker
 from edge.southbound.repetition import chosen_repetition, count_repeated_start
 from edge.southbound.sent_commands import SentCommands
-from edge.station.equipment import (
-    Begin,
-    Command,
-    EquipmentAnswer,
-    OutcomeUnknown,
-    Repetition,
-    StationPort,
-)
+from edge.station.equipment import Begin, Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort
 from edge.store.refused import RefusedMessage
 from edge.task_group import TaskGroup
 
@@ -113,6 +107,7 @@ class MqttEquipment:
         self._outstanding = partial(station.outstanding, scopes, settings.type_ids)
         self._permission = ToolPermission(session, topic, self._outstanding) if settings.lock == "on" else None
         self._sent = SentCommands(lambda: session.connection_count)
+        self.lost_answers = LostAnswers(name, station)
         self._offer_due = asyncio.Event()
         self._offering = asyncio.Lock()
         self._has_subscriber = True
@@ -154,8 +149,10 @@ class MqttEquipment:
         if not command.offered_again and self._sent.is_sent(command):
             return
         require_broker(self._session, self.name)
-        if not await self._may_start(command):
+        if (begin := await self._begin(command)) is not Begin.NEW:
             _log.info("start not repeated", equipment=self.name, command=command.command_id)
+            if begin is Begin.LOST:
+                self.lost_answers.note(command.command_id)
             return
         if self._sent.may_be_delivered(command.command_id, Phase.START):
             command = msgspec.structs.replace(command, offered_again=True)
@@ -173,11 +170,11 @@ class MqttEquipment:
         self._offer_due.set()
         return True
 
-    async def _may_start(self, command: Command) -> bool:
-        """Return whether a start may be sent; one that must not be repeated only until a subscriber received it."""
+    async def _begin(self, command: Command) -> Begin:
+        """Return whether a start is new; one that must not be repeated is so until a subscriber received it."""
         if self._repetition is not Repetition.ONCE or self._sent.is_undelivered(command.command_id):
-            return True
-        return await self._station.begin(command.command_id) is Begin.NEW
+            return Begin.NEW
+        return await self._station.begin(command.command_id)
 
     async def reset(self, command: Command) -> None:
         """Send a reset; return when the broker has it."""
@@ -298,6 +295,7 @@ class MqttEquipment:
         try:
             async with TaskGroup() as tasks:
                 tasks.create_task(self._offer_when_due(), name=f"commands to {self.name}")
+                tasks.create_task(self.lost_answers.run(), name=f"lost answers of {self.name}")
                 if self._permission:
                     tasks.create_task(self._permission.keep_updating(), name=f"permission of {self.name}")
         finally:

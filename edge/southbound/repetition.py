@@ -38,7 +38,7 @@ class StartPolicy:
         match await retry_while_unavailable("begun mark", partial(self._station.begin, command.command_id)):
             case Begin.NEW:
                 return True
-            case Begin.AGAIN:
+            case Begin.AGAIN | Begin.LOST:
                 return False
             case Begin.GONE:
                 raise Refused("device", "the command was stopped before it was started")

@@ -11,13 +11,13 @@ from edge.links.log_throttle import LogThrottle
 from edge.links.rate_limit import RateLimit
 from edge.listeners import notify
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
-from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
 from edge.model.result_trace import lost_in, may_hold_files, stored_in
 from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.answer_signal import error_of, holds_result, is_result, kept_data, signal_of
+from edge.station.begun_mark import begun_again, mark_of_process
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
 from edge.station.dispatch import command_of
@@ -81,7 +81,7 @@ class Answers:
         self._faults = LogThrottle(logger)
         self._samples = RateLimit(_MOST_UNSOLICITED, _WITHIN_S)
         self._late_samples = RateLimit(_MOST_LATE, _WITHIN_S)
-        self._process = new_id()
+        self._process = mark_of_process(store.keys.generation_id)
         self._released: set[str] = set()
         """The commands whose begun mark this process committed."""
 
@@ -105,7 +105,7 @@ class Answers:
                 if found is None:
                     return Begin.GONE
                 if found.begun != self._process or command_id in self._released:
-                    return Begin.AGAIN
+                    return begun_again(found.begun, self._process)
             case _:
                 return Begin.GONE
         await self._store.settle_start()

@@ -45,6 +45,8 @@ class Begin(Enum):
     """The mark is committed now: send the start."""
     AGAIN = auto()
     """The mark was committed before: the start may have been sent. Find its outcome, or answer OutcomeUnknown."""
+    LOST = auto()
+    """As AGAIN, and in a former generation of the store: its answer may have been lost with the former primary."""
     GONE = auto()
     """The command was stopped or answered meanwhile: do not start it."""
 

@@ -1,6 +1,7 @@
 """Tests of begun marks, unknown outcomes and late results as equipment reports them."""
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
@@ -80,6 +81,17 @@ async def test_begun_mark_is_committed_once_before_the_start(plant: Plant, redis
     assert (again.begun, again.offered_again) == (True, True)
     async with instance(redis, {}, clock) as restarted:
         assert await restarted.answers.begin(command.command_id) is Begin.AGAIN
+
+
+async def test_begun_mark_of_a_former_generation_may_have_lost_its_answer(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1")
+    command = tool.commands[0].command_id
+    found = []
+    for generation in ("g1", "g1", "g2"):
+        plant.store.keys = replace(plant.store.keys, generation_id=generation)
+        answers = Answers(plant.store, plant.runs, DEDUPE_MS)
+        found.append(await answers.begin(command))
+    assert found == [Begin.NEW, Begin.AGAIN, Begin.LOST]
 
 
 async def test_begun_mark_with_an_unconfirmed_commit_allows_the_start(plant: Plant, tool: FakeEquipment) -> None:
