@@ -22,6 +22,7 @@ from edge.store.advisories import find_advisories, product_of
 from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
+from edge.store.fence import QUORUM_ADVICE, quorum_problem
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
@@ -66,6 +67,8 @@ async def examine_store(
         for gateway, report in (await health_reports.load(store, there)).items():
             for each in report.equipment if report else ():
                 yield _equipment(gateway, each)
+        async for finding in _sentinels(store):
+            yield finding
         yield await _durability(store, info)
         for repair in await find_repairs(store, settings.url):
             yield _repaired(repair)
@@ -96,6 +99,20 @@ def _repaired(repair: StoreRepair) -> HealthFinding:
         f"Nothing acknowledged is lost. Check supply and storage, then remove the damaged file: rm -r {repair.kept}"
     )
     return warning("store repaired", found, advice)
+
+
+async def _sentinels(store: Store) -> AsyncIterator[HealthFinding]:
+    """Yield the findings about the sentinels of the store, if it is behind some."""
+    if store.ha is None:
+        return
+    sentinels, primary = store.ha.sentinels, store.ha.fence.primary
+    await sentinels.refresh()
+    if problem := quorum_problem(sentinels.views.values()):
+        yield failing("sentinel quorum", problem, QUORUM_ADVICE)
+    for name, reason in sentinels.silent.items():
+        yield warning(f"sentinel {name}", reason, "Start it: without a majority of them the line stands still.")
+    if not sentinels.silent:
+        yield ok("sentinels", f"all {len(sentinels.views)} confirm the primary {primary}")
 
 
 def _gateways(there: Sequence[str]) -> HealthFinding:

@@ -22,6 +22,7 @@ MARGIN_S: Final = 0.5
 _FORGOTTEN_AFTER_S = 300.0
 _REPLACED_AFTER_S = 10.0
 _ADVICE = "Work continues when a majority of the sentinels confirms the primary. See: edge doctor"
+QUORUM_ADVICE: Final = "Correct it on every sentinel: SENTINEL SET <service> quorum <number>"
 _FAILOVER = ("o_down", "failover_in_progress")
 
 

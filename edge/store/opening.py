@@ -17,7 +17,7 @@ from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
-from edge.store.fence import Fence, quorum_problem
+from edge.store.fence import QUORUM_ADVICE, Fence, quorum_problem
 from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
@@ -166,7 +166,7 @@ async def _refuse_unfit(store: Store, sentinels: Sentinels, *, is_durable: bool)
     Later the line continues on such a server, for example on a replica without append-only file, and reports it.
     """
     if problem := quorum_problem(sentinels.views.values()):
-        raise SettingsError([problem], "Correct it on every sentinel: SENTINEL SET <service> quorum <number>")
+        raise SettingsError([problem], QUORUM_ADVICE)
     if is_durable:
         await check_durability(store)
 

@@ -277,6 +277,10 @@ class Sentinels:
             raise reasons[0]
         raise Unavailable(f"no sentinel answers: {'; '.join(each.message for each in reasons)}", _ADVICE)
 
+    async def refresh(self) -> None:
+        """Query every sentinel once: `views` and `silent` are current then."""
+        await asyncio.gather(*(self._ask(each, lambda _view, _sent_at: None) for each in tuple(self._asked.values())))
+
     async def watch(self, take: TakeView, every_s: float = ASK_EVERY_S) -> None:
         """Query every sentinel at this interval until cancelled, each in a task of its own."""
         async with TaskGroup() as tasks:

@@ -21,11 +21,17 @@ from edge.sim.broker import open_broker
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.store import dedupe, undelivered
+from edge.store.address import SentinelAddress
 from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import CountLimits
-from edge.store.client import Store
+from edge.store.client import HighAvailability, Store
+from edge.store.connection import CommandConnection, Endpoint
+from edge.store.fence import Fence
+from edge.store.generation import GenerationCheck
 from edge.store.heartbeat import Heartbeat
 from edge.store.opening import open_store
+from edge.store.replication import Replication
+from edge.store.sentinels import Primary, Sentinels
 from edge.store.server_check import ServerState, read_state
 from tests.conftest import WaitUntil
 from tests.northbound.access_rules import refusing_subscriptions
@@ -255,3 +261,29 @@ async def test_counts_near_their_limit_are_reported_and_full_marks_are_flagged(s
     assert [each["event"] for each in logs] == ["marks pile up", "marks of sender pile up"]
     assert "1 of at most 1 marks kept of calls:" in line
     assert store.marks.is_full
+
+
+async def test_store_without_a_confirmed_primary_counts_as_unavailable(store: Store) -> None:
+    primary = Primary("127.0.0.1", 6379, 1)
+    fence = Fence(primary, asyncio.get_running_loop().time)
+    sentinels = Sentinels(SentinelAddress("line", (), Endpoint()))
+    health = health_of(store)
+    replication = Replication(CommandConnection(Endpoint()), store.keys.replication_mark(), (), least=0)
+    store.ha = HighAvailability(sentinels, fence, GenerationCheck(store.keys, primary), replication)
+    line = await health.check()
+    assert line.startswith("store unavailable, its primary is not confirmed: no majority of the sentinels confirms")
+    assert not health.has_store
+
+
+async def test_server_that_may_lose_decisions_is_a_problem_logged_once(tmp_path: Path) -> None:
+    """As after a failover to a replica without append-only file."""
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        health = health_of(store)
+        await health.check()
+        assert health.problem_line == ""
+        await store.execute("CONFIG SET", "appendonly", "no")
+        with structlog.testing.capture_logs() as logs:
+            for _ in range(2):
+                await health.check()
+    assert health.problem_line == "the Redis server does not write down each change: its appendonly is no, expected yes"
+    assert [each["event"] for each in logs].count("store may lose decisions") == 1

@@ -1,0 +1,45 @@
+"""The examination of a store behind Sentinel names silent sentinels and a quorum that is too low."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from edge.errors import SettingsError
+from edge.maintenance.finding import HealthFinding, Level
+from edge.maintenance.store_check import examine_store
+from edge.store.opening import open_store
+from tests.store.sentinel_line import SERVICE, Line, open_line
+
+
+async def examined(line: Line, unique: str) -> dict[str, HealthFinding]:
+    return {each.subject: each async for each in examine_store(line.settings(unique))}
+
+
+async def test_sentinels_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path, nodes=1) as line:
+        finding = (await examined(line, unique))["sentinels"]
+    assert finding.level is Level.OK
+    assert "all 3 confirm the primary 127.0.0.1:" in finding.found
+
+
+async def test_silent_sentinel_is_a_warning(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path, nodes=1) as line:
+        line.sentinels[1].signal(signal.SIGSTOP)
+        found = await examined(line, unique)
+        line.sentinels[1].signal(signal.SIGCONT)
+    assert found[f"sentinel 127.0.0.1:{line.sentinels[1].port}"].level is Level.WARNING
+
+
+async def test_quorum_below_the_majority_is_refused_at_first_and_reported_later(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path, nodes=1, quorum=1) as line:
+        with pytest.raises(SettingsError, match="with a quorum of 1 of 3 sentinels, expected at least 2"):
+            await examined(line, unique)
+        for sentinel in line.sentinels:
+            await sentinel.call("SENTINEL", "SET", SERVICE, "quorum", "2")
+        async with open_store(line.settings(unique), "edge"):
+            pass
+        await line.sentinels[0].call("SENTINEL", "SET", SERVICE, "quorum", "1")
+        finding = (await examined(line, unique))["sentinel quorum"]
+    assert finding.level is Level.FAILING
+    assert finding.advice == "Correct it on every sentinel: SENTINEL SET <service> quorum <number>"
