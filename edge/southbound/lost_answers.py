@@ -29,7 +29,7 @@ class LostAnswers:
         self._noted: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
 
     def note(self, command_id: str) -> None:
-        """Note a start; without an answer its outcome is unknown after a while."""
+        """Watch a start: without an answer its outcome is unknown after a while."""
         self._noted.put_nowait((command_id, asyncio.get_running_loop().time() + self._wait_s))
 
     async def run(self) -> None:
