@@ -6,6 +6,7 @@ import msgspec
 import structlog
 
 from edge.flows import node_task
+from edge.flows.task_leases import RELEASED_MS, TaskLeases, pending_tasks
 from edge.flows.worker_task import (
     QueuedTask,
     ResultKind,
@@ -26,7 +27,8 @@ logger = structlog.get_logger(__name__)
 GROUP = "workers"
 HEARTBEAT_LIFETIME_MS = 60_000
 _MARK_LIFETIME_MS = 86_400_000
-_LONG_AGO_MS: Final = 86_400_000
+_MOST_PENDING: Final = 100
+"""Tasks at work whose leases are watched; the oldest come first."""
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +60,7 @@ class WorkQueue:
         self._store = store
         self._worker_id = worker_id
         self._kinds = kinds
-        self._lease_ms = lease_ms
+        self._leases = TaskLeases(lease_ms)
 
     async def register(self) -> None:
         """Create the consumer groups, and register this worker for another 60 s."""
@@ -83,11 +85,12 @@ class WorkQueue:
         """Return a task whose lease has expired, else a new task; None when none arrives in time."""
         for kind in self._kinds:
             key = self._store.keys.node_work(kind)
-            reply = await self._store.execute(
-                "XAUTOCLAIM", key, GROUP, self._worker_id, self._lease_ms, "0-0", "COUNT", 1
-            )
-            for entry in entries(each for each in reply[1] if each[1]):
-                return await self._read(key, entry)
+            pending = pending_tasks(await self._store.execute("XPENDING", key, GROUP, "-", "+", _MOST_PENDING))
+            for expired in self._leases.expired(kind, pending):
+                # One that was renewed since has a shorter idle time, and is left.
+                claim = ("XCLAIM", key, GROUP, self._worker_id, expired.idle_ms, expired.entry_id)
+                for entry in entries(await self._store.execute(*claim)):
+                    return await self._read(key, entry)
         streams = [self._store.keys.node_work(kind) for kind in self._kinds]
         reply = await self._store.wait(
             *("XREADGROUP", "GROUP", GROUP, self._worker_id, "COUNT", 1, "BLOCK", block_ms, "STREAMS"),
@@ -164,7 +167,7 @@ class WorkQueue:
     async def release(self, taken: TakenTask) -> None:
         """Release a task that has not ended: another worker takes it at once, unless one has done so already."""
         key = self._store.keys.node_work(taken.task.kind)
-        claim = ("XCLAIM", key, GROUP, self._worker_id, 0, taken.entry_id, "IDLE", _LONG_AGO_MS, "JUSTID")
+        claim = ("XCLAIM", key, GROUP, self._worker_id, 0, taken.entry_id, "IDLE", RELEASED_MS, "JUSTID")
         guard = Commit(guards=(Holds(self._mark_key(taken.task), taken.mark),))
         await self._store.commit(join((guard, operation(*claim))))
 
