@@ -1,4 +1,4 @@
-"""`edge store`: repairs the store that runs on this machine."""
+"""`edge store`: shows the servers of the store, changes the primary, repairs a store that does not start."""
 
 from pathlib import Path
 
@@ -6,16 +6,46 @@ import click
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, print_json
+from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
 
 @click.group(cls=CommandGroup)
 def store() -> None:
-    """Repair the store of a gateway that does not start after a power cut.
+    """Show and maintain the store: its servers and sentinels, and its files after a power cut.
 
-    The exit status is 0 when the store is whole or repaired, 1 when it is not repaired, and 2 when arguments are
-    invalid.
+    The exit status is 0 when all is well, 1 when something needs attention or a request is refused, and 2 when
+    settings or arguments are invalid.
     """
+
+
+@store.command(epilog="Example: edge store status")
+@settings_option
+@json_option
+def status(settings_file: Path | None, *, as_json: bool) -> None:
+    """Show the primary, its replicas, the sentinels, and what needs attention.
+
+    Behind Sentinel: lag, clock and append-only file of each data node, what each sentinel sees, whether a majority
+    confirms the primary, the generation of the store, and what its durability may lose. A single server shows its
+    role, append-only file, clock and memory. The command needs no majority. The exit status is 1 when something needs
+    attention.
+    """
+    import asyncio
+    import os
+
+    from edge.cli.terminal.store_access import log_to_stderr
+    from edge.cli.terminal.store_status import print_state
+    from edge.config import load_settings
+    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+    from edge.store.observer import open_observer
+    from edge.store.store_state import StoreState
+
+    async def read() -> StoreState:
+        async with open_observer(settings.redis) as observer:
+            return await observer.read()
+
+    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+    log_to_stderr()
+    raise SystemExit(print_state(asyncio.run(read()), as_json=as_json))
 
 
 @store.command(epilog="Example: edge store repair /var/lib/redis-microdcs")

@@ -1,6 +1,7 @@
 """Examines the store: connection, durability, memory, latency."""
 
 import asyncio
+import contextlib
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -22,19 +23,23 @@ from edge.store.advisories import find_advisories, product_of
 from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
-from edge.store.fence import QUORUM_ADVICE, quorum_problem
+from edge.store.observer import observer_of
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
-from edge.store.server_time import difference_problem, read_server_clock
 from edge.store.snapshot import leased_instances
 from edge.store.store_repair import StoreRepair, find_repairs
+from edge.store.store_state import ProblemKind, find_problems, lag_text
 
 _PINGS = 20
 _MOST_SENDERS = 10
 _SLOW_MS = 50.0
 _FULL = 0.98
-_SYNCHRONISE = "Synchronise both machines (chrony, NTP): deadlines of jobs follow the clock of the store's host."
+_FAILING = frozenset({ProblemKind.NO_MAJORITY, ProblemKind.PRIMARY_AWAY, ProblemKind.QUORUM})
+_OF_SENTINELS = frozenset(
+    {ProblemKind.NO_MAJORITY, ProblemKind.SENTINEL_AWAY, ProblemKind.QUORUM, ProblemKind.FEW_SENTINELS}
+)
+_OF_REPLICAS = frozenset({ProblemKind.REPLICA_AWAY, ProblemKind.REPLICA_LAGS})
 _UPDATE = "Install its security update when there is one: apt update && apt list --upgradable"
 
 
@@ -67,7 +72,7 @@ async def examine_store(
         for gateway, report in (await health_reports.load(store, there)).items():
             for each in report.equipment if report else ():
                 yield _equipment(gateway, each)
-        async for finding in _sentinels(store):
+        async for finding in _servers(settings, store):
             yield finding
         yield await _durability(store, info)
         for repair in await find_repairs(store, settings.url):
@@ -77,8 +82,6 @@ async def examine_store(
         for finding in _counts(state.counts):
             yield finding
         yield await _speed(store)
-        if problem := difference_problem((await read_server_clock(store)).ahead_ms):
-            yield warning("store clock", problem, _SYNCHRONISE)
 
 
 def _advisories(settings: RedisSettings, info: Mapping[str, str], documents: Path) -> Iterator[HealthFinding]:
@@ -101,18 +104,23 @@ def _repaired(repair: StoreRepair) -> HealthFinding:
     return warning("store repaired", found, advice)
 
 
-async def _sentinels(store: Store) -> AsyncIterator[HealthFinding]:
-    """Yield the findings about the sentinels of the store, if it is behind some."""
-    if store.ha is None:
-        return
-    sentinels, primary = store.ha.sentinels, store.ha.fence.primary
-    await sentinels.refresh()
-    if problem := quorum_problem(sentinels.views.values()):
-        yield failing("sentinel quorum", problem, QUORUM_ADVICE)
-    for name, reason in sentinels.silent.items():
-        yield warning(f"sentinel {name}", reason, "Start it: without a majority of them the line stands still.")
-    if not sentinels.silent:
-        yield ok("sentinels", f"all {len(sentinels.views)} confirm the primary {primary}")
+async def _servers(settings: RedisSettings, store: Store) -> AsyncIterator[HealthFinding]:
+    """Yield the findings about the data nodes and the sentinels of the store."""
+    if store.ha is not None:
+        await store.ha.sentinels.refresh()
+    with contextlib.closing(observer_of(settings, store)) as observer:
+        state = await observer.read()
+    problems = find_problems(state)
+    for each in problems:
+        # The durability of the primary has a finding of its own.
+        if each.kind is not ProblemKind.NO_AOF or each.subject.startswith("replica"):
+            yield (failing if each.kind in _FAILING else warning)(each.subject, each.found, each.advice)
+    kinds = {each.kind for each in problems}
+    if store.ha is not None and not kinds & _OF_SENTINELS:
+        yield ok("sentinels", f"all {len(state.sentinels)} confirm the primary {store.ha.fence.primary}")
+    if state.replicas and not kinds & _OF_REPLICAS:
+        lags = ", ".join(f"{each.address} ({lag_text(each)} behind)" for each in state.replicas)
+        yield ok("replicas", lags)
 
 
 def _gateways(there: Sequence[str]) -> HealthFinding:

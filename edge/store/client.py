@@ -17,7 +17,7 @@ from edge.store.blocking_connections import BlockingConnections
 from edge.store.bounds import BoundedCount, MarksBySender
 from edge.store.commit import Commit, CommitResult, Stale, pack
 from edge.store.commit_script import run_commit
-from edge.store.connection import CommandConnection
+from edge.store.connection import CommandConnection, Endpoint
 from edge.store.defects import Defects
 from edge.store.fence import Fence
 from edge.store.generation import GenerationCheck
@@ -126,6 +126,11 @@ class Store:
         error = Unavailable(f"the primary of the store has changed: {reason}", _OVER_ADVICE)
         self._connection.end(error)
         self._blocking.end(error)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the primary listens, and who we are to it."""
+        return self._connection.endpoint
 
     @property
     def database(self) -> int:

@@ -133,6 +133,11 @@ class Fence:
         return self._clock() < self._until
 
     @property
+    def confirmed_s(self) -> float:
+        """For how many seconds a majority confirms the primary; 0 when it does not."""
+        return max(0.0, self._until - self._clock())
+
+    @property
     def reason(self) -> str:
         """Why the primary is not confirmed; empty while it is."""
         if self.is_confirmed:

@@ -36,7 +36,7 @@ JobsClock = Callable[[], int]
 
 
 class Generation(Struct, frozen=True):
-    """The generation as it stands in the store.
+    """The generation as it stands in the store; its field `begun`, in milliseconds of the jobs' clock, is for people.
 
     `config_epoch` is that of the failover that made the primary; `clock_ms` is what the jobs' clock is ahead of the
     clock of the primary's host, so that deadlines do not jump when another host becomes the primary. `clock_epoch` is
@@ -106,10 +106,12 @@ async def adopt_generation(
         guards = [HashField(key, "id", stored.id if stored else None)]
         if stored is not None:
             guards.append(HashField(key, "clock", str(stored.clock_ms)))
-        written = ("HSET", key, "id", new.id, "epoch", new.config_epoch, "clock", new.clock_ms)
-        commit = Commit(tuple(guards), ((*written, "clock_epoch", new.clock_epoch),))
+        is_begun = stored is None or new.id != stored.id
+        fields = ("id", new.id, "epoch", new.config_epoch, "clock", new.clock_ms, "clock_epoch", new.clock_epoch)
+        begun = ("begun", now + new.clock_ms) if is_begun else ()
+        commit = Commit(tuple(guards), (("HSET", key, *fields, *begun),))
         if isinstance(await run_commit(connection, pack(commit)), Committed):
-            event = "store generation begun" if stored is None or new.id != stored.id else "clock of jobs measured"
+            event = "store generation begun" if is_begun else "clock of jobs measured"
             logger.info(event, generation=new.id, primary=str(primary), clock_ms=new.clock_ms)
             return new
 

@@ -86,6 +86,14 @@ class SentinelView(Struct, frozen=True):
         return self.sentinels // 2 + 1
 
 
+class SentinelReport(Struct, frozen=True):
+    """The last answer of a sentinel; `error` says why it does not answer now, then `view` is an old one or None."""
+
+    address: str
+    view: SentinelView | None
+    error: str = ""
+
+
 def agreed(views: Iterable[SentinelView]) -> Primary | None:
     """Return the primary of the latest failover; None without views.
 
@@ -219,7 +227,7 @@ TakeView = Callable[[SentinelView, float], None]
 class Sentinels:
     """All sentinels of a service: those of the address and those that were learnt from them.
 
-    `edge store status` and the fence read `views`, the last one of each sentinel by its id.
+    The fence reads `views`, the last one of each sentinel by its id; the state of the store reads `reports`.
     """
 
     def __init__(self, address: SentinelAddress) -> None:
@@ -238,9 +246,15 @@ class Sentinels:
         return self._asked.setdefault(place, Sentinel(endpoint, self._address.service))
 
     @property
-    def silent(self) -> Mapping[str, str]:
-        """The sentinels that did not answer last, each with the reason."""
-        return {str(self._asked[place]): error.message for place, error in self._errors.items()}
+    def reports(self) -> Sequence[SentinelReport]:
+        """The last answer of each sentinel, or why it does not answer now."""
+        return [self._report(place) for place in sorted(self._asked)]
+
+    def _report(self, place: _Place) -> SentinelReport:
+        error = self._errors.get(place)
+        view = self.views.get(self._ids.get(place, ""))
+        missing = "" if view else "no answer yet"
+        return SentinelReport(str(self._asked[place]), view, error.message if error else missing)
 
     async def find_primary(self, take: TakeView = lambda _view, _sent_at: None) -> Primary:
         """Return the present primary; hand each view to `take`.
@@ -277,9 +291,12 @@ class Sentinels:
             raise reasons[0]
         raise Unavailable(f"no sentinel answers: {'; '.join(each.message for each in reasons)}", _ADVICE)
 
-    async def refresh(self) -> None:
-        """Query every sentinel once: `views` and `silent` are current then."""
-        await asyncio.gather(*(self._ask(each, lambda _view, _sent_at: None) for each in tuple(self._asked.values())))
+    async def refresh(self, take: TakeView = lambda _view, _sent_at: None) -> None:
+        """Query every sentinel once, also those learnt meanwhile, and wait for all; hand each view to `take`."""
+        asked: set[_Place] = set()
+        while new := self._asked.keys() - asked:
+            asked |= new
+            await asyncio.gather(*(self._ask(self._asked[place], take) for place in new))
 
     async def watch(self, take: TakeView, every_s: float = ASK_EVERY_S) -> None:
         """Query every sentinel at this interval until cancelled, each in a task of its own."""

@@ -1,5 +1,6 @@
-"""`edge store repair` reports what it has done to the files of a stopped store."""
+"""`edge store`: the state of the servers, and the repair of the files of a stopped store."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from click.testing import CliRunner, Result
 from edge.cli import main
 from edge.config import RedisSettings
 from edge.store.opening import open_store
+from tests.cli.calling import Edge
+from tests.store.sentinel_line import Line, open_line
 
 
 @pytest.fixture
@@ -50,3 +53,39 @@ def test_other_damage_exits_with_1_and_names_the_page(stopped: Path) -> None:
 
 def test_missing_directory_exits_with_2(tmp_path: Path) -> None:
     assert repair(tmp_path / "none").exit_code == 2
+
+
+async def status(line: Line, directory: Path, *options: str) -> Result:
+    """Call `edge store status` on a line, on a terminal of 80 columns."""
+    file = directory / "edge.toml"
+    file.write_text(f'[redis]\nurl = "{line.settings("p").url}"\nprefix = "p"\n')
+    command = ["store", "status", "--settings", str(file), *options]
+    return await asyncio.to_thread(CliRunner(env={"COLUMNS": "80"}).invoke, main, command)
+
+
+async def test_status_of_a_line_shows_nodes_sentinels_and_fence(tmp_path: Path) -> None:
+    async with open_line(tmp_path) as line:
+        result = await status(line, tmp_path)
+        for node in (*line.nodes, *line.sentinels):
+            assert f"127.0.0.1:{node.port}" in result.output
+        assert "confirmed   yes, for the next" in result.output
+        assert "durability  required: a failover may lose" in result.output
+        assert result.exit_code == 0
+
+
+async def test_status_needs_no_majority_and_exits_with_1(tmp_path: Path) -> None:
+    async with open_line(tmp_path) as line:
+        for sentinel in line.sentinels[:2]:
+            await sentinel.kill()
+        found = json.loads((result := await status(line, tmp_path, "--json")).output)
+        assert result.exit_code == 1
+        assert {"no_majority", "sentinel_away"} == {each["kind"] for each in found["problems"]}
+        assert found["primary"]["address"] == f"127.0.0.1:{line.nodes[0].port}"
+        assert "no: no majority" in (await status(line, tmp_path)).output
+
+
+async def test_status_of_a_single_server_has_no_fence(edge: Edge) -> None:
+    result = await edge("store", "status")
+    assert "primary" in result.output
+    assert "confirmed" not in result.output
+    assert result.exit_code == 0

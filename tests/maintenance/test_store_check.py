@@ -1,16 +1,14 @@
 """The store is examined on real servers, well and badly configured."""
 
 import asyncio
-import functools
 import shutil
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from edge.config import RedisSettings
 from edge.errors import SettingsError, Unavailable
+from edge.instant import now_ms
 from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.store_check import examine_store
 from edge.model.component import Component
@@ -20,8 +18,8 @@ from edge.store import components, health_reports, undelivered
 from edge.store.advisories import find_advisories
 from edge.store.bounds import CountLimits
 from edge.store.client import Store
+from edge.store.observer import StoreObserver, observer_of
 from edge.store.opening import open_store
-from edge.store.server_time import ClockReading, read_server_clock
 from tests.store.servers import own_server
 
 UNSAFE = "the tool may still be active, not confirmed since 2023-11-14 22:13:20Z: release: MID 0042 declined"
@@ -39,16 +37,14 @@ async def on(directory: Path, *options: str, durability: str = "any") -> dict[st
 
 async def test_clock_of_the_store_that_differs_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine of the doctor is a minute ahead."""
-    ahead = replace_wall_clock(60_000_000_000)
-    monkeypatch.setattr("edge.maintenance.store_check.read_server_clock", ahead)
+
+    def observer(settings: RedisSettings, store: Store) -> StoreObserver:
+        return observer_of(settings, store, lambda: now_ms() + 60_000)
+
+    monkeypatch.setattr("edge.maintenance.store_check.observer_of", observer)
     found = await on(tmp_path)
-    assert found["store clock"].level is Level.WARNING
-    assert "60.0 s behind that of this machine" in found["store clock"].found
-
-
-def replace_wall_clock(ahead_ns: int) -> Callable[[Store], Awaitable[ClockReading]]:
-    """Return the reading of the store's clock by a clock of this machine that is ahead."""
-    return functools.partial(read_server_clock, wall_ns=lambda: time.time_ns() + ahead_ns)
+    assert found["store server"].level is Level.WARNING
+    assert "60.0 s behind that of this machine" in found["store server"].found
 
 
 async def test_well_configured_store_is_ok(tmp_path: Path) -> None:

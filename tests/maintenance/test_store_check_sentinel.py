@@ -1,4 +1,4 @@
-"""The examination of a store behind Sentinel names silent sentinels and a quorum that is too low."""
+"""The examination of a store behind Sentinel: its sentinels and its data nodes."""
 
 import signal
 from pathlib import Path
@@ -9,7 +9,7 @@ from edge.errors import SettingsError
 from edge.maintenance.finding import HealthFinding, Level
 from edge.maintenance.store_check import examine_store
 from edge.store.opening import open_store
-from tests.store.sentinel_line import SERVICE, Line, open_line
+from tests.store.sentinel_line import SERVICE, Line, open_line, until
 
 
 async def examined(line: Line, unique: str) -> dict[str, HealthFinding]:
@@ -43,3 +43,29 @@ async def test_quorum_below_the_majority_is_refused_at_first_and_reported_later(
         finding = (await examined(line, unique))["sentinel quorum"]
     assert finding.level is Level.FAILING
     assert finding.advice == "Correct it on every sentinel: SENTINEL SET <service> quorum <number>"
+
+
+async def test_replicas_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path) as line:
+        found = await examined(line, unique)
+        assert found["replicas"].found.startswith(f"127.0.0.1:{line.nodes[1].port} (0 B, ")
+
+
+async def test_replica_that_was_killed_is_a_warning(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path) as line:
+        await line.nodes[1].kill()
+        subject = f"replica 127.0.0.1:{line.nodes[1].port}"
+
+        async def is_found() -> bool:
+            return subject in await examined(line, unique)
+
+        await until(is_found)
+        finding = (await examined(line, unique))[subject]
+    assert finding.level is Level.WARNING
+    assert "is away: Redis does not answer" in finding.found
+
+
+async def test_replica_without_append_only_file_is_a_warning(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path, replica="appendonly no\n") as line:
+        finding = (await examined(line, unique))[f"replica 127.0.0.1:{line.nodes[1].port}"]
+    assert finding.advice == "Set `appendonly yes` in its configuration."

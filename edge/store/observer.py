@@ -1,0 +1,207 @@
+"""Reads the state of a store: from each data node over a connection of its own, and from the views of the sentinels."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from edge.config import RedisSettings
+from edge.errors import EdgeError, SettingsError, Unavailable
+from edge.instant import now_ms
+from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of
+from edge.store.client import Store
+from edge.store.connection import CommandConnection, Endpoint
+from edge.store.fence import Fence
+from edge.store.keys import Keys
+from edge.store.pipeline import Command
+from edge.store.query import values_of
+from edge.store.sentinels import Primary, Sentinels, SentinelView, agreed
+from edge.store.server_check import MemoryUsage
+from edge.store.store_state import FenceState, GenerationState, NodeReport, StoreState, replicas_of, state_of
+
+WITHIN_S: Final = 1.0
+_INFO: Final = ("INFO", "server", "replication", "persistence", "memory")
+_BACKOFF_S: Final = (0.05, 0.3)
+
+
+class StoreObserver:
+    """Reads the state of a store; `sentinels` and `fence` are those of a store behind Sentinel.
+
+    The commands need no right beyond those of a gateway.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        generation_key: str,
+        durability: str,
+        sentinels: Sentinels | None = None,
+        fence: Callable[[], Fence | None] = lambda: None,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self._endpoint = endpoint
+        self._generation_key = generation_key
+        self._durability = durability
+        self._sentinels = sentinels
+        self._fence = fence
+        self._clock = clock
+        self._nodes: dict[str, CommandConnection] = {}
+
+    async def read(self) -> StoreState:
+        """Return the state within about WITHIN_S; nodes that do not answer are part of it."""
+        if self._sentinels is None:
+            address = self._endpoint.path or f"{self._endpoint.host}:{self._endpoint.port}"
+            report, _ = await self._ask(address, self._endpoint, with_generation=False)
+            return state_of((), {address: report}, durability=self._durability)
+        views = self._views(self._sentinels)
+        primary = agreed(views)
+        places = {str(primary): (primary.host, primary.port), **replicas_of(views)} if primary else {}
+        for gone in self._nodes.keys() - places.keys():
+            self._nodes.pop(gone).close()
+        answers = await asyncio.gather(
+            *(
+                self._ask(name, replace(self._endpoint, host=host, port=port), with_generation=name == str(primary))
+                for name, (host, port) in places.items()
+            )
+        )
+        nodes = {report.address: report for report, _ in answers}
+        generation = next((found for _, found in answers if found), None)
+        return state_of(
+            self._sentinels.reports,
+            nodes,
+            durability=self._durability,
+            fence=self._fence_state(primary),
+            generation=generation,
+        )
+
+    def _views(self, sentinels: Sentinels) -> list[SentinelView]:
+        return [each.view for each in sentinels.reports if each.view and not each.error]
+
+    def _fence_state(self, primary: Primary | None) -> FenceState:
+        fence = self._fence()
+        if fence is None:
+            reason = "no sentinel answers" if primary is None else f"no majority confirms {primary}"
+            return FenceState(0.0, reason)
+        if primary is not None and primary != fence.primary:
+            return FenceState(0.0, f"a failover has made {primary} the primary instead of {fence.primary}")
+        return FenceState(fence.confirmed_s, fence.reason)
+
+    async def _ask(
+        self, name: str, endpoint: Endpoint, *, with_generation: bool
+    ) -> tuple[NodeReport, GenerationState | None]:
+        connection = self._nodes.setdefault(name, CommandConnection(endpoint, timeout=WITHIN_S, backoff=_BACKOFF_S))
+        commands: list[Command] = [_INFO, ("TIME",)]
+        if with_generation:
+            commands.append(("HMGET", self._generation_key, "id", "epoch", "begun"))
+        sent_at = self._clock()
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                info, (seconds, microseconds), *rest = values_of(commands, await connection.call(*commands))
+        except TimeoutError:
+            connection.close()
+            return NodeReport(address=name, error=f"no reply within {WITHIN_S:g} s"), None
+        except EdgeError as error:
+            return NodeReport(address=name, error=error.message), None
+        ours = (sent_at + self._clock()) / 2000
+        report = report_of(name, info, seconds + microseconds / 1e6 - ours)
+        return report, _generation(*rest[0]) if rest else None
+
+    def close(self) -> None:
+        """Close the connections to the data nodes."""
+        for connection in self._nodes.values():
+            connection.close()
+
+
+def _generation(id: str | None, epoch: str | None, begun: str | None) -> GenerationState | None:
+    return GenerationState(id, int(epoch), int(begun) if begun else None) if id and epoch else None
+
+
+def report_of(address: str, info: Mapping[str, str], clock_s: float) -> NodeReport:
+    """Return the report of a data node by the fields of its INFO reply."""
+    role = info["role"]
+    is_replica = role != "master"
+    product = ("Valkey", "valkey_version") if info.get("server_name") == "valkey" else ("Redis", "redis_version")
+    return NodeReport(
+        address=address,
+        server=f"{product[0]} {info[product[1]]}",
+        role=role,
+        primary=f"{info['master_host']}:{info['master_port']}" if is_replica else "",
+        is_linked=is_replica and info["master_link_status"] == "up",
+        link_down_s=float(info.get("master_link_down_since_seconds", 0)) if is_replica else 0.0,
+        offset=int(info["slave_repl_offset" if is_replica else "master_repl_offset"]),
+        acknowledged={} if is_replica else dict(_acknowledged(info)),
+        has_aof=info["aof_enabled"] == "1",
+        clock_s=clock_s,
+        memory=MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])),
+    )
+
+
+def _acknowledged(info: Mapping[str, str]) -> "list[tuple[str, tuple[int, float]]]":
+    """Return offset and seconds since its confirmation of each connected replica, by address."""
+    found: list[tuple[str, tuple[int, float]]] = []
+    for number in range(int(info["connected_slaves"])):
+        fields: dict[str, Any] = dict(each.split("=", 1) for each in info[f"slave{number}"].split(","))
+        if fields["state"] == "online":
+            found.append((f"{fields['ip']}:{fields['port']}", (int(fields["offset"]), float(fields["lag"]))))
+    return found
+
+
+def observer_of(settings: RedisSettings, store: Store, clock: Callable[[], int] = now_ms) -> StoreObserver:
+    """Return an observer of an open store."""
+    ha = store.ha
+    fence = ha.fence if ha else None
+    sentinels = ha.sentinels if ha else None
+    return StoreObserver(store.endpoint, store.keys.generation(), settings.durability, sentinels, lambda: fence, clock)
+
+
+@contextlib.asynccontextmanager
+async def open_observer(settings: RedisSettings) -> AsyncIterator[StoreObserver]:
+    """Open an observer for a person: it needs no majority and no primary, and reads nothing of the jobs.
+
+    Raises SettingsError for a store that lives within the process of a gateway, Unavailable when the server of
+    `embedded:/dir` does not run.
+    """
+    keys = Keys(settings.prefix)
+    async with contextlib.AsyncExitStack() as stack:
+        if is_sentinel(settings.url):
+            address = sentinel_address_of(settings)
+            sentinels = Sentinels(address)
+            stack.callback(sentinels.close)
+            fence = await _fence_of(sentinels)
+            found = StoreObserver(address.server, keys.generation(), settings.durability, sentinels, lambda: fence)
+        else:
+            found = StoreObserver(await _endpoint(settings), keys.generation(), settings.durability)
+        stack.callback(found.close)
+        yield found
+
+
+async def _fence_of(sentinels: Sentinels) -> Fence | None:
+    """Query the sentinels once; return the fence by their answers, None when there is none."""
+    heard: list[tuple[SentinelView, float]] = []
+    await sentinels.refresh(lambda *each: heard.append(each))
+    primary = agreed(view for view, _ in heard)
+    if primary is None:
+        return None
+    fence = Fence(primary, asyncio.get_running_loop().time)
+    for view, sent_at in heard:
+        fence.take(view, sent_at)
+    return fence
+
+
+async def _endpoint(settings: RedisSettings) -> Endpoint:
+    if not settings.url.startswith("embedded:"):
+        return endpoint_of(settings, settings.url)
+    directory = settings.url.removeprefix("embedded:")
+    if not directory:
+        raise SettingsError(
+            ["[redis] url is `embedded:`: such a store lives and dies with one process"],
+            "Name a Redis server, or a directory (`embedded:/dir`).",
+        )
+    # Imported only for such a store.
+    from edge.store.embedded import running_server  # noqa: PLC0415
+
+    if (path := await running_server(directory)) is None:
+        raise Unavailable(f"no server runs in {directory}", "Start the gateway: it runs this server.")
+    return Endpoint(path=str(path))

@@ -1,0 +1,341 @@
+"""The state of the store as one value: data nodes, sentinels, fence, generation, and what needs attention.
+
+`edge store status`, `edge doctor`, alarms, metrics and the page *Gateway* read it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from edge.store.fence import QUORUM_ADVICE
+from edge.store.sentinels import Primary, ReplicaView, SentinelReport, SentinelView, agreed
+from edge.store.server_check import MemoryUsage
+from edge.store.server_time import MOST_DIFFERENCE_MS
+
+MOST_LAG_BYTES: Final = 10_000_000
+MOST_LAG_S: Final = 10.0
+LEAST_SENTINELS: Final = 3
+LEAST_REPLICAS_REPLICATED: Final = 2
+"""With `durability = "replicated"` each replica has to confirm: with one only, its loss stops the line."""
+_DOWN: Final = frozenset({"s_down", "o_down", "disconnected"})
+_STATUS: Final = "See: edge store status"
+
+
+class NodeReport(Struct, frozen=True, kw_only=True):
+    """What a data node answers of itself; `error` says why it does not.
+
+    `clock_s` is what its clock is ahead of ours. `acknowledged` has, at a primary, the offset of each replica and the
+    seconds since it confirmed it.
+    """
+
+    address: str
+    error: str = ""
+    server: str = ""
+    role: str = ""
+    primary: str = ""
+    is_linked: bool = False
+    link_down_s: float = 0.0
+    offset: int = 0
+    acknowledged: Mapping[str, tuple[int, float]] = {}
+    has_aof: bool = False
+    clock_s: float = 0.0
+    memory: MemoryUsage = MemoryUsage(0, 0)
+
+
+class FenceState(Struct, frozen=True):
+    """For how many seconds a majority confirms the primary; `reason` says why it does not."""
+
+    confirmed_s: float
+    reason: str = ""
+
+
+class GenerationState(Struct, frozen=True):
+    """The generation of the store; `begun_at` is in milliseconds since the epoch, None when it is not known."""
+
+    id: str
+    config_epoch: int
+    begun_at: int | None
+
+
+class PrimaryState(Struct, frozen=True, kw_only=True):
+    """The primary; `config_epoch` counts failovers and is None without Sentinel."""
+
+    address: str
+    error: str
+    server: str
+    config_epoch: int | None
+    is_primary: bool
+    has_aof: bool | None
+    clock_s: float | None
+    memory: MemoryUsage
+
+
+class ReplicaState(Struct, frozen=True, kw_only=True):
+    """A replica; what is None is not known. One with priority 0 is never promoted."""
+
+    address: str
+    error: str
+    is_linked: bool
+    is_down: bool
+    lag_bytes: int | None
+    lag_s: float | None
+    has_aof: bool | None
+    clock_s: float | None
+    priority: int
+
+
+class SentinelState(Struct, frozen=True, kw_only=True):
+    """A sentinel; `primary` is the one that it names, empty when it does not answer."""
+
+    address: str
+    error: str
+    primary: str
+    reaches_primary: bool
+    quorum: int
+
+
+class StoreState(Struct, frozen=True, kw_only=True):
+    """The whole state; without Sentinel there are no replicas, no sentinels, no fence and no generation."""
+
+    durability: str
+    primary: PrimaryState | None
+    replicas: tuple[ReplicaState, ...] = ()
+    sentinels: tuple[SentinelState, ...] = ()
+    quorum: int = 0
+    majority: int = 0
+    fence: FenceState | None = None
+    generation: GenerationState | None = None
+
+    @property
+    def answering(self) -> int:
+        """The number of sentinels that answer."""
+        return sum(not each.error for each in self.sentinels)
+
+
+class ProblemKind(StrEnum):
+    """What can be wrong with a store; each kind of the first five has a built-in alarm."""
+
+    NO_MAJORITY = "no_majority"
+    REPLICA_AWAY = "replica_away"
+    REPLICA_LAGS = "replica_lags"
+    CLOCK_DIFFERS = "clock_differs"
+    NO_AOF = "no_aof"
+    SENTINEL_AWAY = "sentinel_away"
+    PRIMARY_AWAY = "primary_away"
+    QUORUM = "quorum"
+    FEW_SENTINELS = "few_sentinels"
+    FEW_NODES = "few_nodes"
+
+
+class StoreProblem(Struct, frozen=True):
+    """A problem with the store, and what to do; `subject` names the server or the setting."""
+
+    kind: ProblemKind
+    subject: str
+    found: str
+    advice: str
+
+
+def state_of(
+    sentinels: Sequence[SentinelReport],
+    nodes: Mapping[str, NodeReport],
+    *,
+    durability: str,
+    fence: FenceState | None = None,
+    generation: GenerationState | None = None,
+) -> StoreState:
+    """Return the state by the answers of sentinels and data nodes; without Sentinel there is one node, the primary."""
+    if fence is None:
+        primary = next((_primary(each, None) for each in nodes.values()), None)
+        return StoreState(durability=durability, primary=primary)
+    answers = [each.view for each in sentinels if each.view and not each.error]
+    known = {f"{host}:{port}" for view in answers for host, port in view.known.values()}
+    # One that was removed is silent, and no other sentinel knows it any more.
+    shown = [each for each in sentinels if not each.error or each.address in known or not answers]
+    named = agreed(answers)
+    own = nodes.get(str(named)) if named else None
+    return StoreState(
+        durability=durability,
+        primary=_primary(own, named) if own else None,
+        replicas=tuple(_replica(views, nodes, own) for views in _by_replica(answers, named).values()),
+        sentinels=tuple(_sentinel(each) for each in shown),
+        quorum=min((view.quorum for view in answers), default=0),
+        majority=max((view.majority for view in answers), default=len(shown) // 2 + 1),
+        fence=fence,
+        generation=generation,
+    )
+
+
+def replicas_of(views: Sequence[SentinelView]) -> Mapping[str, tuple[str, int]]:
+    """Return the replicas of the agreed primary by their addresses."""
+    return {name: found[0].place for name, found in _by_replica(views, agreed(views)).items()}
+
+
+def _by_replica(views: Sequence[SentinelView], primary: Primary | None) -> Mapping[str, list[ReplicaView]]:
+    found: dict[str, list[ReplicaView]] = {}
+    for view in views:
+        if view.primary == primary:
+            for each in view.replicas:
+                if str(each) != str(primary):
+                    found.setdefault(str(each), []).append(each)
+    return dict(sorted(found.items()))
+
+
+def _primary(report: NodeReport, named: Primary | None) -> PrimaryState:
+    return PrimaryState(
+        address=report.address,
+        error=report.error,
+        server=report.server,
+        config_epoch=named.config_epoch if named else None,
+        is_primary=report.role == "master",
+        has_aof=None if report.error else report.has_aof,
+        clock_s=None if report.error else report.clock_s,
+        memory=report.memory,
+    )
+
+
+def _replica(views: Sequence[ReplicaView], nodes: Mapping[str, NodeReport], primary: NodeReport | None) -> ReplicaState:
+    address = str(views[0])
+    report = nodes.get(address, NodeReport(address=address, error="not asked"))
+    answers = not report.error
+    acknowledged = primary.acknowledged.get(address) if primary else None
+    lag_bytes = lag_s = None
+    if acknowledged is not None and primary is not None:
+        offset = max(acknowledged[0], report.offset if answers else 0)
+        lag_bytes, lag_s = max(0, primary.offset - offset), acknowledged[1]
+    elif answers and primary is not None and not primary.error:
+        lag_bytes, lag_s = max(0, primary.offset - report.offset), report.link_down_s
+    follows = primary is None or report.primary in {"", primary.address}
+    is_linked = report.is_linked and follows if answers else acknowledged is not None and acknowledged[1] < MOST_LAG_S
+    return ReplicaState(
+        address=address,
+        error=report.error,
+        is_linked=is_linked,
+        is_down=all(each.flags & _DOWN for each in views),
+        lag_bytes=lag_bytes,
+        lag_s=lag_s,
+        has_aof=report.has_aof if answers else None,
+        clock_s=report.clock_s if answers else None,
+        priority=views[0].priority,
+    )
+
+
+def _sentinel(report: SentinelReport) -> SentinelState:
+    view = None if report.error else report.view
+    return SentinelState(
+        address=report.address,
+        error=report.error,
+        primary=str(view.primary) if view else "",
+        reaches_primary=view is not None and not view.flags & _DOWN,
+        quorum=view.quorum if view else 0,
+    )
+
+
+def find_problems(state: StoreState) -> tuple[StoreProblem, ...]:
+    """Return what is wrong with the store, the worst first."""
+    return (*_of_store(state), *_of_primary(state), *_of_sentinels(state), *_of_replicas(state))
+
+
+def _of_store(state: StoreState) -> Iterator[StoreProblem]:
+    if state.fence and state.fence.reason:
+        found = f"no majority of the sentinels confirms the primary: {state.fence.reason}"
+        advice = f"Work waits until a majority does. Start the sentinels that are away. {_STATUS}"
+        yield StoreProblem(ProblemKind.NO_MAJORITY, "store", found, advice)
+
+
+def _of_primary(state: StoreState) -> Iterator[StoreProblem]:
+    primary = state.primary
+    if primary is None:
+        return
+    subject = f"primary {primary.address}" if state.fence else "store server"
+    if primary.error:
+        found = f"the primary {primary.address} does not answer: {primary.error}"
+        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, found, "Check its service and the network.")
+        return
+    if not primary.is_primary:
+        found = f"{primary.address} is a replica, not the primary"
+        advice = "Sentinel corrects this within seconds." if state.fence else "Point [redis] url at the primary server."
+        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, found, advice)
+    yield from _of_node(subject, primary, needs_aof=state.durability != "any")
+
+
+def _of_node(subject: str, node: PrimaryState | ReplicaState, *, needs_aof: bool) -> Iterator[StoreProblem]:
+    if needs_aof and node.has_aof is False:
+        found = f"{node.address} keeps no append-only file: a power cut loses jobs while it is the primary"
+        yield StoreProblem(ProblemKind.NO_AOF, subject, found, "Set `appendonly yes` in its configuration.")
+    if node.clock_s is not None and abs(node.clock_s) * 1000 > MOST_DIFFERENCE_MS:
+        direction = "ahead of" if node.clock_s > 0 else "behind"
+        found = f"the clock of {node.address} is {abs(node.clock_s):.1f} s {direction} that of this machine"
+        advice = "Synchronise the clocks of both machines (chrony, NTP)."
+        yield StoreProblem(ProblemKind.CLOCK_DIFFERS, subject, found, advice)
+
+
+def _of_sentinels(state: StoreState) -> Iterator[StoreProblem]:
+    if state.fence is None:
+        return
+    for sentinel in state.sentinels:
+        if sentinel.error:
+            advice = "Start it: without a majority of them the line stands still."
+            yield StoreProblem(ProblemKind.SENTINEL_AWAY, f"sentinel {sentinel.address}", sentinel.error, advice)
+    if state.answering and state.quorum < state.majority:
+        found = f"the quorum is {state.quorum}, less than {state.majority}, the majority of the sentinels"
+        yield StoreProblem(ProblemKind.QUORUM, "sentinel quorum", found, QUORUM_ADVICE)
+    if len(state.sentinels) < LEAST_SENTINELS:
+        found = f"only {len(state.sentinels)}: after the loss of one no majority is left"
+        yield StoreProblem(ProblemKind.FEW_SENTINELS, "sentinels", found, "Run three sentinels on three machines.")
+
+
+def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
+    if state.answering and not state.replicas:
+        found = "no replica: the loss of the primary stops the line"
+        yield StoreProblem(ProblemKind.REPLICA_AWAY, "replicas", found, "Start a replica of the primary.")
+    for replica in state.replicas:
+        subject = f"replica {replica.address}"
+        if not replica.is_linked:
+            reason = f": {replica.error}" if replica.error else ", it has no link to the primary"
+            found = f"the replica {replica.address} is away{reason}"
+            advice = "Check its service, its log and the network."
+            yield StoreProblem(ProblemKind.REPLICA_AWAY, subject, found, advice)
+        elif (replica.lag_bytes or 0) > MOST_LAG_BYTES or (replica.lag_s or 0.0) > MOST_LAG_S:
+            found = f"the replica {replica.address} lags behind by {lag_text(replica)}"
+            advice = "Check the network and the load of its machine."
+            yield StoreProblem(ProblemKind.REPLICA_LAGS, subject, found, advice)
+        yield from _of_node(subject, replica, needs_aof=state.durability != "any" and replica.priority > 0)
+    promotable = sum(each.priority > 0 for each in state.replicas)
+    if state.durability == "replicated" and 0 < promotable < LEAST_REPLICAS_REPLICATED:
+        found = 'two with durability = "replicated": the loss of one stops the line'
+        yield StoreProblem(ProblemKind.FEW_NODES, "data nodes", found, "Add a third data node.")
+
+
+def lag_text(replica: ReplicaState) -> str:
+    """Return the lag of a replica in words; empty when it is not known."""
+    if replica.lag_bytes is None or replica.lag_s is None:
+        return ""
+    return f"{byte_count(replica.lag_bytes)}, {replica.lag_s:.0f} s"
+
+
+def byte_count(count: int) -> str:
+    """Return a number of bytes in words."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
+_MAY_LOSE: Final = {
+    "any": "the server may be one that forgets: a power cut or a full memory may lose accepted jobs",
+    "required": "a power cut may lose the last two seconds; nothing with `appendfsync always`",
+    "replicated": "nothing accepted is lost by a failover: a job is answered after the replicas have it",
+}
+_FAILOVER_LOSES: Final = (
+    "a failover may lose what the replicas have not received; a partition what was accepted within `down-after`"
+)
+
+
+def may_lose(state: StoreState) -> str:
+    """Return in one sentence what the durability of the settings may lose."""
+    if state.durability == "required" and state.fence is not None:
+        return _FAILOVER_LOSES
+    return _MAY_LOSE[state.durability]
