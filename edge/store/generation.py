@@ -135,13 +135,13 @@ class GenerationCheck:
 
     @property
     def commands(self) -> Sequence[Command]:
-        """Return the questions: the role of the server and its generation."""
-        return (("ROLE",), ("HGET", self._key, "id"))
+        """Return the questions: the role of the server and its generation. ROLE would need a right of its own."""
+        return (("INFO", "replication"), ("HGET", self._key, "id"))
 
     def accept(self, replies: Sequence[Any]) -> None:
         """Raise Unavailable for a replica, and for a server with another history."""
-        (role, *_), generation_id = replies
-        if role != "master":
+        info, generation_id = replies
+        if "role:master" not in str(info).splitlines():
             self._differ(f"{self._primary} has become a replica")
         if self.expected is not None and generation_id != self.expected.id:
             self._differ(f"{self._primary} holds another generation of the store")

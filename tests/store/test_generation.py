@@ -12,6 +12,9 @@ from edge.store.generation import Generation, GenerationCheck, adopt_generation,
 from edge.store.keys import Keys
 from edge.store.sentinels import Primary
 
+MASTER = "# Replication\r\nrole:master\r\nconnected_slaves:1\r\n"
+REPLICA = "# Replication\r\nrole:slave\r\nmaster_host:10.0.0.2\r\n"
+
 
 @pytest.fixture
 async def connection(valkey: str) -> AsyncIterator[CommandConnection]:
@@ -109,10 +112,10 @@ async def test_gateway_corrects_the_clock_that_a_command_has_adopted(
 @pytest.mark.parametrize(
     ("replies", "reason"),
     [
-        ([["master", 0, []], "first"], ""),
-        ([["slave", "h", 1, "connected", 0], "first"], "10.0.0.1:6379 has become a replica"),
-        ([["master", 0, []], "second"], "10.0.0.1:6379 holds another generation of the store"),
-        ([["master", 0, []], None], "10.0.0.1:6379 holds another generation of the store"),
+        ([MASTER, "first"], ""),
+        ([REPLICA, "first"], "10.0.0.1:6379 has become a replica"),
+        ([MASTER, "second"], "10.0.0.1:6379 holds another generation of the store"),
+        ([MASTER, None], "10.0.0.1:6379 holds another generation of the store"),
     ],
     ids=["ours", "replica", "other generation", "empty"],
 )
@@ -123,7 +126,7 @@ async def test_connection_to_another_history_is_reported(
     reported: list[str] = []
     check.on_other = reported.append
     check.expected = None
-    check.accept([["master", 0, []], None])
+    check.accept([MASTER, None])
     adopted = await adopt_generation(connection, Keys(unique), primary(1))
     check.expected = adopted
     given = [replies[0], adopted.id if replies[1] == "first" else replies[1]]

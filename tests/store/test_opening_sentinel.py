@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.errors import EdgeError, SettingsError, Unavailable
@@ -162,3 +163,27 @@ async def test_new_connection_to_a_demoted_primary_ends_the_store(tmp_path: Path
         with pytest.raises(Unavailable, match="has become a replica"):
             await store.wait("BLPOP", f"{unique}:list", "1")
         assert store.over.is_set()
+
+
+def documented_rights(user: str) -> str:
+    """Return the rights of a user in the guide to hardening."""
+    lines = Path("docs/how-to/hardening.md").read_text(encoding="utf-8").splitlines()
+    return next(line.split(">… ")[1] for line in lines if line.startswith(f"    user {user} on"))
+
+
+async def test_store_opens_with_the_rights_of_the_documentation(tmp_path: Path, unique: str) -> None:
+    """Those of docs/how-to/hardening.md, at the servers and at the sentinels."""
+    server, sentinel = map(documented_rights, ("microdcs-edge", "microdcs-watch"))
+    async with open_line(tmp_path) as line:
+        for node in line.nodes:
+            rights = server.replace("microdcs-edge:*", f"{unique}:*").split()
+            await node.call("ACL", "SETUSER", "microdcs-edge", "on", ">own", *rights)
+        for watching in line.sentinels:
+            await watching.call("ACL", "SETUSER", "microdcs-watch", "on", ">watch", *sentinel.split())
+        settings = line.settings(unique, sentinel_username="microdcs-watch", sentinel_password="watch")
+        settings = replace(settings, url=settings.url.replace("://", "://microdcs-edge:own@"))
+        async with open_store(settings, "edge") as store:
+            assert await store.commit(operation("SET", f"{unique}:a", "1")) == Committed()
+            async with store.subscribe(f"{unique}:words") as messages:
+                await store.execute("PUBLISH", f"{unique}:words", "heard")
+                assert await anext(messages) == "heard"
