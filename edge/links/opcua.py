@@ -120,6 +120,8 @@ class ClientSession:
         self._namespaces: list[str] = []
         self._methods: dict[tuple[str, str], _Method] = {}
         self._browser = Browser(client)
+        self.answer_count = 0
+        """Number of methods and values that the server has answered."""
 
     @reported
     async def find(self, *names: str) -> Node:
@@ -147,7 +149,9 @@ class ClientSession:
         Raises Refused(`unreadable`) for a structure that cannot be decoded.
         """
         with serving(self.url):
-            return await self._structures.plain(await self._client.get_node(node.id).read_value())
+            value = await self._client.get_node(node.id).read_value()
+            self.answer_count += 1
+            return await self._structures.plain(value)
 
     async def node(self, node_id: str) -> Node:
         """Return a node by its NodeId in text form, as `nsu=http://example.com;s=Speed` or `ns=2;i=7`.
@@ -242,6 +246,7 @@ class ClientSession:
                 for (data_type, is_array), value in zip(method.arguments, given, strict=True)
             ]
             results = await self._client.uaclient.call([request])
+            self.answer_count += 1
             if len(results) != 1:
                 raise Refused("method_failed", f"{name}: {len(results)} results of one call")
             (result,) = results

@@ -1,16 +1,17 @@
 """What each kind of device provides during one connection: it executes commands and reports events."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol, runtime_checkable
 
-from edge.errors import EdgeError, Refused
+from edge.errors import EdgeError, Refused, unwrap_group
 from edge.southbound.device_error import bounded_message
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
+from edge.task_group import TaskGroup
 
 STOP_SECONDS: Final = 15.0
-"""The seconds within which a device must confirm all steps of a stop."""
+"""The seconds within which a device must confirm a stop, from its last answer on where it counts its answers."""
 
 
 class DeviceOutcomeUnknownError(EdgeError):
@@ -63,6 +64,15 @@ class BatchDevice(Protocol):
         """Report what came for a command whose unknown outcome is durable; raises as `Device.perform`."""
 
 
+@runtime_checkable
+class AnsweringDevice(Protocol):
+    """A device that counts its answers: a sequence of calls has no time limit while the device answers them."""
+
+    @property
+    def answer_count(self) -> int:
+        """Number of answers since the connection began."""
+
+
 DeviceEvents = AsyncIterator[DeviceEvent | Refused]
 """Events of a device; Refused stands for an event that cannot be read."""
 
@@ -73,11 +83,30 @@ Raises Unavailable when the device cannot be reached, Refused when it is not, or
 """
 
 
+async def complete_in_time(device: object, sequence: Coroutine[Any, Any, None], seconds: float) -> None:
+    """Execute a sequence of calls; raise TimeoutError when the device has answered none of them for `seconds`."""
+    is_silent = False
+    with unwrap_group():
+        async with TaskGroup() as tasks:
+            task = tasks.create_task(sequence)
+            while not task.done() and not is_silent:
+                before = _answer_count(device)
+                await asyncio.wait((task,), timeout=seconds)
+                is_silent = not task.done() and _answer_count(device) == before
+            if is_silent:
+                task.cancel()
+    if is_silent:
+        raise TimeoutError
+
+
+def _answer_count(device: object) -> int:
+    return device.answer_count if isinstance(device, AnsweringDevice) else 0
+
+
 async def stop_device(device: Device, command: Command) -> str | None:
     """Stop a command; return why the device has not confirmed it, None when it has. Raises Unavailable."""
     try:
-        async with asyncio.timeout(STOP_SECONDS):
-            await device.stop(command)
+        await complete_in_time(device, device.stop(command), STOP_SECONDS)
     except Refused as refusal:
         return bounded_message(refusal)
     except TimeoutError:

@@ -171,6 +171,11 @@ class Controller:
         """The joining processes and joints that the controller lists."""
         return self._programs.names
 
+    @property
+    def answer_count(self) -> int:
+        """Number of answers of the controller on this connection."""
+        return self._session.answer_count
+
     async def catch_up(self) -> None:
         """Collect the results from the time without a connection."""
         await self._results.catch_up()

@@ -6,7 +6,7 @@ from typing import Any, Final
 from edge.errors import Refused
 from edge.links.opcua import ClientSession, Node
 
-STEP_SECONDS: Final = 4.0
+STEP_SECONDS: Final = 10.0
 """The seconds within which a controller must answer one step of a stop: one without an answer delays the others."""
 _MANAGEMENTS = ("JoiningProcessManagement", "JointManagement", "ResultManagement")
 

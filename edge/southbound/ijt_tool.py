@@ -7,12 +7,13 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
-from edge.errors import Refused
+from edge.errors import Refused, unwrap_group
 from edge.southbound.ijt_conversion import COMMAND_ID, entities, is_command_id, process
 from edge.southbound.ijt_lock import ToolLock
 from edge.southbound.ijt_methods import STEP_SECONDS, IjtMethods
 from edge.southbound.ijt_programs import JoiningPrograms, counter_calls, selected_joint
 from edge.station.equipment import Command
+from edge.task_group import TaskGroup
 
 _REASON = "requested by the station"
 
@@ -99,7 +100,7 @@ class JoiningTool:
 
     async def release(self, command: Command) -> None:
         """Reset the process selection and the identifiers of a command that did not start; refusals are logged."""
-        for step, refusal in (await self._attempt(self._release_steps(command))).items():
+        for step, refusal in (await self._attempt_together(self._release_steps(command))).items():
             _log.info("tool release declined", step=step, reason=refusal)
 
     async def rest(self) -> None:
@@ -124,7 +125,8 @@ class JoiningTool:
             steps["AbortJoiningProcess"] = (process(command), _REASON)
         if "EnableAsset" in self._methods:
             steps["EnableAsset"] = (False,)
-        declined = await self._attempt(steps | self._release_steps(command))
+        declined = await self._attempt(steps)
+        declined |= await self._attempt_together(self._release_steps(command))
         stops = "EnableAsset" if "EnableAsset" in steps else "AbortJoiningProcess"
         if stops not in steps and is_running:
             raise Refused("device", "the controller has no method to abort a joining")
@@ -152,13 +154,24 @@ class JoiningTool:
 
     async def _attempt(self, steps: Mapping[str, tuple[Any, ...]]) -> dict[str, str]:
         """Call methods one after the other; return the reason of each declined or unanswered call."""
-        declined: dict[str, str] = {}
-        for name, arguments in steps.items():
-            try:
-                await self._methods.call_step(name, self._uri, *arguments)
-            except Refused as refusal:
-                declined[name] = refusal.message
-        return declined
+        reasons = {name: await self._try(name, arguments) for name, arguments in steps.items()}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
+
+    async def _attempt_together(self, steps: Mapping[str, tuple[Any, ...]]) -> dict[str, str]:
+        """Call methods that do not depend on each other; return as `_attempt`."""
+        with unwrap_group():
+            async with TaskGroup() as tasks:
+                attempts = {name: tasks.create_task(self._try(name, each)) for name, each in steps.items()}
+        reasons = {name: task.result() for name, task in attempts.items()}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
+
+    async def _try(self, name: str, arguments: tuple[Any, ...]) -> str | None:
+        """Call a method; return the reason why it was declined or not answered, None when it was carried out."""
+        try:
+            await self._methods.call_step(name, self._uri, *arguments)
+        except Refused as refusal:
+            return refusal.message
+        return None
 
     async def _select(self, named: dict[str, str]) -> None:
         if not named:

@@ -10,11 +10,10 @@ from edge.errors import Refused, Unavailable
 from edge.instant import Clock, now_ms
 from edge.links.log_throttle import LogThrottle
 from edge.model.equipment_health import OpenSafing
+from edge.southbound.device import STOP_SECONDS, complete_in_time
 from edge.southbound.device_error import bounded_message
 from edge.station.safing_tries import SafingTries
 
-ANSWER_S: Final = 10.0
-"""The seconds within which a device must confirm its rest."""
 _LOG_INTERVAL_S: Final = 600.0
 
 _log = structlog.get_logger(__name__)
@@ -38,7 +37,7 @@ class DeviceRelease:
     new connection begins with the release, and a bolt costs no further commit.
     """
 
-    def __init__(self, name: str, answer_s: float = ANSWER_S, clock: Clock = now_ms) -> None:
+    def __init__(self, name: str, answer_s: float = STOP_SECONDS, clock: Clock = now_ms) -> None:
         self._name = name
         self._answer_s = answer_s
         self._clock = clock
@@ -94,8 +93,7 @@ class DeviceRelease:
         """Return True when the device rests, False when it works for a gateway."""
         while not await is_at_work():
             self._must_wake = False
-            async with asyncio.timeout(self._answer_s):
-                await device.rest()
+            await complete_in_time(device, device.rest(), self._answer_s)
             if not await is_at_work():
                 return True
             # Another gateway began a command between the two checks. It may have ended before the device woke up.
@@ -106,8 +104,7 @@ class DeviceRelease:
         return False
 
     async def _wake(self, device: RestingDevice) -> None:
-        async with asyncio.timeout(self._answer_s):
-            await device.wake()
+        await complete_in_time(device, device.wake(), self._answer_s)
         self._must_wake = False
 
     def _fail(self, reason: str) -> None:

@@ -27,7 +27,7 @@ from edge.southbound.result_file import ResultFileReader, find_transfer
 from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, raw_job_id, recipe_of
 from edge.southbound.vision_methods import call_method, find_part
 from edge.southbound.vision_results import VisionResults
-from edge.southbound.vision_state import StateReader, VisionState, find_states
+from edge.southbound.vision_state import IDLE, StateReader, VisionState, find_states
 from edge.station.equipment import Command, Repetition, StationPort
 
 NAMESPACE_URI = "http://opcfoundation.org/UA/MachineVision"
@@ -38,21 +38,12 @@ _SYSTEM = TypeName(NAMESPACE_URI, 1003)
 _RESULT_READY = TypeName(NAMESPACE_URI, 1024)
 _RECIPE_PREPARED = TypeName(NAMESPACE_URI, 1022)
 _FIELDS = (
-    "ResultId",
-    "JobId",
-    "IsPartial",
-    "IsSimulated",
-    "ResultState",
-    "MeasId",
-    "PartId",
-    "ExternalRecipeId",
-    "CreationTime",
-    "ResultContent",
+    *("ResultId", "JobId", "MeasId", "PartId", "ExternalRecipeId", "CreationTime"),
+    *("IsPartial", "IsSimulated", "ResultState", "ResultContent"),
 )
 _RECIPE_FIELDS = ("ExternalId", "InternalId")
 _STATE, _MODE = "VisionStateMachine", "AutomaticModeStateMachine"
 _IDENTIFIERS = ("part_id", "meas_id")
-_IDLE = frozenset({VisionState.ERROR, VisionState.HALTED})
 # The vendor defines the causes of Reset, Stop and Abort; 0 is none of them.
 _CAUSE = (0, "the station asked for it")
 _JOBS_LIMIT = 1000
@@ -60,8 +51,8 @@ _LOST = "the job was started, and the camera neither is at it nor has its result
 _SKIPPED = "a result that {} was skipped: it may be that of this command"
 _MIRROR_SECONDS = 0.05
 _UNTIL_READY = -1.0
-_STOP_SECONDS = 3.0
-"""The seconds to answer a stop, and then to end the job."""
+# The seconds to answer a stop, and then to end the job.
+_STOP_SECONDS, _END_SECONDS = 10.0, 3.0
 
 
 def open_vision(
@@ -160,7 +151,12 @@ class Camera:
     @property
     def problem(self) -> str:
         """Message about a state in which the camera accepts no job; empty in any other state."""
-        return f"the camera is in the state {self._state.title}" if self._state in _IDLE else ""
+        return f"the camera is in the state {self._state.title}" if self._state in IDLE else ""
+
+    @property
+    def answer_count(self) -> int:
+        """Number of answers of the camera on this connection."""
+        return self._session.answer_count
 
     async def catch_up(self) -> None:
         """Return at once: each command searches for its own result."""
@@ -171,7 +167,7 @@ class Camera:
             before = self._state
             for name, value in device_event.items():
                 self._states[name] = await self._reader.state(value)
-            if self._state in _IDLE and self._state is not before:
+            if self._state in IDLE and self._state is not before:
                 await self._events.report("error", {"state": self._state.title})
         elif await self._session.is_a(event_type, _RESULT_READY):
             await self._handle_result(device_event)
@@ -252,7 +248,7 @@ class Camera:
                 try:
                     async with asyncio.timeout(_STOP_SECONDS):
                         await self._call(self._automatic, name, *_CAUSE)
-                    await self._wait_until("end its job", lambda: not self._executes, seconds=_STOP_SECONDS)
+                    await self._wait_until("end its job", lambda: not self._executes, seconds=_END_SECONDS)
                 except Refused as refusal:
                     reason = refusal.message
                 except TimeoutError:
@@ -274,9 +270,9 @@ class Camera:
         """Switch the camera to the automatic mode, also out of an error."""
         machine = self._parts[_STATE]
         await self._synchronize_state()
-        if self._state in _IDLE:
+        if self._state in IDLE:
             await self._call(machine, "Reset", *_CAUSE)
-            await self._wait_until("leave its error", lambda: self._state not in _IDLE)
+            await self._wait_until("leave its error", lambda: self._state not in IDLE)
         if self._state is VisionState.PREOPERATIONAL:
             await self._call(machine, "SelectModeAutomatic")
         await self._wait_until("become Operational", lambda: self._state is VisionState.OPERATIONAL)
@@ -313,8 +309,8 @@ class Camera:
         """Wait until the camera reports a recipe as prepared: before that it may be Ready with the previous recipe."""
         named = ids - {None, ""}
         what = f"report the recipe {', '.join(sorted(filter(None, named)))} as prepared"
-        await self._wait_until(what, lambda: bool(named & self._prepared) or self._state in _IDLE)
-        if self._state in _IDLE:
+        await self._wait_until(what, lambda: bool(named & self._prepared) or self._state in IDLE)
+        if self._state in IDLE:
             raise self._failed()
 
     async def _start(self, command: Command) -> None:
@@ -337,14 +333,14 @@ class Camera:
         job_id, results = self._jobs[command.command_id], self._results
 
         def has_ended() -> bool:
-            return job_id in results.kept or self._state in _IDLE or results.skipped > 0
+            return job_id in results.kept or self._state in IDLE or results.skipped > 0
 
         while not await self._changed.wait_until(has_ended, self._poll_seconds):
             # The event of its result may be lost.
             if not self._executes and (found := await results.find(command)) is not None:
                 return found
         if job_id not in results.kept:
-            if self._state in _IDLE:
+            if self._state in IDLE:
                 raise self._failed()
             if (found := await results.find(command)) is not None:
                 return found

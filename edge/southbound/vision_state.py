@@ -29,6 +29,8 @@ class VisionState(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
+IDLE = frozenset({VisionState.ERROR, VisionState.HALTED})
+"""The states in which a camera accepts no job."""
 _NAMES = {state.name.replace("_", "").lower(): state for state in VisionState}
 
 

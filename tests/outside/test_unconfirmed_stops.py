@@ -160,6 +160,21 @@ def test_stop_of_a_timed_out_joining_is_repeated_until_confirmed(line: Line) -> 
     line.wait_until_safe("wrench")
 
 
+def test_stop_of_a_controller_that_answers_late_is_confirmed_once(line: Line) -> None:
+    """Before, the limit held for all steps together: the first stop was not confirmed, at 8 s an answer, none was."""
+    line.wait_until_idle()
+    calls, log = line.joining.count("enabled"), line.gateway.log
+    line.joining.order("slow 8000")
+    logged = len(log.read_text())
+    line.run("slow", "JOIN-BY-HAND")
+    wait_for(lambda: True in line.joining.values("enabled")[calls:], "the tool is enabled")
+    wait_for(lambda: is_disabled(line.joining), "the tool is disabled")
+    line.wait_until_safe("wrench")
+    assert "no answer within" not in log.read_text()[logged:]
+    line.joining.order("slow 0")
+    line.wait_until_idle()
+
+
 def test_disable_declined_after_a_tightening_is_repeated_and_shown(line: Line) -> None:
     tool, quirks = line.controller.tool, line.controller.quirks
     before = len(tool.entries("pulled"))

@@ -13,6 +13,7 @@ const { DataType, Variant } = require("node-opcua-variant");
 const { StatusCodes } = require("node-opcua-status-code");
 const { nodesets } = require("node-opcua-nodesets");
 
+let answerMs = 0;
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 // Serve node sets at a port of the loopback address; `build` adds the device to the address space, and may break every
@@ -50,6 +51,10 @@ async function serve(port, directory, models, build, encrypted = false) {
         for (const each of [...session.publishEngine.subscriptions]) each.terminate();
       print({ unsubscribed: true });
     },
+    // Carry out and answer each method after that time.
+    slow(milliseconds) {
+      answerMs = Number(milliseconds);
+    },
     ...more,
   };
   await server.start();
@@ -74,6 +79,7 @@ function bind(owner, methods) {
     if (!method) throw new Error(`${owner.browseName.toString()} has no method ${name}`);
     method.bindMethod(async (inputs, _context) => {
       try {
+        if (answerMs) await pause(answerMs);
         const outputs = await act(...inputs.map((each) => each.value));
         return { statusCode: StatusCodes.Good, outputArguments: outputs };
       } catch (error) {
