@@ -129,7 +129,11 @@ class _Life:
             self._jobs_clock = gateway.clock
             self._notify(self._closing())
         gc.unfreeze()
-        return None if self.stopping.is_set() else following
+        if self.stopping.is_set():
+            return None
+        # The closed gateway is full of reference cycles. Without this the next one would freeze what is left of it.
+        gc.collect()
+        return following
 
     async def _wake_at_end(self, store: Store) -> None:
         await store.over.wait()
