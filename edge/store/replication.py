@@ -5,22 +5,49 @@ behind it, and after a write there: WAIT covers the writes of its own connection
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
+
+from msgspec import Struct
 
 from edge.errors import EdgeError, Unavailable
 from edge.store.connection import CommandConnection
+from edge.store.pipeline import Command
 from edge.store.query import values_of
 from edge.store.sentinels import SentinelView
 
 WAIT_MS: Final = 1000
+_LOOK_AGAIN_MS: Final = 50
 _DOWN: Final = frozenset({"s_down", "o_down", "disconnected"})
 _ADVICE = "The effect may exist: repeat the call. See the replicas with: edge store status"
 
 
-def count_promotable(views: Iterable[SentinelView]) -> int:
-    """Return how many replicas a failover may promote: those with a priority that a sentinel does not see down."""
-    return len({each.place for view in views for each in view.replicas if each.priority > 0 and not each.flags & _DOWN})
+def promotable_replicas(views: Iterable[SentinelView]) -> set[tuple[str, int]]:
+    """Return the replicas that a failover may promote: those with a priority that a sentinel does not see down."""
+    return {each.place for view in views for each in view.replicas if each.priority > 0 and not each.flags & _DOWN}
+
+
+class ReplicaOffsets(Struct, frozen=True):
+    """How much a primary has written, and what each replica has confirmed of it."""
+
+    offset: int
+    confirmed: Mapping[tuple[str, int], int]
+
+
+def read_offsets(info: Mapping[str, str]) -> ReplicaOffsets:
+    """Return the offsets from the reply of a primary to `INFO replication`; ROLE would need a right of its own.
+
+    Raises Unavailable for the reply of a replica.
+    """
+    if info["role"] != "master":
+        raise Unavailable("the primary has become a replica", _ADVICE)
+    replicas = [
+        dict(part.split("=", 1) for part in value.split(","))
+        for name, value in info.items()
+        if name.removeprefix("slave").isdecimal()
+    ]
+    confirmed = {(each["ip"], int(each["port"])): int(each["offset"]) for each in replicas}
+    return ReplicaOffsets(int(info["master_repl_offset"]), confirmed)
 
 
 class Replication:
@@ -67,13 +94,28 @@ class Replication:
             _finish(waiting, error)
 
     async def _wait(self) -> None:
-        replicas = max(count_promotable(self._views), self._least)
-        if not replicas:
+        """Wait for each replica that may be promoted.
+
+        WAIT counts any replicas, also those that are never promoted: INFO says which ones have confirmed.
+        """
+        needed = promotable_replicas(self._views)
+        if not needed and not self._least:
             return
-        commands = (("SET", self._mark_key, ""), ("WAIT", replicas, WAIT_MS))
-        _, confirmed = values_of(commands, await self._connection.call(*commands))
-        if int(confirmed) < replicas:
-            raise Unavailable(f"{confirmed} of {replicas} replicas have confirmed within {WAIT_MS} ms", _ADVICE)
+        count = max(len(needed), self._least)
+        info: Command = ("INFO", "replication")
+        commands: tuple[Command, ...] = (("SET", self._mark_key, ""), info, ("WAIT", count, WAIT_MS), info)
+        ends = asyncio.get_running_loop().time() + WAIT_MS / 1000
+        replies = values_of(commands, await self._connection.call(*commands))
+        wanted, offsets = read_offsets(replies[1]).offset, read_offsets(replies[3])
+        while True:
+            confirmed = {place for place, has in offsets.confirmed.items() if has >= wanted}
+            if needed <= confirmed and len(needed) >= self._least:
+                return
+            if asyncio.get_running_loop().time() >= ends:
+                reason = f"{len(needed & confirmed)} of {count} replicas have confirmed within {WAIT_MS} ms"
+                raise Unavailable(reason, _ADVICE)
+            commands = (("WAIT", max(len(offsets.confirmed), count), _LOOK_AGAIN_MS), info)
+            offsets = read_offsets(values_of(commands, await self._connection.call(*commands))[1])
 
 
 def _finish(waiting: Iterable[asyncio.Future[None]], error: EdgeError | None) -> None:

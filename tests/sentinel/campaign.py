@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,8 @@ class Round:
     """From the fault until a majority of all sentinels names another primary."""
     step_s: float | None = None
     """From the fault until a tool receives the first command after that."""
+    once_s: float | None = None
+    """The same of a tool without a memory."""
     notes: list[str] = field(default_factory=list)
 
     def faults(self, *, replicated: bool = False) -> dict[str, list[str]]:
@@ -61,6 +64,8 @@ class Round:
             "lost and not named in a log": self.unnamed,
             "not working": self.notes,
         }
+        if self.fault.forgets:
+            found = {"without end": self.stuck, "not working": self.notes}
         return {kind: jobs for kind, jobs in found.items() if jobs}
 
 
@@ -147,6 +152,8 @@ class Campaign:
             outcome.step_s = step - began
             # Also a work whose beginning must be on a replica, with those that are left.
             self._until(outcome, lambda: self._plant.mes.ends_after(step), "an end before the repair", 30)
+            (once,) = [tool.starts for tool in self._plant.tools if not tool.remembers]
+            outcome.once_s = (_first_after(named, [once]) or math.inf) - began
 
     def _named_after(self, old: DataNode, began: float) -> float | None:
         """Return when a majority had named another node since the fault."""

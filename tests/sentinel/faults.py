@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from redis import RedisError
 
-from tests.sentinel.line import DOWN_AFTER_MS, SERVICE, DataNode, Node
+from tests.outside.servers import wait_for
+from tests.sentinel.line import DOWN_AFTER_MS, SERVICE, DataNode, Node, Sentinel, pairs_of
 from tests.sentinel.plant import Plant, Station
 
 SKEW_S = 60.0
@@ -57,6 +58,8 @@ class Fault:
     """Whether this counts from the promotion of another primary."""
     serves: bool = True
     """Whether a gateway reaches the next primary before the repair."""
+    forgets: bool = False
+    """Whether the store loses everything, the marks of what was done included."""
     restarts_gateway: bool = False
     """Whether each gateway must be ready again before the repair."""
     nodes: int = 2
@@ -186,6 +189,22 @@ def _priorities(*priorities: int) -> Callable[[Scene], None]:
     return inject
 
 
+def _lag_behind_one_never_promoted(scene: Scene) -> None:
+    """Hold the replication to the replica that can be promoted; another one, of priority 0, has everything."""
+    lagging, other = scene.replicas[:2]
+    other.call("CONFIG", "SET", "replica-priority", 0)
+    wait_for(lambda: all(map(_knows_priority, scene.plant.line.sentinels)), "the sentinels know the priority", 30)
+    scene.plant.network.cut([scene.primary.name], [lagging.name], both=False)
+    time.sleep(3.0)
+    scene.primary.kill()
+
+
+def _knows_priority(sentinel: Sentinel) -> bool:
+    """Return whether a sentinel knows a replica that is never promoted."""
+    replicas = sentinel.call("SENTINEL", "REPLICAS", SERVICE)
+    return any("slave-priority" in each and pairs_of(each)["slave-priority"] == "0" for each in replicas)
+
+
 def _freeze_gateway(scene: Scene) -> None:
     scene.publisher.freeze()
 
@@ -248,6 +267,14 @@ FAULTS = (
     Fault("clocks of replicas 60 s behind, primary killed", _skew(-SKEW_S), 6.0),
     Fault("equal priorities, primary killed", _priorities(100, 100), 6.0, nodes=3),
     Fault("unequal priorities, primary killed", _priorities(10, 100), 6.0, nodes=3),
+    Fault(
+        "replica lags, one of priority 0 does not, primary killed",
+        _lag_behind_one_never_promoted,
+        8.0,
+        nodes=3,
+        loses_until_s=3.0,
+        serves=False,
+    ),
     Fault("publisher frozen", _freeze_gateway, 8.0, fails_over=False),
     Fault("publisher frozen, primary killed", _freeze_gateway_and_kill, 8.0),
     Fault("two sentinels silent", _silence_sentinels(2), 6.0, fails_over=False),
@@ -255,7 +282,7 @@ FAULTS = (
     Fault("sentinel frozen", _freeze_sentinel, 6.0, fails_over=False),
     Fault("replicas killed", _kill_replicas, 5.0, fails_over=False),
     Fault("primary and publisher killed", _kill_both, 6.0),
-    Fault("primary restarted empty", _restart_empty, 3.0, fails_over=False, loses_until_s=math.inf),
+    Fault("primary restarted empty", _restart_empty, 3.0, fails_over=False, loses_until_s=math.inf, forgets=True),
 )
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
@@ -283,5 +310,7 @@ def repair(plant: Plant) -> None:
     for node in (*line.nodes, *line.sentinels):
         if node.process() is None:
             node.start()
+    for replica in line.nodes:
+        replica.call("CONFIG", "SET", "replica-priority", 100)
     for gateway in plant.gateways:
         gateway.away.clear()

@@ -200,7 +200,7 @@ class Line:
 
     def _knows_all(self, sentinel: Sentinel) -> bool:
         try:
-            (state,) = [_pairs(each) for each in _lists(sentinel.call("SENTINEL", "MASTERS"))]
+            (state,) = [pairs_of(each) for each in _lists(sentinel.call("SENTINEL", "MASTERS"))]
             is_tilted = sentinel.call("INFO", "sentinel")["sentinel_tilt"]
         except (RedisError, ValueError):
             return False
@@ -215,7 +215,7 @@ def _lists(reply: object) -> list[object]:
     return reply if isinstance(reply, list) else []
 
 
-def _pairs(reply: object) -> dict[str, str]:
+def pairs_of(reply: object) -> dict[str, str]:
     """Return a flat list, or a map, of names and values as a dictionary."""
     if isinstance(reply, dict):
         return reply

@@ -17,6 +17,8 @@ def line_of(outcome: Round) -> str:
     measured = f", sentinel {outcome.sentinel_s:.2f} s" if outcome.sentinel_s is not None else ""
     if outcome.sentinel_s is not None and outcome.step_s is not None:
         measured += f", next step {outcome.step_s - outcome.sentinel_s:+.2f} s"
+    if outcome.sentinel_s is not None and outcome.once_s is not None:
+        measured += f", next once {outcome.once_s - outcome.sentinel_s:+.2f} s"
     lost = f", {len(outcome.lost)} lost" if outcome.lost else ""
     lines = [f"{outcome.fault.name}: {outcome.accepted} accepted{lost}{measured}"]
     for kind, jobs in outcome.faults().items():
@@ -30,8 +32,8 @@ def table(rounds: Sequence[Round]) -> Iterator[str]:
     by_name: dict[str, list[Round]] = defaultdict(list)
     for outcome in rounds:
         by_name[outcome.fault.name].append(outcome)
-    yield f"| fault | {' | '.join(_COLUMNS)} | sentinel, worst | next step after it, worst |"
-    yield "|---" * (len(_COLUMNS) + 3) + "|"
+    yield f"| fault | {' | '.join(_COLUMNS)} | sentinel, worst | next step after it, worst | next once, worst |"
+    yield "|---" * (len(_COLUMNS) + 4) + "|"
     for name, outcomes in by_name.items():
         counts = (
             len(outcomes),
@@ -40,12 +42,17 @@ def table(rounds: Sequence[Round]) -> Iterator[str]:
             sum(each.resolved for each in outcomes),
         )
         sentinel = [each.sentinel_s for each in outcomes if each.sentinel_s is not None]
-        steps = [
-            each.step_s - each.sentinel_s
-            for each in outcomes
-            if each.step_s is not None and each.sentinel_s is not None
-        ]
         yield (
             f"| {name} | {' | '.join(map(str, counts))} | {f'{max(sentinel):.2f} s' if sentinel else '–'} "
-            f"| {f'{max(steps):+.2f} s' if steps else '–'} |"
+            f"| {_worst(outcomes, 'step_s')} | {_worst(outcomes, 'once_s')} |"
         )
+
+
+def _worst(outcomes: Sequence[Round], name: str) -> str:
+    """Return the longest time after Sentinel's own."""
+    times = [
+        getattr(each, name) - each.sentinel_s
+        for each in outcomes
+        if each.sentinel_s is not None and getattr(each, name) is not None
+    ]
+    return f"{max(times):+.2f} s" if times else "–"

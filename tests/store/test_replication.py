@@ -15,7 +15,7 @@ from edge.store import changes
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed
 from edge.store.opening import open_store
-from edge.store.replication import count_promotable
+from edge.store.replication import promotable_replicas, read_offsets
 from edge.store.sentinels import Primary, ReplicaView, SentinelView
 from edge.store.stream import BEGINNING
 from tests.store.sentinel_line import PROGRAMS, Line, Node, open_line, until
@@ -33,17 +33,32 @@ def view(name: str, *replicas: ReplicaView) -> SentinelView:
 @pytest.mark.parametrize(
     ("views", "expected"),
     [
-        ([view("s"), view("t")], 0),
-        ([view("s", ReplicaView(A, UP, 100, 5)), view("t", ReplicaView(A, UP, 100, 5))], 1),
-        ([view("s", ReplicaView(A, UP, 100, 5), ReplicaView(B, UP, 100, 5))], 2),
-        ([view("s", ReplicaView(A, UP, 0, 5))], 0),
-        ([view("s", ReplicaView(A, DOWN, 100, 5))], 0),
-        ([view("s", ReplicaView(A, DOWN, 100, 5)), view("t", ReplicaView(A, UP, 100, 5))], 1),
+        ([view("s"), view("t")], set()),
+        ([view("s", ReplicaView(A, UP, 100, 5)), view("t", ReplicaView(A, UP, 100, 5))], {A}),
+        ([view("s", ReplicaView(A, UP, 100, 5), ReplicaView(B, UP, 100, 5))], {A, B}),
+        ([view("s", ReplicaView(A, UP, 0, 5))], set()),
+        ([view("s", ReplicaView(A, DOWN, 100, 5))], set()),
+        ([view("s", ReplicaView(A, DOWN, 100, 5)), view("t", ReplicaView(A, UP, 100, 5))], {A}),
     ],
     ids=["none", "one seen by two", "two", "never promoted", "down", "down for one sentinel"],
 )
-def test_replicas_that_a_failover_may_promote_are_counted(views: list[SentinelView], expected: int) -> None:
-    assert count_promotable(views) == expected
+def test_replicas_that_a_failover_may_promote_are_found(
+    views: list[SentinelView], expected: set[tuple[str, int]]
+) -> None:
+    assert promotable_replicas(views) == expected
+
+
+def test_offsets_have_what_each_replica_confirmed() -> None:
+    """The reply of redis-server 7.0.15."""
+    replicas = {
+        f"slave{at}": f"ip={ip},port=6379,state=online,offset={offset},lag=0"
+        for at, (ip, offset) in enumerate([("10.0.0.1", 120), ("fd00::2", 84)])
+    }
+    info = {"role": "master", "connected_slaves": "2", **replicas, "master_repl_offset": "120"}
+    offsets = read_offsets(info)
+    assert (offsets.offset, offsets.confirmed) == (120, {A: 120, ("fd00::2", 6379): 84})
+    with pytest.raises(Unavailable, match="become a replica"):
+        read_offsets({"role": "slave", "master_repl_offset": "120"})
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1", "embedded:/var/lib/x"])
@@ -82,6 +97,27 @@ async def test_commit_fails_while_a_replica_that_may_take_over_lacks_it(line: Li
             await until(lambda: commits(store), 20)
         finally:
             line.nodes[2].signal(signal.SIGCONT)
+
+
+async def test_replica_that_is_never_promoted_confirms_nothing(line: Line, unique: str) -> None:
+    """WAIT counts it, and it is faster than the one that a failover promotes."""
+    _, reporting, lagging = line.nodes
+    await reporting.call("CONFIG", "SET", "replica-priority", 0)
+    async with open_store(line.settings(unique, durability="replicated"), "edge") as store:
+        await until(lambda: needs(store, 1), 30)
+        assert await commits(store)
+        lagging.signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(Unavailable, match="0 of 1 replicas"):
+                await commits(store)
+        finally:
+            lagging.signal(signal.SIGCONT)
+        await until(lambda: commits(store), 20)
+
+
+async def needs(store: Store, replicas: int) -> bool:
+    assert store.ha
+    return len(promotable_replicas(store.ha.sentinels.views.values())) == replicas
 
 
 async def test_replicated_store_accepts_no_commit_without_a_replica(line: Line, unique: str) -> None:
