@@ -152,8 +152,9 @@ class Campaign:
             outcome.step_s = step - began
             # Also a work whose beginning must be on a replica, with those that are left.
             self._until(outcome, lambda: self._plant.mes.ends_after(step), "an end before the repair", 30)
-            (once,) = [tool.starts for tool in self._plant.tools if not tool.remembers]
-            outcome.once_s = (_first_after(named, [once]) or math.inf) - began
+            once = [tool.starts for tool in self._plant.tools if not tool.remembers]
+            self._until(outcome, lambda: _first_after(named, once), "a next step of a tool without memory", 30)
+            outcome.once_s = (_first_after(named, once) or math.inf) - began
 
     def _named_after(self, old: DataNode, began: float) -> float | None:
         """Return when a majority had named another node since the fault."""
