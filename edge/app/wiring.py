@@ -45,6 +45,7 @@ from edge.ops.locks import keep_swept
 from edge.ops.mode_watch import ModeWatch
 from edge.southbound.kinds import KINDS
 from edge.southbound.mqtt import open_equipment
+from edge.station.accepted_jobs import accepted_jobs
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.answers import Answers
@@ -169,6 +170,7 @@ async def _open_core(
     store.heartbeat.expect((*_CRITICAL, *map(publish_task_name, scopes)))
     # Before any session opens: a broker would disconnect the session of another gateway with this name.
     instance = await stack.enter_async_context(open_instance(store, scopes))
+    await accepted_jobs.report_lost(store)
     trail = await stack.enter_async_context(open_trail(store, settings.gateway.name, keep.audit, now_ms))
     mode = ModeWatch(store, settings.gateway.name)
     await mode.refresh()

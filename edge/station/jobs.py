@@ -26,6 +26,7 @@ from edge.model.job_state import (
 )
 from edge.ops.mode_watch import ModeWatch
 from edge.sfc.signal import Ignored, Signal
+from edge.station.accepted_jobs import accepted_jobs
 from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run, method_signal
 from edge.station.job_call import CallAnswer, JobCall, StoredAnswer, call_digest, run_id_of
@@ -126,6 +127,11 @@ class JobService:
         Raises Unavailable when the store is unavailable, Refused(`expired`) for an expired call,
         Refused(`repeated_id`) when another message, or a call with other content, had its source and id.
         """
+        answer = await self._execute(call)
+        accepted_jobs.note(self._store.keys.prefix, call, answer)
+        return answer
+
+    async def _execute(self, call: JobCall) -> CallAnswer:
         while True:
             facts = await self._read(call)
             if isinstance(facts, str):

@@ -292,6 +292,12 @@ async def load(store: Store, job_id: str) -> Job | None:
     return await store.fetch(query_job(store.keys, job_id))
 
 
+async def missing(store: Store, job_ids: Sequence[str]) -> list[str]:
+    """Return which of these jobs are not stored, in one round trip."""
+    found = await store.read([("EXISTS", store.keys.joborder(job_id)) for job_id in job_ids])
+    return [job_id for job_id, exists in zip(job_ids, found, strict=True) if not exists]
+
+
 def query_open_count(keys: Keys, scope: str) -> StoreQuery[int]:
     """Return the query of the number of jobs of a scope that have not ended."""
     return query(int, "ZCARD", keys.joborder_open(scope))

@@ -177,13 +177,13 @@ class Campaign:
         self._until_ended(outcome, open_jobs)
         outcome.lost = [job for job in open_jobs if self._state(job) is None]
         outcome.lost_late = [job for job in outcome.lost if accepted[job] > may_lose_until + LATENESS_S]
-        logs = [
-            str(record)
+        named = {
+            record["job"]
             for gateway, offset in zip(plant.gateways, offsets, strict=True)
             for record in gateway.records(offset)
-            if "lost" in str(record)
-        ]
-        outcome.unnamed = [job for job in outcome.lost if not any(f"'{job}'" in line for line in logs)]
+            if record["event"] == "accepted job lost in a failover"
+        }
+        outcome.unnamed = [job for job in outcome.lost if job not in named]
         for tool in plant.tools:
             for (job, action), count in tool.works().items():
                 if count > 1 and (job, action) not in self._twice:
