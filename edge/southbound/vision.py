@@ -24,7 +24,7 @@ from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_
 from edge.southbound.own_events import OwnEvents
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.southbound.result_file import ResultFileReader, find_transfer
-from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, raw_job_id, recipe_of
+from edge.southbound.vision_conversion import answer_data, id_of, meas_id_of, parse_result, raw_id, recipe_of
 from edge.southbound.vision_methods import call_method, find_part
 from edge.southbound.vision_results import VisionResults
 from edge.southbound.vision_state import IDLE, StateReader, VisionState, find_states
@@ -181,7 +181,7 @@ class Camera:
             try:
                 result = parse_result(device_event)
             except Refused as refusal:
-                if not self._jobs or raw_job_id(device_event) not in {None, *self._jobs.values()}:
+                if not self._results.may_be_of_work(device_event):
                     raise
                 await self.note_skipped(refusal)
                 return
@@ -264,7 +264,8 @@ class Camera:
         self._forget(command.command_id)
 
     def _forget(self, command_id: str) -> None:
-        self._started.discard(self._jobs.pop(command_id, ""))
+        self._jobs.pop(command_id, None)
+        self._started.discard(command_id)
 
     async def _get_ready(self) -> None:
         """Switch the camera to the automatic mode, also out of an error."""
@@ -316,38 +317,39 @@ class Camera:
     async def _start(self, command: Command) -> None:
         part = {"Id": identifier(command, "part_id")}
         arguments = ({"Id": meas_id_of(command)}, part, recipe_of(command))
-        # A camera may reuse a JobId: a kept result with this id belongs to an earlier job.
-        self._results.kept.clear()
-        self._results.skipped = 0
+        self._results.expect(command)
         self._starts.count(command)
-        match await self._call(self._automatic, "StartSingleJob", *arguments):
-            case [{"Id": str(job_id)}]:
-                self._jobs[command.command_id] = job_id
-                self._started.add(job_id)
-            case _:
-                raise Refused("device", "StartSingleJob: the camera does not say which job it began")
+        outputs = await self._call(self._automatic, "StartSingleJob", *arguments)
+        # Without a JobId, the MeasId says which result is that of the job.
+        self._jobs[command.command_id] = (raw_id(outputs[0]) if outputs else None) or ""
+        self._started.add(command.command_id)
         if len(self._jobs) > _JOBS_LIMIT:
             self._forget(next(iter(self._jobs)))
 
     async def _result(self, command: Command) -> Mapping[str, Any]:
-        job_id, results = self._jobs[command.command_id], self._results
+        command_id, results = command.command_id, self._results
 
         def has_ended() -> bool:
-            return job_id in results.kept or self._state in IDLE or results.skipped > 0
+            return command_id in results.kept or self._state in IDLE
 
-        while not await self._changed.wait_until(has_ended, self._poll_seconds):
+        def may_be_skipped() -> bool:
+            return results.skipped > 0 and not self._executes
+
+        while not await self._changed.wait_until(lambda: has_ended() or may_be_skipped(), self._poll_seconds):
             # The event of its result may be lost.
             if not self._executes and (found := await results.find(command)) is not None:
                 return found
-        if job_id not in results.kept:
+        # The result that was skipped may be that of another job: its own one may follow.
+        await self._changed.wait_until(has_ended, self._poll_seconds)
+        if command_id not in results.kept:
             if self._state in IDLE:
                 raise self._failed()
             if (found := await results.find(command)) is not None:
                 return found
             raise DeviceOutcomeUnknownError(_SKIPPED.format(results.skip_reason))
-        result = results.kept.pop(job_id)
+        result = results.kept.pop(command_id)
         if (of := id_of(result, "MeasId")) not in {None, "", meas_id_of(command)}:
-            raise Refused("device", f"the result of the job {job_id} is one of another MeasId: {of}")
+            raise Refused("device", f"the result of the job {id_of(result, 'JobId')} is one of another MeasId: {of}")
         try:
             return await results.fetch_content(result)
         except Refused as refusal:
@@ -357,11 +359,10 @@ class Camera:
             raise
 
     async def _is_running(self, command: Command) -> bool:
-        job_id = self._jobs.get(command.command_id)
-        if job_id is None:
+        if command.command_id not in self._jobs:
             return False
-        if job_id in self._started:
-            return job_id not in self._results.kept
+        if command.command_id in self._started:
+            return command.command_id not in self._results.kept
         return await self._is_busy()
 
     async def _is_busy(self) -> bool:

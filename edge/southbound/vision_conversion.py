@@ -18,16 +18,10 @@ class _Identifier(Struct):
     Id: str | None = None
 
 
-class _JobIdentifier(Struct):
-    Id: str
-
-
 class _VisionResult(Struct):
-    """The fields that are read from a result, whether reported or requested."""
+    """The fields that are read from a result, whether reported or requested; its ids are read before."""
 
-    JobId: _JobIdentifier
     ResultId: _Identifier | None = None
-    MeasId: _Identifier | None = None
     PartId: _Identifier | None = None
     ExternalRecipeId: _Identifier | None = None
     HasTransferableDataOnFile: bool | None = None
@@ -50,19 +44,23 @@ def meas_id_of(command: Command) -> str:
 
 
 def parse_result(raw: Any) -> Mapping[str, Any]:
-    """Return data of a camera as a validated result. Raises Refused(`unreadable`) when it is no valid result."""
+    """Return data of a camera as a validated result. Raises Refused(`unreadable`) when it is no valid result.
+
+    One of JobId and MeasId says whose result it is: the other one may be missing.
+    """
     try:
         msgspec.convert(raw, _VisionResult)
     except msgspec.ValidationError as error:
         raise Refused("unreadable", f"a result is not as OPC 40100-1 has it: {error}") from error
-    result: Mapping[str, Any] = raw
-    return result
+    ids = {field: raw_id(raw.get(field)) for field in ("JobId", "MeasId")}
+    if not any(ids.values()):
+        raise Refused("unreadable", "a result is not as OPC 40100-1 has it: it has neither JobId nor MeasId")
+    return {**raw, **{field: each and {"Id": each} for field, each in ids.items()}}
 
 
-def raw_job_id(raw: Mapping[str, Any]) -> str | None:
-    """Return the JobId of data that are not a valid result; None when it cannot be read."""
-    job_id = raw.get("JobId")
-    found = job_id.get("Id") if isinstance(job_id, Mapping) else None
+def raw_id(raw: Any) -> str | None:
+    """Return the text of an id that a camera sends; None when it has none, or none that can be read."""
+    found = raw.get("Id") if isinstance(raw, Mapping) else None
     return found if isinstance(found, str) and found else None
 
 

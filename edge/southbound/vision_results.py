@@ -13,7 +13,15 @@ from edge.sfc.command_id import parse_command_id
 from edge.southbound.late_result import LateResults
 from edge.southbound.own_events import OwnEvents
 from edge.southbound.result_file import ResultFileReader
-from edge.southbound.vision_conversion import answer_data, id_of, is_completed, meas_id_of, offers_file, parse_result
+from edge.southbound.vision_conversion import (
+    answer_data,
+    id_of,
+    is_completed,
+    meas_id_of,
+    offers_file,
+    parse_result,
+    raw_id,
+)
 from edge.southbound.vision_methods import call_method, find_part
 from edge.station.equipment import Command
 
@@ -32,7 +40,7 @@ _log = structlog.get_logger(__name__)
 class VisionResults:
     """The results received on one connection; `jobs` maps commands to JobIds.
 
-    `kept` holds the results that a command waits for, by JobId. `events` reports the results of no command.
+    `kept` holds the results that commands wait for. `events` reports the results of no command.
     """
 
     def __init__(
@@ -45,6 +53,7 @@ class VisionResults:
         files: ResultFileReader | None = None,
     ) -> None:
         self.kept: dict[str, VisionResult] = {}
+        self._started: tuple[str, str] = "", ""
         self.skipped = 0
         """The number of results since the last start that could not be read."""
         self.skip_reason = ""
@@ -56,13 +65,25 @@ class VisionResults:
         self._events = events
         self._files = files
 
+    def expect(self, command: Command) -> None:
+        """Record the command whose job is about to start."""
+        # A camera may reuse a JobId: a kept result with this id belongs to an earlier job.
+        self.kept.clear()
+        self.skipped = 0
+        self._started = command.command_id, meas_id_of(command)
+
+    def may_be_of_work(self, raw: Mapping[str, Any]) -> bool:
+        """Return whether data that are not a valid result may be that of the job that was started last."""
+        is_named = raw_id(raw.get("JobId")) in {None, *self._jobs.values()}
+        return bool(self._jobs) and is_named and raw_id(raw.get("MeasId")) in {None, self._started[1]}
+
     async def handle(self, result: VisionResult) -> None:
         """Keep a result that a command waits for; report any other result."""
         command_id = self._command_of(result)
         if command_id is None or not await self._reporter.is_awaited(command_id):
             await self._report(result, command_id)
             return
-        self.kept[result["JobId"]["Id"]] = result
+        self.kept[command_id] = result
         if len(self.kept) > _KEPT_LIMIT:
             del self.kept[next(iter(self.kept))]
 
@@ -103,9 +124,16 @@ class VisionResults:
 
     def _command_of(self, result: VisionResult) -> str | None:
         """Return the command id of a result, by its JobId or else its MeasId; None when it belongs to no command."""
-        job_id, meas_id = result["JobId"]["Id"], id_of(result, "MeasId") or ""
-        started = next((command_id for command_id, each in self._jobs.items() if each == job_id), None)
-        return started or (meas_id if parse_command_id(meas_id) is not None else None)
+        job_id, meas_id = id_of(result, "JobId"), id_of(result, "MeasId") or ""
+        for command_id, each in self._jobs.items():
+            if job_id and each == job_id:
+                return command_id
+        if parse_command_id(meas_id) is not None:
+            return meas_id
+        # A MeasId of the recipe counts where the start, or the result, has no JobId.
+        command_id, expected = self._started
+        has_no_job_id = not job_id or not self._jobs.get(command_id)
+        return command_id if has_no_job_id and meas_id and meas_id == expected else None
 
     async def find(self, command: Command) -> VisionResult | None:
         """Fetch the result of a command that was started earlier; None when the camera has none or cannot search.
@@ -115,7 +143,7 @@ class VisionResults:
         meas_id, job_id = meas_id_of(command), self._jobs.get(command.command_id)
         if meas_id == command.command_id:
             return await self._find(meas_id)
-        return None if job_id is None else await self._find(meas_id, job_id)
+        return await self._find(meas_id, job_id) if job_id else None
 
     async def _find(self, meas_id: str, job_id: str | None = None) -> VisionResult | None:
         """Fetch the complete result with a MeasId, of a certain job where `job_id` names it."""

@@ -315,6 +315,27 @@ def test_job_with_the_meas_id_of_an_earlier_one_takes_its_own_picture(line: Line
     assert ids[0] != ids[1]
 
 
+@pytest.mark.parametrize("work_master", ["WM-2", "WM-6"])
+def test_job_that_a_camera_starts_without_a_job_id_takes_its_picture(line: Line, work_master: str) -> None:
+    """Before, the command failed while the camera worked, and its picture was only a late result."""
+    line.mes.configure("WM-6", recipe(INSPECT, recipe_id="P1", meas_id="serial 6"))
+    before = line.camera.count("started")
+    line.camera.order("nameless")
+    line.start(f"nameless {work_master}", work_master)
+    assert re.findall(r"R-[0-9]+", str(line.response(f"nameless {work_master}")))
+    assert line.camera.count("started") == before + 1
+
+
+def test_result_without_ids_does_not_end_the_job_at_work(line: Line) -> None:
+    """Before, the outcome of the job was unknown at once, while the camera still worked for it."""
+    before = line.camera.count("started")
+    line.start("with a stray result", "WM-2")
+    wait_for(lambda: line.camera.count("started") > before, "the job works")
+    line.camera.order("stray")
+    assert re.findall(r"R-[0-9]+", str(line.response("with a stray result")))
+    assert line.camera.count("started") == before + 1
+
+
 def test_a_tool_that_another_system_disabled_while_idle_stays_disabled(line: Line) -> None:
     """The gateway is killed in between; the next job fails, says why, and leaves the tool disabled."""
     reason, tool, gateway = "another system has disabled the tool", line.controller, line.gateway

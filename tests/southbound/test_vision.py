@@ -332,8 +332,8 @@ async def test_invalid_result_of_a_camera_is_refused(fields: dict[str, Any]) -> 
         await camera.handle_event({"EventType": "i=2", "IsPartial": False, "JobId": {"Id": "job-1"}, **fields})
 
 
-@pytest.mark.parametrize("outputs", [[], [0], [None, 0], [{"Id": 7}, 0], [{"Id": "job-1"}, "good"]])
-async def test_camera_answer_without_a_job_id_fails_the_command(outputs: list[Any]) -> None:
+@pytest.mark.parametrize("outputs", [[], [{"Id": "job-1"}, "good"]])
+async def test_answer_of_a_camera_without_an_error_number_is_refused(outputs: list[Any]) -> None:
     class Odd(Scripted):
         async def call(self, _: Node, method: str, *__: object) -> list[Any]:
             return outputs if method == "StartSingleJob" else [{"Id": "1"}, True, 0]
@@ -341,3 +341,24 @@ async def test_camera_answer_without_a_job_id_fails_the_command(outputs: list[An
     camera = await Odd().opened()
     with pytest.raises(Refused, match="StartSingleJob: "):
         await camera.perform(WORK)
+
+
+@pytest.mark.parametrize("meas_id", [None, "serial 1"])
+@pytest.mark.parametrize("outputs", [[0], [None, 0], [{"Id": 7}, 0], [{"Id": ""}, 0]])
+async def test_result_of_a_job_without_a_job_id_is_found_by_its_meas_id(
+    outputs: list[Any], meas_id: str | None, wait_until: WaitUntil
+) -> None:
+    class Odd(Scripted):
+        async def call(self, _: Node, method: str, *__: object) -> list[Any]:
+            self.jobs += method == "StartSingleJob"
+            return outputs if method == "StartSingleJob" else [{"Id": "1"}, True, 0]
+
+    odd = Odd()
+    camera = await odd.opened()
+    command = replace(WORK, parameters={"meas_id": meas_id} if meas_id else {})
+    working = asyncio.create_task(camera.perform(command))
+    await wait_until(lambda: odd.jobs == 1)
+    for meas, result_id in (("of another", "R1"), (meas_id or WORK.command_id, "R2")):
+        event = {"EventType": "i=2", "IsPartial": False, "ResultState": 1, "JobId": {"Id": "V1"}, "ResultContent": []}
+        await camera.handle_event({**event, "MeasId": {"Id": meas}, "ResultId": {"Id": result_id}})
+    assert (await working)["result_id"] == "R2"

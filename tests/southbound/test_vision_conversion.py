@@ -28,10 +28,16 @@ def test_result_that_did_not_complete_is_refused(state: int, name: str) -> None:
         answer_data(DONE | {"ResultState": state})
 
 
-@pytest.mark.parametrize("result", [{}, {"JobId": {"Id": 7}}, "R1", None])
+@pytest.mark.parametrize("result", [{}, {"JobId": {"Id": 7}}, {"JobId": None, "MeasId": {"Id": ""}}, "R1", None])
 def test_invalid_result_is_refused(result: Any) -> None:
     with pytest.raises(Refused, match="a result is not as OPC 40100-1 has it"):
         parse_result(result)
+
+
+@pytest.mark.parametrize("job_id", [None, "7", {}, {"Id": 7}, {"Id": ""}])
+def test_result_with_a_measurement_needs_no_job_id(job_id: Any) -> None:
+    result = parse_result(DONE | {"JobId": job_id, "MeasId": {"Id": "M7"}})
+    assert (result["JobId"], result["MeasId"]) == (None, {"Id": "M7"})
 
 
 def test_recipe_and_measurement_are_read_from_the_parameters() -> None:

@@ -38,7 +38,7 @@ async def test_result_of_a_waiting_command_is_kept(jobs: dict[str, str], meas_id
     station = RecordingStation()
     collected = results(station, jobs)
     await collected.handle(result(meas_id))
-    assert list(collected.kept) == ["V1"]
+    assert list(collected.kept) == [WORK.command_id]
     assert (station.answers, station.late_results) == ([], [])
 
 
@@ -117,6 +117,10 @@ async def test_result_of_a_camera_that_cannot_be_read_is_unknown(camera: VisionC
         camera.lists_results = False
         index = await camera.device.server.get_namespace_index(NAMESPACE_URI)
         await camera.device.send_event(ua.NodeId(_RESULT_READY, index), {"JobId": ua.Variant("garbage")})
+        await wait_until(lambda: bench.station.refused)
+        assert bench.station.unknown == []
+        # Its job ends without another result.
+        await camera.forget()
         await wait_until(lambda: bench.station.unknown)
         camera.lists_results = True
     assert "cannot be read" in bench.station.unknown[0].reason

@@ -5,7 +5,8 @@
 // It prepares a recipe a while after it has answered PrepareRecipe, and is Ready with the recipe before meanwhile.
 // Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `german` shows the texts of its
 // states in German from now on; `fail` ends the job by the state Error, and the mode keeps its last state; `stuck` lets
-// no Reset lead out of Error any more; `quiet` reports no event of the next result; `deaf NUMBER` accepts so many stops, and works on. temporary_file.js has the orders for the files of its results.
+// no Reset lead out of Error any more; `quiet` reports no event of the next result;
+// `nameless` answers the next start without a JobId; `stray` raises a result without any id; `deaf NUMBER` accepts so many stops, and works on. temporary_file.js has the orders for the files of its results.
 "use strict";
 
 const { DataType, Variant, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
@@ -127,7 +128,9 @@ function build(addressSpace, cut) {
         state.job = null;
         if (job) finish(job);
       });
-      return [structure(id("JobIdDataType", `V-${state.jobs}`)), error(0)];
+      const answer = state.nameless ? null : id("JobIdDataType", `V-${state.jobs}`);
+      state.nameless = false;
+      return [structure(answer), error(0)];
     },
     Stop: () => {
       if (state.deaf > 0) {
@@ -166,6 +169,12 @@ function build(addressSpace, cut) {
     },
     quiet() {
       state.quiet = true;
+    },
+    nameless() {
+      state.nameless = true;
+    },
+    stray() {
+      tellResult({ isPartial: variant(DataType.Boolean, false), resultState: variant(DataType.Int32, 1) });
     },
     stuck() {
       state.stuck = true;
