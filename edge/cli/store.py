@@ -48,6 +48,29 @@ def status(settings_file: Path | None, *, as_json: bool) -> None:
     raise SystemExit(print_state(asyncio.run(read()), as_json=as_json))
 
 
+@store.command("switch-over", epilog="Example: edge store switch-over --to 10.0.0.2:6379")
+@click.option("--to", metavar="HOST:PORT", default="", help="The replica. [default: Sentinel chooses]")
+@settings_option
+@json_option
+def switch_over(to: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Promote a replica, planned: before maintenance or an upgrade of the primary's machine.
+
+    Nothing that was accepted is lost. Work pauses for one to two seconds. Sentinel changes the roles: one of Valkey 9
+    or newer coordinates that with the primary; with an older one the writes of the primary are paused meanwhile. The
+    exit status is 1 when nothing was changed or the end is not known: the message says which.
+    """
+    import asyncio
+
+    from edge.cli.terminal.switch_over import run_switch_over
+
+    done = asyncio.run(run_switch_over(settings_file, to, (lambda _text: None) if as_json else print_text))
+    if as_json:
+        print_json(done)
+    else:
+        paused = f", writes paused for {done.paused_s:.1f} s" if done.paused_s is not None else ""
+        print_text(f"{done.primary} is the primary instead of {done.former} after {done.took_s:.1f} s{paused}")
+
+
 @store.command(epilog="Example: edge store repair /var/lib/redis-microdcs")
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option(

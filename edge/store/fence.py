@@ -173,10 +173,12 @@ class Fence:
             self.replaced.set()
 
     async def wait(self, within_s: float) -> None:
-        """Wait until a majority confirms the primary. Raises Unavailable when it does not in time."""
+        """Wait until a majority confirms the primary. Raises Unavailable when it does not in time, or is replaced."""
         try:
             async with asyncio.timeout(within_s):
                 while not self.is_confirmed:
+                    if self.successor:
+                        raise self.unavailable()
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:

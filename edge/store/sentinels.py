@@ -47,12 +47,16 @@ class Primary(Struct, frozen=True):
 
 
 class ReplicaView(Struct, frozen=True):
-    """What a sentinel reports of a replica. One with priority 0 is never promoted; `offset` is what it has received."""
+    """What a sentinel reports of a replica. One with priority 0 is never promoted; `offset` is what it has received.
+
+    `is_replica` is False when it called itself a primary the last time that the sentinel asked, each ten seconds.
+    """
 
     place: _Place
     flags: frozenset[str]
     priority: int
     offset: int
+    is_replica: bool = True
 
     def __str__(self) -> str:
         """Return the address for messages."""
@@ -149,6 +153,11 @@ class Sentinel:
         except (KeyError, ValueError, TypeError) as error:
             raise Unavailable(f"the sentinel {self} sent an answer that cannot be read: {error!r}", _ADVICE) from None
 
+    async def demand_failover(self, *option: str) -> str:
+        """Demand a failover; return the error of the sentinel, empty when the failover begins. Raises Unavailable."""
+        (reply,) = await self._connection.call(("SENTINEL", "FAILOVER", self._service, *option))
+        return str(reply) if isinstance(reply, ReplyError) else ""
+
     def _error(self, reply: str) -> EdgeError:
         if reply.startswith(_SERVICE_UNKNOWN):
             return SettingsError(
@@ -217,6 +226,7 @@ def _replica_of(fields: Mapping[str, str]) -> ReplicaView:
         flags=frozenset(fields["flags"].split(",")),
         priority=int(fields["slave-priority"]),
         offset=int(fields["slave-repl-offset"]),
+        is_replica=fields.get("role-reported") == "slave",
     )
 
 
@@ -255,6 +265,10 @@ class Sentinels:
         view = self.views.get(self._ids.get(place, ""))
         missing = "" if view else "no answer yet"
         return SentinelReport(str(self._asked[place]), view, error.message if error else missing)
+
+    async def demand_failover(self, address: str, *option: str) -> str:
+        """Demand a failover of one sentinel; return its error, empty when the failover begins. Raises Unavailable."""
+        return await next(each for each in self._asked.values() if str(each) == address).demand_failover(*option)
 
     async def find_primary(self, take: TakeView = lambda _view, _sent_at: None) -> Primary:
         """Return the present primary; hand each view to `take`.

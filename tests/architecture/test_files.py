@@ -43,6 +43,7 @@ TESTED_ELSEWHERE = {
     "edge/cli/sessions.py": ("tests/cli/test_users.py", "sessions need users"),
     "edge/cli/terminal/login.py": ("tests/cli/test_users.py", "logins need users"),
     "edge/cli/terminal/record.py": ("tests/cli/terminal/test_audit.py", "the records are those of commands"),
+    "edge/cli/terminal/switch_over.py": ("tests/cli/test_store.py", "it is a part of the command"),
     "edge/cli/terminal/user_file.py": ("tests/cli/test_users.py", "it is a part of the commands"),
     "edge/southbound/sparkplug_metrics.py": (
         "tests/southbound/test_sparkplug_births.py",

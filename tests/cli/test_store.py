@@ -89,3 +89,29 @@ async def test_status_of_a_single_server_has_no_fence(edge: Edge) -> None:
     assert "primary" in result.output
     assert "confirmed" not in result.output
     assert result.exit_code == 0
+
+
+async def switch_over(line: Line, directory: Path, *options: str) -> Result:
+    file = directory / "edge.toml"
+    file.write_text(f'[redis]\nurl = "{line.settings("p").url}"\nprefix = "p"\n')
+    command = ["store", "switch-over", "--settings", str(file), *options]
+    return await asyncio.to_thread(CliRunner().invoke, main, command)
+
+
+async def test_switch_over_reports_the_new_primary_and_records_it(tmp_path: Path) -> None:
+    async with open_line(tmp_path) as line:
+        result = await switch_over(line, tmp_path)
+        old, new = (f"127.0.0.1:{node.port}" for node in line.nodes)
+        assert result.exit_code == 0, result.output
+        assert f"{old} is a replica of {new}" in result.output
+        assert f"{new} is the primary instead of {old} after" in result.output
+        trail = await line.nodes[1].call("XRANGE", "p:audit", "-", "+")
+        assert "store switch-over" in str(trail)
+
+
+async def test_refused_switch_over_exits_with_1_and_records_why(tmp_path: Path) -> None:
+    async with open_line(tmp_path) as line:
+        result = await switch_over(line, tmp_path, "--to", "10.0.0.9:6379", "--json")
+        assert result.exit_code == 1
+        assert "is no replica that can be promoted" in result.output
+        assert "is no replica" in str(await line.nodes[0].call("XRANGE", "p:audit", "-", "+"))

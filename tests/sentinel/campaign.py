@@ -51,6 +51,8 @@ class Round:
     """From the fault until a tool receives the first command after that."""
     once_s: float | None = None
     """The same of a tool without a memory."""
+    paused_s: float = 0.0
+    """The longest time, until the repair, in which no tool received a command."""
     notes: list[str] = field(default_factory=list)
 
     def faults(self, *, replicated: bool = False) -> dict[str, list[str]]:
@@ -98,18 +100,30 @@ class Campaign:
         scene = scene_of(plant)
         readies = scene.publisher.readies
         began = time.monotonic()
-        fault.inject(scene)
+        try:
+            fault.inject(scene)
+        except AssertionError as error:
+            outcome.notes.append(str(error))
         if fault.fails_over:
             self._measure_failover(outcome, scene.primary, began)
         lasts_s = fault.lasts_s * plant.chance.uniform(*_VARIED)
         time.sleep(max(0.0, began + lasts_s - time.monotonic()))
         if fault.restarts_gateway:
             self._until(outcome, lambda: scene.publisher.readies > readies, "the gateway is ready", RESTARTS_S)
+        self._check_pause(outcome, began)
         repair(plant)
         self._until_settled(outcome)
         self._until_flowing(outcome)
         self._judge(outcome, offsets, self._may_lose_until(fault, scene.primary, began))
         return outcome
+
+    def _check_pause(self, outcome: Round, began: float) -> None:
+        """Compare the longest time since the fault in which no tool received a command with what is allowed."""
+        starts = sorted(at for tool in self._plant.tools for at in list(tool.starts) if at > began)
+        instants = [began, *starts, time.monotonic()]
+        outcome.paused_s = max(after - before for before, after in itertools.pairwise(instants))
+        if outcome.paused_s > outcome.fault.pauses_s:
+            outcome.notes.append(f"no command for {outcome.paused_s:.2f} s")
 
     def _may_lose_until(self, fault: Fault, old: DataNode, began: float) -> float:
         """Return the instant until which an accepted job may be lost."""

@@ -3,17 +3,20 @@
 import contextlib
 import math
 import random
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from redis import RedisError
 
-from tests.outside.servers import wait_for
+from tests.outside.servers import EDGE, wait_for
 from tests.sentinel.line import DOWN_AFTER_MS, SERVICE, DataNode, Node, Sentinel, pairs_of
 from tests.sentinel.plant import Plant, Station
 
 SKEW_S = 60.0
+PAUSE_S = 3.0
+"""The goal of a planned change of the primary is 2 s; the machine of the test is busy."""
 FENCED_S = DOWN_AFTER_MS / 1000
 """After this no gateway accepts what the next primary will not have."""
 
@@ -64,6 +67,8 @@ class Fault:
     """Whether each gateway must be ready again before the repair."""
     nodes: int = 2
     """How many data nodes it needs."""
+    pauses_s: float = math.inf
+    """The longest time in which no tool may receive a command."""
 
 
 def scene_of(plant: Plant) -> Scene:
@@ -98,6 +103,13 @@ def _command(scene: Scene) -> None:
         with contextlib.suppress(RedisError):
             sentinel.call("SENTINEL", "FAILOVER", SERVICE)
             return
+
+
+def _switch_over(scene: Scene) -> None:
+    """Change the primary by our command, as an operator does."""
+    command = [str(EDGE), "store", "switch-over", "--settings", str(scene.publisher.settings)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"edge store switch-over: {done.stdout}{done.stderr}"
 
 
 def _isolate_primary(scene: Scene) -> None:
@@ -245,6 +257,7 @@ FAULTS = (
     Fault("primary frozen", _freeze, 6.0),
     Fault("machine lost", _lose_machine, 8.0, loses_until_s=0.1),
     Fault("failover by command", _command, 3.0, loses_until_s=0.5, from_promotion=True),
+    Fault("switch-over", _switch_over, 5.0, pauses_s=PAUSE_S),
     Fault("primary isolated", _isolate_primary, 10.0, loses_until_s=FENCED_S),
     Fault("split, publisher with primary", _split_with_publisher, 10.0, loses_until_s=FENCED_S),
     Fault("split, gateway and sentinel with primary", _split_with_gateway_and_sentinel, 10.0, loses_until_s=FENCED_S),

@@ -1,5 +1,6 @@
 """Prints the outcomes of a campaign as a table, a line for each kind of fault."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -19,6 +20,8 @@ def line_of(outcome: Round) -> str:
         measured += f", next step {outcome.step_s - outcome.sentinel_s:+.2f} s"
     if outcome.sentinel_s is not None and outcome.once_s is not None:
         measured += f", next once {outcome.once_s - outcome.sentinel_s:+.2f} s"
+    if outcome.fault.pauses_s < math.inf:
+        measured += f", no command for {outcome.paused_s:.2f} s at most"
     lost = f", {len(outcome.lost)} lost" if outcome.lost else ""
     lines = [f"{outcome.fault.name}: {outcome.accepted} accepted{lost}{measured}"]
     for kind, jobs in outcome.faults().items():

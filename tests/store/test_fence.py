@@ -211,3 +211,14 @@ async def test_waiting_ends_with_the_confirmation_or_in_time() -> None:
         await asyncio.sleep(0)
         fence.take(view(each), now)
     await waiting
+
+
+async def test_waiting_ends_when_another_primary_is_named() -> None:
+    """A store that is opened during a failover is opened again at once."""
+    fence = Fence(OURS, asyncio.get_running_loop().time)
+    waiting = asyncio.create_task(fence.wait(60.0))
+    await asyncio.sleep(0)
+    fence.take(view("a", OTHER), asyncio.get_running_loop().time())
+    async with asyncio.timeout(1):
+        with pytest.raises(Unavailable, match="a failover has made"):
+            await waiting

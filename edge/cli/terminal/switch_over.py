@@ -1,0 +1,36 @@
+"""Changes the primary of the store for a person, with login and audit record."""
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edge.cli.terminal.audit import authorize_command, record_as
+from edge.cli.terminal.store_access import open_access
+from edge.errors import EdgeError, Unavailable
+from edge.store.switch_over import Report, SwitchedOver, switch_over
+
+if TYPE_CHECKING:
+    from edge.config import Settings
+
+_ACTION = "store switch-over"
+
+
+async def run_switch_over(settings_file: Path | None, to: str, report: Report) -> SwitchedOver:
+    """Change the primary and record it. Raises Refused when nothing was changed, Unavailable when that is not known."""
+    async with open_access(settings_file) as at:
+        user = await authorize_command(at, _ACTION, to or "*")
+        settings: Settings = at.settings
+    try:
+        done = await switch_over(settings.redis, to, report)
+    except EdgeError as error:
+        with contextlib.suppress(Unavailable):
+            await _record(settings_file, user, to or "*", error.message)
+        raise
+    await _record(settings_file, user, done.primary, "Good")
+    return done
+
+
+async def _record(settings_file: Path | None, user: str, subject: str, status: str) -> None:
+    """Record the command: the store is another one than before."""
+    async with open_access(settings_file) as at:
+        await record_as(at, user, _ACTION, subject, status)

@@ -1,0 +1,376 @@
+"""Promotes a replica, planned: nothing that was accepted is lost, and work pauses for a moment.
+
+Sentinel decides and changes the roles. One of Valkey 9 coordinates that with the primary. An older one promotes a
+replica whatever the primary still accepts, so we pause the writes of the primary until a majority names the new one.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from edge.config import RedisSettings
+from edge.errors import EdgeError, Refused, Unavailable
+from edge.store.address import is_sentinel, sentinel_address_of
+from edge.store.connection import CommandConnection, Endpoint
+from edge.store.fence import Fence
+from edge.store.keys import Keys
+from edge.store.observer import StoreObserver
+from edge.store.pipeline import Command, ReplyError
+from edge.store.query import value_of
+from edge.store.sentinels import Primary, Sentinels, SentinelView, agreed
+from edge.store.store_state import ReplicaState, StoreState, lag_text
+
+KIND: Final = "switch_over"
+MOST_LAG_BYTES: Final = 1_000_000
+"""Beyond this the pause of the writes would last."""
+CAUGHT_UP_WITHIN_S: Final = 1.0
+PROMOTED_WITHIN_S: Final = 5.0
+"""Sentinel takes about 1.2 s; one that coordinates has the sentinels elect a leader first."""
+COORDINATED_WITHIN_S: Final = 15.0
+_LINKED_WITHIN_S: Final = 20.0
+_INFO_WITHIN_S: Final = 15.0
+"""A sentinel reads the roles and priorities of the replicas every ten seconds."""
+_FIRST_PRIORITY: Final = 1
+_PAUSE_MS: Final = 2000
+_PAUSE_AGAIN_S: Final = 0.5
+_POLL_S: Final = 0.03
+_WATCH_S: Final = 0.1
+_WITHIN_S: Final = 1.0
+_BEGINS_WITHIN_S: Final = 2.0
+_NOT_COORDINATED: Final = ("wrong number of arguments", "syntax error", "Unrecognized", "unknown")
+_STATUS: Final = "See: edge store status"
+
+Report = Callable[[str], None]
+"""Reports the progress to a person."""
+
+
+class SwitchedOver(Struct, frozen=True):
+    """The former primary and the new one; durations in seconds. `paused_s` is None where the primary itself paused."""
+
+    former: str
+    primary: str
+    config_epoch: int
+    took_s: float
+    paused_s: float | None = None
+
+
+def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
+    """Return the replicas that Sentinel may promote: only `to` where it is given.
+
+    Raises Refused when the primary cannot be changed now without a loss; nothing was changed then.
+    """
+    if state.fence is None:
+        raise Refused(KIND, "[redis] url names a single server.", "A switch-over needs a replica and Sentinel.")
+    if state.fence.reason or state.primary is None or state.primary.error:
+        reason = state.fence.reason or (state.primary.error if state.primary else "no primary is known")
+        raise Refused(KIND, f"the primary is not confirmed: {reason}.", f"Repair the line first. {_STATUS}")
+    if to and to == state.primary.address:
+        raise Refused(KIND, f"{to} is the primary already.", _STATUS)
+    promotable = [each for each in state.replicas if each.priority > 0]
+    if to and to not in {each.address for each in promotable}:
+        names = ", ".join(each.address for each in promotable) or "none"
+        raise Refused(KIND, f"{to} is no replica that can be promoted.", f"Those that can: {names}. {_STATUS}")
+    wanted = [each for each in promotable if not to or each.address == to]
+    if not wanted:
+        raise Refused(KIND, "no replica can be promoted.", f"Start a replica with a priority above 0. {_STATUS}")
+    for each in wanted:
+        if reason := _obstacle(each, needs_aof=state.durability != "any"):
+            advice = f"Repair it, or name another replica with --to. {_STATUS}"
+            raise Refused(KIND, f"the replica {each.address} {reason}.", advice)
+    if to and any(each.priority <= _FIRST_PRIORITY for each in promotable if each.address != to):
+        advice = "Raise `replica-priority` of the others, then wait ten seconds."
+        raise Refused(KIND, f"Sentinel would prefer a replica of priority {_FIRST_PRIORITY} to {to}.", advice)
+    return wanted
+
+
+def _obstacle(replica: ReplicaState, *, needs_aof: bool) -> str:
+    if replica.error:
+        return f"does not answer: {replica.error}"
+    if not replica.is_linked or replica.is_down:
+        return "has no link to the primary"
+    if (replica.lag_bytes or 0) > MOST_LAG_BYTES:
+        return f"lags behind by {lag_text(replica)}"
+    return "keeps no append-only file" if needs_aof and not replica.has_aof else ""
+
+
+def does_not_coordinate(error: str) -> bool:
+    """Return whether a sentinel or primary refuses the option COORDINATED, which came with Valkey 9."""
+    return any(each in error for each in _NOT_COORDINATED)
+
+
+async def switch_over(settings: RedisSettings, to: str = "", report: Report = lambda _text: None) -> SwitchedOver:
+    """Promote `to`, or the replica that Sentinel chooses.
+
+    Raises Refused when nothing was changed, Unavailable when a failover was begun and its end is not known.
+    """
+    if not is_sentinel(settings.url):
+        raise Refused(KIND, "[redis] url names a single server.", "A switch-over needs a replica and Sentinel.")
+    address = sentinel_address_of(settings)
+    sentinels = Sentinels(address)
+    with contextlib.closing(sentinels):
+        heard: list[tuple[SentinelView, float]] = []
+        await sentinels.refresh(lambda *each: heard.append(each))
+        primary = agreed(view for view, _ in heard)
+        if primary is None:
+            raise Refused(KIND, "no sentinel answers.", f"Start the sentinels. {_STATUS}")
+        fence = Fence(primary, asyncio.get_running_loop().time)
+        for view, sent_at in heard:
+            fence.take(view, sent_at)
+        key = Keys(settings.prefix).generation()
+        with contextlib.closing(
+            StoreObserver(address.server, key, settings.durability, sentinels, lambda: fence)
+        ) as observer:
+            candidates = candidates_of(await observer.read(), to)
+            line = _Line(sentinels, primary, address.server, candidates, report)
+            with contextlib.closing(line):
+                async with _watched(sentinels), line.preferring(to):
+                    return await line.switch()
+
+
+@contextlib.asynccontextmanager
+async def _watched(sentinels: Sentinels) -> AsyncIterator[None]:
+    task = asyncio.create_task(sentinels.watch(lambda _view, _sent_at: None, _WATCH_S), name="watch sentinels")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+class _Line:
+    """The line during the change: its sentinels, and connections to its data nodes."""
+
+    def __init__(
+        self,
+        sentinels: Sentinels,
+        primary: Primary,
+        server: Endpoint,
+        candidates: Sequence[ReplicaState],
+        report: Report,
+    ) -> None:
+        self._sentinels = sentinels
+        self._primary = primary
+        self._server = server
+        self._candidates = [each.address for each in candidates]
+        self._report = report
+        self._nodes: dict[str, CommandConnection] = {}
+        self._now = asyncio.get_running_loop().time
+        self._began = self._now()
+
+    def close(self) -> None:
+        """Close the connections."""
+        for node in self._nodes.values():
+            node.close()
+
+    async def _call(self, address: str, *commands: Command) -> list[Any]:
+        """Run commands at a data node; an error reply is an item of the result. Raises Unavailable."""
+        if address not in self._nodes:
+            host, _, port = address.rpartition(":")
+            endpoint = replace(self._server, host=host, port=int(port))
+            self._nodes[address] = CommandConnection(endpoint, timeout=_WITHIN_S)
+        return await self._nodes[address].call(*commands)
+
+    async def _info(self, address: str) -> Any:
+        (reply,) = await self._call(address, ("INFO", "replication"))
+        return value_of("INFO", reply)
+
+    @property
+    def _views(self) -> list[SentinelView]:
+        return [each.view for each in self._sentinels.reports if each.view and not each.error]
+
+    @contextlib.asynccontextmanager
+    async def preferring(self, to: str) -> AsyncIterator[None]:
+        """Set the first priority of a replica for the length of the block, where Sentinel has a choice."""
+        priorities = {str(each): each.priority for view in self._views for each in view.replicas}
+        if not to or len([each for each in priorities.values() if each > 0]) == 1:
+            yield
+            return
+        before = priorities[to]
+        self._report(f"priority of {to} set to {_FIRST_PRIORITY}, waiting until the sentinels have read it")
+        await self._set_priority(to, _FIRST_PRIORITY)
+        try:
+            await self._until(lambda: self._prefers(to), _INFO_WITHIN_S, "the sentinels do not read the priority")
+            yield
+        finally:
+            try:
+                await self._set_priority(to, before)
+            except EdgeError as error:
+                self._report(f"set the priority of {to} to {before} again by hand: {error.message}")
+
+    async def _set_priority(self, address: str, priority: int) -> None:
+        # Sentinel makes a node that it reconfigures write its settings to its file: ours must be the last ones.
+        replies = await self._call(
+            address, ("CONFIG", "SET", "replica-priority", priority), ("CONFIG", "REWRITE"), ("ROLE",)
+        )
+        if isinstance(replies[0], ReplyError):
+            raise _not_permitted(replies[0])
+
+    async def _prefers(self, to: str) -> bool:
+        read = [{str(each): each.priority for each in view.replicas}.get(to) for view in self._views]
+        return bool(read) and all(priority == _FIRST_PRIORITY for priority in read)
+
+    async def switch(self) -> SwitchedOver:
+        """Demand the failover of a sentinel and wait for its end."""
+        await self._until_known()
+        self._began = self._now()
+        error = await self._demand("COORDINATED")
+        if not error:
+            self._report("failover begun, the primary hands over to the replica")
+            new, paused_s = await self._coordinated(), None
+        elif does_not_coordinate(error):
+            new, paused_s = await self._with_pause()
+        else:
+            raise Refused(KIND, f"the sentinel refuses: {error}.", f"Nothing was changed. {_STATUS}")
+        took_s = self._now() - self._began
+        self._report(f"{new} is the primary, gateways open the store again")
+        await self._until_linked(new)
+        return SwitchedOver(str(self._primary), str(new), new.config_epoch, took_s, paused_s)
+
+    async def _until_known(self) -> None:
+        """Wait until every sentinel knows each replica as one, which takes ten seconds after a failover.
+
+        A sentinel that still sees the former primary in it would demote it at once when another sentinel promotes it.
+        """
+
+        async def known() -> bool:
+            return all(each.is_replica for view in self._views for each in view.replicas)
+
+        if not await known():
+            self._report("waiting until all sentinels have seen the last change of roles")
+            await self._until(
+                known, _INFO_WITHIN_S, "a sentinel still sees a primary in a replica; nothing was changed"
+            )
+
+    async def _demand(self, *option: str) -> str:
+        """Demand a failover of a sentinel that knows the primary; return its error, empty when it has begun."""
+        report = next(each for each in self._sentinels.reports if each.view and not each.error)
+        return await self._sentinels.demand_failover(report.address, *option)
+
+    async def _coordinated(self) -> Primary:
+        try:
+            return await self._until_named(COORDINATED_WITHIN_S)
+        except EdgeError:
+            # The primary may still wait for the replica, with its writes paused.
+            with contextlib.suppress(Unavailable):
+                await self._call(str(self._primary), ("FAILOVER", "ABORT"))
+            raise
+
+    async def _with_pause(self) -> tuple[Primary, float]:
+        """Change the primary while its writes are paused; return the new one and the duration of the pause."""
+        primary = str(self._primary)
+        (paused,) = await self._call(primary, ("CLIENT", "PAUSE", _PAUSE_MS, "WRITE"))
+        if isinstance(paused, ReplyError):
+            raise _not_permitted(paused)
+        began = self._now()
+        self._report(f"writes of {primary} paused")
+        task = asyncio.create_task(self._keep_paused(primary), name="pause")
+        try:
+            offset = int((await self._info(primary))["master_repl_offset"])
+            await self._until(
+                lambda: self._have(offset), CAUGHT_UP_WITHIN_S, "a replica does not catch up; nothing was changed"
+            )
+            if error := await self._demand():
+                raise Refused(KIND, f"the sentinel refuses: {error}.", f"Nothing was changed. {_STATUS}")
+            self._report("replicas have everything, failover begun")
+            new = await self._until_named(PROMOTED_WITHIN_S)
+            paused_s = self._now() - began
+            await self._demote(primary, new)
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
+            with contextlib.suppress(Unavailable):
+                await self._call(primary, ("CLIENT", "UNPAUSE"))
+        return new, paused_s
+
+    async def _keep_paused(self, primary: str) -> None:
+        """Prolong the pause: should this process end, the writes continue by themselves soon."""
+        while True:
+            await asyncio.sleep(_PAUSE_AGAIN_S)
+            with contextlib.suppress(Unavailable):
+                await self._call(primary, ("CLIENT", "PAUSE", _PAUSE_MS, "WRITE"))
+
+    async def _have(self, offset: int) -> bool:
+        """Return whether each candidate has received what the primary had written."""
+        try:
+            infos = await asyncio.gather(*(self._info(address) for address in self._candidates))
+        except Unavailable:
+            return False
+        return all(info["role"] == "slave" and int(info["slave_repl_offset"]) >= offset for info in infos)
+
+    async def _demote(self, primary: str, new: Primary) -> None:
+        """Demote the former primary as Sentinel does it, and drop its clients with their paused commands.
+
+        Sentinel could not do it before the end of the pause, as its own messages wait, and would take ten seconds more.
+        A majority names the new primary already.
+        """
+        (reply, *_) = await self._call(
+            primary,
+            ("REPLICAOF", new.host, new.port),
+            ("CONFIG", "REWRITE"),
+            ("CLIENT", "KILL", "TYPE", "normal"),
+            ("CLIENT", "KILL", "TYPE", "pubsub"),
+        )
+        if isinstance(reply, ReplyError):
+            self._report(f"Sentinel makes {primary} a replica in about ten seconds: our user may not ({reply})")
+
+    async def _until_named(self, within_s: float) -> Primary:
+        """Wait until a majority of the sentinels names a new primary."""
+        asked_at = self._now()
+
+        async def named() -> bool:
+            views = self._views
+            begun = any("failover_in_progress" in view.flags for view in views)
+            new = self._successor()
+            if not begun and new is None and self._now() - asked_at > _BEGINS_WITHIN_S:
+                message = f"Sentinel has given up the failover; {self._primary} is still the primary"
+                raise Unavailable(message, "Work continues. Read the log of the sentinels, then try again.")
+            return new is not None
+
+        advice = f"The gateways continue as soon as a majority of the sentinels confirms a primary. {_STATUS}"
+        await self._until(named, within_s, f"Sentinel has not named a new primary within {within_s:g} s", advice)
+        return agreed(self._views) or self._primary
+
+    def _successor(self) -> Primary | None:
+        """Return the primary of a later failover, if a majority names it."""
+        views = self._views
+        new = agreed(views)
+        if new is None or new.config_epoch <= self._primary.config_epoch or new.host == "":
+            return None
+        return new if sum(view.primary == new for view in views) >= max(view.majority for view in views) else None
+
+    async def _until_linked(self, new: Primary) -> None:
+        """Wait until the former primary follows the new one: the line is whole again."""
+        former = str(self._primary)
+
+        async def linked() -> bool:
+            with contextlib.suppress(Unavailable):
+                info = await self._info(former)
+                if info["role"] == "slave" and info["master_link_status"] == "up":
+                    return f"{info['master_host']}:{info['master_port']}" == str(new)
+            return False
+
+        try:
+            await self._until(linked, _LINKED_WITHIN_S, "")
+        except Unavailable:
+            self._report(f"{former} does not follow {new} yet. {_STATUS}")
+        else:
+            self._report(f"{former} is a replica of {new}")
+
+    async def _until(
+        self, condition: Callable[[], Awaitable[bool]], within_s: float, problem: str, advice: str = _STATUS
+    ) -> None:
+        """Wait until a condition holds. Raises Unavailable with the problem after `within_s`."""
+        until = self._now() + within_s
+        while not await condition():
+            if self._now() >= until:
+                raise Unavailable(problem, advice)
+            await asyncio.sleep(_POLL_S)
+
+
+def _not_permitted(error: ReplyError) -> Refused:
+    advice = "Nothing was changed. Rights of a switch-over: docs/how-to/maintenance.md"
+    return Refused(KIND, f"the server refuses: {error}.", advice)
