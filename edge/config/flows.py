@@ -17,7 +17,8 @@ class FlowsSettings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=100_000,
-            description="Most ended cycles of a flow that are kept; 0 keeps all of them for 7 days, and their node "
+            description="Maximum number of ended cycles of a flow that are kept; 0 keeps all of them for 7 "
+            "days, and their node "
             "tasks for 24 hours, as far as `kept_mb` allows.",
         ),
     ] = 0
@@ -26,8 +27,8 @@ class FlowsSettings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=100_000,
-            description="Memory of the store, about, that the ended cycles of a flow take; beyond it the oldest go "
-            "before their time, and all but 100 while the store is half full.",
+            description="Memory of the store in MB, about, for the ended cycles of a flow; beyond it the oldest "
+            "are removed before their time, and all but 100 while the store is half full.",
         ),
     ] = 32
     directory: Annotated[

@@ -11,7 +11,7 @@ class MaintenanceSettings(Struct, frozen=True, kw_only=True):
     suppress_alarms: Annotated[
         tuple[str, ...],
         Meta(
-            description="Rules whose alarms are suppressed during maintenance, by id; `*` stands for any text, so that "
+            description="Rules whose alarms are suppressed during maintenance, by id; `*` matches any text, so that "
             '`["*"]` suppresses all.'
         ),
     ] = ()

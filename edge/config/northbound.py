@@ -27,7 +27,7 @@ class NorthboundSettings(Struct, frozen=True, kw_only=True):
 
     topic_prefix: Annotated[Topic, Meta(description="Calls come on `{topic_prefix}/{scope}/commands`.")] = "app/jobs"
     max_downloadable_job_orders: Annotated[
-        int, Meta(ge=1, le=65535, description="Most job orders a scope holds at a time.")
+        int, Meta(ge=1, le=65535, description="Maximum number of job orders of a scope at a time.")
     ] = 1000
     max_age: Annotated[
         int,

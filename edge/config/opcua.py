@@ -29,8 +29,8 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     security: Annotated[
         Literal["encrypted", "none"],
         Meta(
-            description="`encrypted` asks every client for a certificate we trust; `none` also lets them in without: "
-            "from this host as `anonymous`, from elsewhere to look only."
+            description="`encrypted` requires a trusted certificate from every client; `none` also accepts "
+            "clients without one: from this host as `anonymous`, from elsewhere to read only."
         ),
     ] = "encrypted"
     anonymous: Annotated[
@@ -73,7 +73,7 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
     pki: Annotated[
         str,
         Meta(
-            description="Directory of our own certificate, its key, and the certificates we turned away.",
+            description="Directory of our own certificate, its key, and rejected certificates.",
             extra={"expected": "the path of a directory"},
         ),
     ] = "/var/lib/microdcs-edge/pki"
@@ -113,28 +113,35 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
         str, Meta(description="Globally unique URI of the station; empty makes one of host and gateway name.")
     ] = ""
     max_connections: Annotated[
-        int, Meta(ge=1, le=1000, description="Most connections; a client beyond them gets BadTcpNotEnoughResources.")
+        int,
+        Meta(
+            ge=1, le=1000, description="Maximum number of connections; a further client gets BadTcpNotEnoughResources."
+        ),
     ] = 20
     max_sessions: Annotated[
         int,
         Meta(
             ge=1,
             le=1000,
-            description="Most sessions; more than connections, as a session waits for its client to come back.",
+            description="Maximum number of sessions; more than connections, as a session waits for its client "
+            "to reconnect.",
         ),
     ] = 50
-    max_subscriptions: Annotated[int, Meta(ge=1, le=10_000, description="Most subscriptions of all sessions.")] = 200
+    max_subscriptions: Annotated[
+        int, Meta(ge=1, le=10_000, description="Maximum number of subscriptions of all sessions.")
+    ] = 200
     max_subscriptions_per_session: Annotated[
-        int, Meta(ge=1, le=1000, description="Most subscriptions of one session.")
+        int, Meta(ge=1, le=1000, description="Maximum number of subscriptions of one session.")
     ] = 20
     max_monitored_items_per_session: Annotated[
-        int, Meta(ge=1, le=100_000, description="Most monitored items of all subscriptions of one session.")
+        int,
+        Meta(ge=1, le=100_000, description="Maximum number of monitored items of all subscriptions of one session."),
     ] = 2000
     max_queued_values: Annotated[
-        int, Meta(ge=1, le=1000, description="Longest queue of a monitored item of values; lists are long.")
+        int, Meta(ge=1, le=1000, description="Maximum queue length of a monitored item of values; lists are long.")
     ] = 10
     max_queued_events: Annotated[
-        int, Meta(ge=1, le=10_000, description="Longest queue of a monitored item of events.")
+        int, Meta(ge=1, le=10_000, description="Maximum queue length of a monitored item of events.")
     ] = 1000
     min_publishing_interval: Annotated[
         float, Meta(ge=0.01, le=60, description="Shortest publishing interval of a subscription, in seconds.")
@@ -144,11 +151,13 @@ class OpcuaSettings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=10_000,
-            description="Most nodes of one request to read, write or register nodes, and most monitored items of one.",
+            description="Maximum number of nodes of one request to read, write or register nodes, and of "
+            "monitored items of one request.",
         ),
     ] = 1000
     max_nodes_per_browse: Annotated[
-        int, Meta(ge=1, le=10_000, description="Most nodes or paths of one request to browse or translate.")
+        int,
+        Meta(ge=1, le=10_000, description="Maximum number of nodes or paths of one request to browse or translate."),
     ] = 500
 
     def conflicts(self) -> Iterator[str]:

@@ -16,7 +16,8 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
     security: Annotated[
         Literal["encrypted", "none"],
         Meta(
-            description="`encrypted` takes the strongest policy a server offers; `none` is for a network of ours alone."
+            description="`encrypted` takes the strongest policy a server offers; `none` is for a network with "
+            "trusted devices only."
         ),
     ] = "encrypted"
     cert_file: Annotated[FilePath, Meta(description="Our certificate, for `encrypted`.")] = ""
@@ -38,7 +39,8 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
         Meta(
             ge=1 << 16,
             le=64 << 20,
-            description="Most bytes of a message of the server; a result in a larger one is skipped with an alarm. In "
+            description="Maximum size of a message of the server in bytes; a result in a larger one is skipped "
+            "with an alarm. In "
             "memory a message takes up to ten times as much.",
         ),
     ] = 4 << 20

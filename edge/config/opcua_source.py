@@ -35,7 +35,10 @@ class OpcuaSourceSettings(SourceSettings, frozen=True, kw_only=True):
         float, Meta(ge=0, le=3_600_000, description="Milliseconds; 0 is the fastest that the server has.")
     ] = 1000.0
     deadband: Annotated[
-        float, Meta(ge=0, description="Change of a number, since the last sample, that is no sample yet; 0 takes each.")
+        float,
+        Meta(
+            ge=0, description="Smaller changes of a number since its last sample are not sampled; 0 takes each change."
+        ),
     ] = 0.0
     queue_size: Annotated[
         int, Meta(ge=1, le=10_000, description="Values that the server queues; on overflow it drops the oldest.")
@@ -43,7 +46,8 @@ class OpcuaSourceSettings(SourceSettings, frozen=True, kw_only=True):
     security: Annotated[
         Literal["encrypted", "none"],
         Meta(
-            description="`encrypted` takes the strongest policy a server offers; `none` is for a network of ours alone."
+            description="`encrypted` takes the strongest policy a server offers; `none` is for a network with "
+            "trusted devices only."
         ),
     ] = "encrypted"
     cert_file: Annotated[str, Meta(description="Our certificate, for `encrypted`.", extra={"must_be": "file"})] = ""

@@ -19,14 +19,15 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=1,
-            description="Most ended job orders of a scope that are kept for `ended_jobs`: beyond it the oldest whose "
-            "result the MES has, as `confirmation` defines it, go at once; with `mes` then the oldest delivered ones.",
+            description="Maximum number of ended job orders of a scope that are kept for `ended_jobs`: beyond "
+            "it the oldest whose result the MES has, as `confirmation` defines it, are removed at "
+            "once; with `mes` then the oldest delivered ones.",
         ),
     ] = 10_000
     confirmation: Annotated[
         Literal["mes", "delivery", "clear", "none"],
         Meta(
-            description="What confirms that the MES has a result: `mes`, its Clear, its acknowledgement or its request "
+            description="Confirmation that the MES has a result: `mes`, its Clear, its acknowledgement or its request "
             "for the response; `delivery` to a subscriber of its topic or status event; only `clear`; or `none`: jobs "
             "go after `ended_jobs` in any case. Without a broker `delivery` is `none`."
         ),
@@ -35,15 +36,15 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=1,
-            description="Most ended job orders of a scope that stay beyond `ended_jobs` until the MES has their "
-            "result; reported from half of that number on. Beyond it delivered ones that are not confirmed go first, "
-            "the oldest first.",
+            description="Maximum number of ended job orders of a scope that stay beyond `ended_jobs` until the "
+            "MES has their result; reported from half of that number on. Beyond it delivered ones "
+            "that are not confirmed are removed first, the oldest first.",
         ),
     ] = 10_000
     undelivered_full: Annotated[
         Literal["refuse", "delete"],
         Meta(
-            description="What happens beyond `undelivered_jobs` with undelivered results: `refuse` accepts no new job "
+            description="Treatment of undelivered results beyond `undelivered_jobs`: `refuse` accepts no new job "
             "order until they are delivered, cleared or exported; `delete` removes the oldest, with an error in the "
             "log."
         ),
@@ -63,24 +64,30 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
         int,
         Meta(
             ge=1000,
-            description="Most marks of repeated messages and removed job orders in the store, some "
-            "300 bytes each; reported from half of that number on. At that number new orders are refused until "
+            description="Maximum number of marks of repeated messages and removed job orders in the store, some "
+            "300 bytes each; reported from half of that number on. At that number new orders are "
+            "refused until "
             "marks expire after `dedupe`. A source of calls may use half of them, a piece of equipment a quarter.",
         ),
     ] = 500_000
     dead_letters: Annotated[
-        int, Meta(ge=60, description="Seconds for which work that was given up is kept after the last that was.")
+        int, Meta(ge=60, description="Seconds for which dead letters are kept after the last one.")
     ] = 2_592_000
     decisions: Annotated[
         int,
         Meta(
             ge=0,
-            description="Most decisions about a job that its history keeps, some 120 bytes each; then the oldest go, "
-            "and the job cannot be replayed. 0: none.",
+            description="Maximum number of decisions about a job that its history keeps, some 120 bytes each; "
+            "then the oldest are removed, and the job cannot be replayed. 0: none.",
         ),
     ] = 10_000
     audit: Annotated[
-        int, Meta(ge=0, description="Most audit records that the store keeps; then the oldest go. 0: the log only.")
+        int,
+        Meta(
+            ge=0,
+            description="Maximum number of audit records that the store keeps; then the oldest are removed. 0: "
+            "the log only.",
+        ),
     ] = 20_000
 
     def conflicts(self, broker_url: str, broker_autosave: int) -> Iterator[str]:

@@ -176,7 +176,7 @@ class MqttEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
         Literal["off", "on"],
         Meta(description="`on` publishes whether a command needs it, retained, at `{topic_prefix}/{name}/enabled`."),
     ] = "off"
-    url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes `[mqtt]`, with all that stands there.")] = ""
+    url: Annotated[_MqttUrl, Meta(description="Its broker; empty takes all keys of `[mqtt]`.")] = ""
     username: Annotated[str, Meta(description="User name at its own broker; empty logs in without one.")] = ""
     password: Annotated[Password, Meta(description="Password of that user.")] = ""
     password_file: PasswordFile = ""
@@ -253,7 +253,7 @@ class MetricsSettings(Struct, frozen=True, kw_only=True):
     listen: Annotated[
         str,
         Meta(
-            description="Where Prometheus may ask, on this host only, as in `127.0.0.1:9464`; empty switches it off.",
+            description="Address for Prometheus, on this host only, as in `127.0.0.1:9464`; empty switches it off.",
             pattern=r"^$|^[^\s/@]+:\d{1,5}$",
             extra={"expected": "a loopback address and a port, as in 127.0.0.1:9464"},
         ),

@@ -33,7 +33,7 @@ class SparkplugSettings(Struct, frozen=True, kw_only=True):
     url: Annotated[
         str,
         Meta(
-            description="Its broker; empty takes `[mqtt]`, with all that stands there.",
+            description="Its broker; empty takes all keys of `[mqtt]`.",
             extra={"schemes": ("mqtt", "mqtts")},
         ),
     ] = ""

@@ -55,15 +55,19 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=2,
             le=10_000,
-            description="Different alarms within a minute from which on one summary alarm stands for further ones, "
-            "until half as many come.",
+            description="Number of different alarms within a minute from which on one summary alarm replaces "
+            "further ones, until half as many come.",
         ),
     ] = 100
     history_days: Annotated[
         int, Meta(ge=0, le=3_650, description="Days for which recorded samples are kept in files; 0 writes none.")
     ] = 0
     history_bytes: Annotated[
-        int, Meta(ge=1 << 20, description="Bytes of all these files; beyond them the oldest go before their days.")
+        int,
+        Meta(
+            ge=1 << 20,
+            description="Maximum size of all these files in bytes; beyond it the oldest are removed before their days.",
+        ),
     ] = 1 << 30
     history_interval: Annotated[
         int,

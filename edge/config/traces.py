@@ -16,13 +16,20 @@ class TracesSettings(Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     max_bytes: Annotated[
-        int, Meta(ge=1 << 20, le=1 << 40, description="Most bytes of all files; the oldest go first.")
+        int,
+        Meta(ge=1 << 20, le=1 << 40, description="Maximum size of all files in bytes; the oldest are removed first."),
     ] = 256 << 20
     max_file_bytes: Annotated[
         int,
-        Meta(ge=1024, le=1 << 30, description="Most bytes of a file that a device offers; a larger one is not stored."),
+        Meta(
+            ge=1024,
+            le=1 << 30,
+            description="Maximum size of a file that a device offers, in bytes; a larger one is not stored.",
+        ),
     ] = 16 << 20
-    max_files: Annotated[int, Meta(ge=10, le=1_000_000, description="Most files; the oldest go first.")] = 10_000
+    max_files: Annotated[
+        int, Meta(ge=10, le=1_000_000, description="Maximum number of files; the oldest are removed first.")
+    ] = 10_000
     max_age: Annotated[int, Meta(ge=60, le=315_360_000, description="Seconds after which a file is removed.")] = (
         2_592_000
     )

@@ -75,7 +75,8 @@ def expected(hint: object) -> str:
         return KINDS[bool]
     if bare in {int, float}:
         low, high = _bound(hint, "ge"), _bound(hint, "le")
-        return f"{KINDS[bare]} of at least {low}" + (f" and at most {high}" if high else "")
+        bounds = [f"at {word} {bound}" for word, bound in (("least", low), ("most", high)) if bound is not None]
+        return f"{KINDS[bare]} of {' and '.join(bounds)}" if bounds else KINDS[bare]
     return "a text"
 
 

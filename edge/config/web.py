@@ -36,7 +36,7 @@ class WebSettings(Struct, frozen=True, kw_only=True):
         int, Meta(ge=60, le=86_400, description="Seconds without a request of the person after which a login ends.")
     ] = 900
     max_connections: Annotated[
-        int, Meta(ge=8, le=1000, description="Most connections; one address may have half of them.")
+        int, Meta(ge=8, le=1000, description="Maximum number of connections; one address may have half of them.")
     ] = 400
 
     @property

@@ -27,9 +27,13 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
             extra={"schemes": ("tcp", "serial")},
         ),
     ]
-    baud: Annotated[int, Meta(description="Rate of a serial port in bit/s (8 data bits, no parity, 1 stop bit).")] = (
-        9600
-    )
+    baud: Annotated[
+        int,
+        Meta(
+            description="Rate of a serial port in bit/s (8 data bits, no parity, 1 stop bit).",
+            extra={"expected": f"one of {', '.join(map(str, BAUD_RATES))}"},
+        ),
+    ] = 9600
     keepalive: Annotated[
         int,
         Meta(
@@ -56,7 +60,7 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
     ] = "utf-8"
     framing: Annotated[
         Literal["lines", "stx"],
-        Meta(description="`lines` end with CR, LF or NUL; `stx` takes what stands between STX and ETX."),
+        Meta(description="`lines` end with CR, LF or NUL; `stx` takes the text between STX and ETX."),
     ] = "lines"
     pattern: Annotated[
         str,
@@ -73,7 +77,7 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
     starts: Annotated[
         Literal["", "order", "work_master"],
         Meta(
-            description="What a code does that no job waits for: `order` starts the stored job order with this id; "
+            description="Effect of a code that no job waits for: `order` starts the stored job order with this id; "
             "`work_master` stores and starts a job with this id; empty does nothing."
         ),
     ] = ""

@@ -40,7 +40,7 @@ class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
     buttons: Annotated[
         Mapping[str, _Line],
         Meta(
-            description="The line of each button, by the `type_id` of the event that it stands for.",
+            description="The line of each button, by the `type_id` of its event.",
             extra={"expected": 'a table of lines, as in { "com.example.start.v1" = 5 }'},
         ),
     ] = msgspec.field(default_factory=dict)

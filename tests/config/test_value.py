@@ -50,3 +50,16 @@ def test_a_url_needs_a_known_scheme_and_a_host(url: str) -> None:
 def test_secret_is_masked_in_its_representation() -> None:
     password = value.from_toml("horse", Password).value
     assert (password, repr(password), f"{password!r}") == ("horse", "'***'", "'***'")
+
+
+@pytest.mark.parametrize(
+    ("hint", "expected"),
+    [
+        (int, "a whole number"),
+        (Number, "a whole number of at least 1 and at most 9"),
+        (Annotated[int, Meta(le=0)], "a whole number of at most 0"),
+        (Annotated[float, Meta(ge=0)], "a number of at least 0"),
+    ],
+)
+def test_expected_number_names_the_bounds_that_there_are(hint: Any, expected: str) -> None:
+    assert value.expected(hint) == expected
