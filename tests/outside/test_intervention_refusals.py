@@ -269,7 +269,7 @@ def test_failed_pulse_retried_over_all_interfaces_starts_once(site: Site) -> Non
     assert plant.mes.start_job("J1").status == 1
     site.fail(1)
     why = site.edge("jobs", "why", "J1").stdout
-    assert "allowed: edge jobs retry J1 open --step Tighten" in why
+    assert "allowed: edge jobs retry J1 open --step Tighten --reason" in why
     with ThreadPoolExecutor() as pool:
         asked = [pool.submit(site.ask, way, "olga", "retry", "air is on", Action="open") for way in WAYS]
         answers = [each.result() for each in asked]

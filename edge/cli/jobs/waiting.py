@@ -51,7 +51,7 @@ def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
     for each in _unsent(stored):
         yield printable(f"  action {each.action} of {each.step}: {unsent_text(each)}, attempt {each.attempt}")
     for possible in _possible(stored, now):
-        yield f"  allowed: edge jobs {_command(possible, job.job_id)}"
+        yield f"  allowed: edge jobs {_command(possible, job.job_id)} --reason 'what was seen'"
 
 
 def _unsent(stored: StoredJob) -> tuple[Association, ...]:
@@ -124,7 +124,7 @@ def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
                 yield f"    its duration ends in {duration(waiting.due_in_ms)}"
         case PersonWaits(failure):
             yield f"action {failure.action} of {failure.step}: {failure.error}, attempt {failure.attempt}"
-            yield f"    waits for a person: edge jobs {' or '.join(failure.allowed)}"
+            yield f"    waits for a person, who may {' or '.join(failure.allowed)} it"
         case SecondPersonWaits(kind, subject, by, left_ms):
             yield f"{kind} {subject}, asked for by {by}: waits for a second person for {duration(left_ms)}"
         case RunHalted(reason):

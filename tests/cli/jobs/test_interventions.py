@@ -26,8 +26,8 @@ async def test_retry_and_skip_complete_a_failed_job(
     await plant.answer(tool.commands[0], error="torque low")
     why = (await edge("jobs", "why", "J1")).output
     assert "action a of one: failed: torque low, attempt 1" in why
-    assert "waits for a person: edge jobs retry or skip" in why
-    assert "allowed: edge jobs retry J1 a --step one" in why
+    assert "waits for a person, who may retry or skip it" in why
+    assert "allowed: edge jobs retry J1 a --step one --reason 'what was seen'" in why
     async with plant.at_work():
         answer = await edge("jobs", "retry", "J1", "a", "--reason", "bit replaced")
         assert (answer.exit_code, answer.output) == (0, "job J1: retry of a is carried out\n")
