@@ -12,7 +12,7 @@ from msgspec import Struct
 class Lifetime(StrEnum):
     """How long a key lives."""
 
-    PERMANENT = "until the MES removes what it stands for"
+    PERMANENT = "until the MES or, of jobs, the retention removes it or its last member"
     OURS = "as long as the store; does not grow with the jobs that ran"
     JOB = "as long as the job order, which goes `[retention] ended_jobs` after its EndState, or beyond `kept_jobs`"
     DEDUPE = "`[retention] dedupe`"
@@ -30,7 +30,7 @@ class Lifetime(StrEnum):
     WORKER = "60 seconds after the last heartbeat"
     LOGIN = "15 minutes after the wait of the last failed login; 10 minutes for a used code, a day for wrong codes"
     RECOVERY = "until the user gets other recovery codes or is removed"
-    COMPONENT = "30 days after the last sign of life, or as `edge fleet forget --after-days` sets"
+    COMPONENT = "30 days after the last heartbeat, or as `edge fleet forget --after-days` sets"
     COMMAND = "until the command expires"
     COMMAND_RESULT = "8 days after the last result"
     SESSION = "a minute after its gateway has last renewed it; of a command `[users] session`"

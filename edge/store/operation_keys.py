@@ -42,7 +42,7 @@ class OperationsKeys(Struct, frozen=True):
 
     @register_key("hash", Lifetime.COMPONENT)
     def discovery_timestamps(self) -> str:
-        """Return the key of the last sign of life of each component, in seconds of the store's clock."""
+        """Return the key of the last heartbeat of each component, in seconds of the store's clock."""
         return f"{self.prefix}:discovery:timestamps"
 
     @register_key("hash", Lifetime.COMPONENT)

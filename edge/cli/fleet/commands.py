@@ -28,7 +28,7 @@ def fleet() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the gateways and workers on the store: version, uptime, health, jobs, alarms, certificates, drift.
 
-    A component that has shown no sign of life for 45 seconds is `away`.
+    A component without a heartbeat for 45 seconds is `away`.
     """
     from edge.cli.fleet.view import as_data, table
 
@@ -65,7 +65,7 @@ def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
 @click.option("--after-days", type=click.IntRange(1, 3650), help="Remove components automatically after so many days.")
 @settings_option
 def forget(names: tuple[str, ...], after_days: int | None, settings_file: Path | None) -> None:
-    """Remove components from the list; one that works comes back with its next sign of life.
+    """Remove components from the list; one that works comes back with its next heartbeat.
 
     Without NAMES and with --after-days only the setting is changed (30 days as delivered).
     """
@@ -84,7 +84,7 @@ def forget(names: tuple[str, ...], after_days: int | None, settings_file: Path |
                 await at.store.commit(join([*setting, *([components.remove(keys, names)] if names else [])]))
 
     asyncio.run(work())
-    print_text(f"{len(names)} components removed" if names else f"removed after {after_days} days without sign of life")
+    print_text(f"{len(names)} components removed" if names else f"removed after {after_days} days without heartbeat")
 
 
 fleet.add_command(send)

@@ -40,7 +40,7 @@ def lines(found: KnownComponent, now_ms: int) -> Iterator[str]:
     component = found.component
     yield f"{component.kind} {component.id}, version {component.version}: {state(found, now_ms)}"
     yield f"  on {component.host}, process {component.pid}, since {local_time(component.started)}"
-    yield f"  last sign of life {local_time(found.seen_s * 1000)}"
+    yield f"  last heartbeat {local_time(found.seen_s * 1000)}"
     if component.scopes:
         yield f"  scopes {', '.join(component.scopes)}"
     if component.labels:

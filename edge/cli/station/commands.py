@@ -87,12 +87,13 @@ def set_(
 ) -> None:
     """Set what a scope accepts, or with --delete remove it.
 
-    KIND is workmaster, equipment, materialclass, materialdefinition, personnel, physicalasset, jobacceptance or rule.
+    KIND is workmaster, equipment, materialclass, materialdefinition, personnel, physicalasset, jobacceptance, rule or
+    tag. Rules and definitions of tags are for all scopes.
 
-    WHAT are ids or files. A name that ends in .json, or - for standard input, is read as a payload in OPC UA spelling,
-    one item or a list; everything else is an id. A Work Master or rule needs a file unless it is deleted. For
-    jobacceptance WHAT is the maximum number of open jobs; deleted, the limit of the settings applies. A recipe with
-    faults is refused, and all faults are reported.
+    WHAT are ids or files. A name that ends in .json, or - for standard input, is read as a payload in the form of
+    the MES, one item or a list; everything else is an id. A Work Master, a rule and the definition of a tag need a
+    file unless they are deleted. For jobacceptance WHAT is the maximum number of open jobs; deleted, the limit of
+    the settings applies. A recipe with faults is refused, and all faults are reported.
     """
     from edge.cli.terminal.audit import recorded
     from edge.station.settings import SettingsMethod, StationSettings
