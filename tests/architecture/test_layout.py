@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from edge import __version__
-from edge.cli import COMMANDS
 from tests.architecture.sources import ROOT, modules, project_files, text
 
 TOP_LEVEL = {".ci", "ansible", "debian", "docs", "edge", "hw", "schemas", "systemd", "tests"}
@@ -110,17 +109,6 @@ def test_documented_make_targets_exist() -> None:
         for target in re.findall(r"\bmake ([a-z][a-z-]*)\b(?=[^\w]|$)", "\n".join(_commands(path)))
     }
     assert {(path, target) for path, target in named if target not in targets} == set()
-
-
-def test_documented_commands_exist() -> None:
-    named = {
-        (str(path), command)
-        for path in project_files()
-        if path.suffix == ".md"
-        for line in _commands(path)
-        for command in re.findall(r"(?:^|bin/)(?:microdcs-)?edge ([a-z][a-z-]*)", line)
-    }
-    assert {(path, command) for path, command in named if command not in COMMANDS} == set()
 
 
 def test_links_between_pages_have_existing_targets() -> None:

@@ -1,0 +1,161 @@
+"""The commands of the pages exist with their options and arguments; a test executes each page, or a reason is named."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from edge.cli import main
+from tests.architecture.sources import ROOT, project_files, text
+from tests.outside.page_commands import PageCommand, page_commands
+
+PAGES = [path for path in project_files() if path.suffix == ".md" and path.name != "cli.md"]
+"""cli.md is written from the commands."""
+
+EXECUTED = {
+    "docs/how-to/backup.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/draw-a-recipe.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/first-alarm.md": "tests/outside/test_first_alarm.py",
+    "docs/how-to/first-job.md": "tests/system/test_first_job.py",
+    "docs/how-to/fleet.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/hardening.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/install.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/locks.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/maintenance.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/monitoring.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/opcua-clients.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/operations.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/run-workers.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/samples-of-the-gateway.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/station-files.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/store-repair.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/traces.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/troubleshooting.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/upgrade.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/users.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/watch-a-job.md": "tests/outside/test_page_commands.py",
+}
+"""Page with whole commands -> the test that executes them."""
+
+NOT_EXECUTED = {
+    "docs/how-to/add-equipment.md": "its kind is the one of tests/southbound/test_stacklight.py; a device is simulated",
+    "docs/how-to/first-flow.md": "tests/cli/flows has flows of its own; the page has a sensor",
+    "docs/how-to/hardware.md": "writes files of the machine, which tests/hardware does below a folder",
+    "docs/how-to/intervene.md": "the job needs a failed action: tests/outside/test_interventions.py",
+    "docs/how-to/opcua-certificates.md": "needs an authority: tests/outside/test_trust.py",
+    "docs/how-to/opcua-equipment.md": "needs a controller and a camera: tests/outside/test_opcua_devices.py",
+    "docs/how-to/openprotocol-equipment.md": "needs a controller: tests/outside/test_openprotocol_gateways.py",
+    "docs/how-to/raspberry-pi.md": "needs the board; its steps are those of first-job.md",
+    "docs/how-to/samples-from-mqtt.md": "needs sensors: tests/outside/test_sources.py",
+    "docs/how-to/samples-from-opcua.md": "needs a server: tests/outside/test_encrypted_source.py",
+    "docs/how-to/samples-from-redis.md": "needs a second Redis: tests/outside/test_mirrors.py",
+    "docs/how-to/samples-of-jobs.md": "needs hours of samples: tests/outside/test_telemetry.py",
+    "docs/how-to/station-page.md": "asks for a password: tests/outside/test_users.py",
+    "docs/reference/equipment.md": "needs a stop that is not confirmed: tests/outside/test_unconfirmed_stops.py",
+    "docs/reference/flows.md": "needs a running flow: tests/outside/test_flows.py",
+    "docs/reference/settings.md": "reads the settings of an installed gateway: tests/cli/test_check.py",
+    "docs/start.md": "the demo and a gateway without end: tests/cli/test_demo.py, tests/cli/test_run.py",
+}
+"""Page with whole commands -> why no test executes them as they stand."""
+
+_PLACEHOLDER = re.compile(r"[A-Z_]+|.*[…<>].*|\.\.\.")
+
+
+def fault(command: PageCommand) -> str | None:
+    """Return what the product does not know of a command; None when it can be called."""
+    words, context = list(command.words), click.Context(main, info_name="edge")
+    arguments: list[str] = []
+    given: set[str | None] = set()
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            arguments += words
+            break
+        if word.startswith("-") and word != "-":
+            name, has_value, _ = word.partition("=")
+            option = _option(context.command, name)
+            if option is None:
+                return f"{context.command_path} has no option {name}"
+            given.add(option.name)
+            if not has_value and not option.is_flag and not option.count:
+                words = words[option.nargs :]
+        elif not isinstance(context.command, click.Group):
+            arguments.append(word)
+        elif _PLACEHOLDER.fullmatch(word):
+            return None
+        else:
+            commands = [(each, context.command.get_command(context, each)) for each in word.split("|")]
+            if unknown := [each for each, found in commands if found is None]:
+                return f"{context.command_path} has no command {unknown[0]}"
+            name, found = commands[-1]
+            context = click.Context(found or main, info_name=name, parent=context)
+    return _fault_of_arguments(context, arguments, given, is_whole=command.is_whole)
+
+
+def _option(command: click.Command, name: str) -> click.Option | None:
+    if name in {"-h", "--help"}:
+        return click.Option([name], is_flag=True)
+    options = (param for param in command.params if isinstance(param, click.Option))
+    return next((option for option in options if name in (*option.opts, *option.secondary_opts)), None)
+
+
+def _fault_of_arguments(
+    context: click.Context, arguments: list[str], given: set[str | None], *, is_whole: bool
+) -> str | None:
+    command = context.command
+    accepted = [param for param in command.params if isinstance(param, click.Argument)]
+    if all(param.nargs > 0 for param in accepted) and len(arguments) > sum(param.nargs for param in accepted):
+        return f"{context.command_path} does not take {arguments[-1]}"
+    if not is_whole or given & {"h", "help"}:
+        return None
+    if isinstance(command, click.Group) and not command.invoke_without_command:
+        return f"{context.command_path} needs a command"
+    if len(arguments) < sum(max(param.nargs, 1) for param in accepted if param.required):
+        return f"{context.command_path} needs more arguments"
+    required = {param.name for param in command.params if isinstance(param, click.Option) and param.required}
+    return f"{context.command_path} needs {sorted(map(str, required - given))}" if required - given else None
+
+
+def test_commands_of_pages_exist_with_their_options() -> None:
+    found = [(str(page), command) for page in PAGES for command in page_commands(text(page))]
+    faults = [(page, " ".join(command.words), fault(command)) for page, command in found]
+    assert [each for each in faults if each[2]] == []
+    assert len(found) > 500
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("    edge jobs nope", "edge jobs has no command nope"),
+        ("    sudo edge jobs list --stat Running", "edge jobs list has no option --stat"),
+        ("    edge jobs retry J1 tighten", "edge jobs retry needs ['reason']"),
+        ("    edge jobs", "edge jobs needs a command"),
+        ("```sh\nedge jobs show > file\n```", "edge jobs show needs more arguments"),
+        ("    edge jobs show J1 J2", "edge jobs show does not take J2"),
+        ("The command `edge doctors` does not exist.", "edge has no command doctors"),
+        ("    $ .venv/bin/edge jobs why J1 | less", None),
+        ("`edge jobs store|start` and `edge jobs resolve JOB ACTION`", None),
+        ('    edge locks hold job J1 --reason "inspected" -- sleep --help', None),
+        ("```toml\nedge jobs nope\n```", None),
+    ],
+)
+def test_fault_in_the_command_of_a_page_is_found(page: str, expected: str | None) -> None:
+    commands = list(page_commands(page))
+    assert next(filter(None, map(fault, commands)), None) == expected
+
+
+def test_commands_of_each_page_are_executed_or_a_reason_is_named() -> None:
+    shown = {str(page) for page in PAGES if any(each.is_whole for each in page_commands(text(page)))}
+    assert shown == EXECUTED.keys() | NOT_EXECUTED.keys()
+    assert EXECUTED.keys() & NOT_EXECUTED.keys() == set()
+
+
+@pytest.mark.parametrize("page", EXECUTED)
+def test_test_of_a_page_reads_the_page(page: str) -> None:
+    assert Path(page).stem in text(Path(EXECUTED[page]))
+
+
+def test_reasons_name_existing_tests() -> None:
+    named = {path for reason in NOT_EXECUTED.values() for path in re.findall(r"tests/[\w/]+(?:\.py)?", reason)}
+    assert [path for path in named if not (ROOT / path).exists()] == []
