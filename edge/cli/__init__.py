@@ -38,7 +38,7 @@ COMMANDS = {
     "fleet": "Show the components of a plant, and send them signed commands.",
     "hw": "Detect and check the board, and write the files that it needs.",
     "doctor": "Examine a gateway and its dependencies, with advice for each fault.",
-    "store": "Repair the store of a gateway that does not start after a power cut.",
+    "store": "Show and maintain the store: its servers and sentinels, and its files after a power cut.",
     "backup": "Save settings, certificates, users and jobs of a gateway in one file.",
     "restore": "Restore a gateway from a backup.",
     "support-bundle": "Collect what support needs in one file, without secrets.",
