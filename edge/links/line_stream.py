@@ -5,8 +5,9 @@ import os
 import socket
 import termios
 import tty
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
 
 from edge.errors import Refused, SettingsError, Unavailable
 from edge.links.connection_fault import ConnectionFailed
@@ -16,12 +17,16 @@ LINE_BYTES = 1024
 """The longest line; a longer one is refused as a whole."""
 
 LineStream = AsyncIterator[bytes | Refused]
-"""The lines of a reader; Refused for a line that is too long, an empty line for bytes that end no line.
+"""The lines of a reader; Refused for a line that is too long or never ends, an empty line for bytes that end no line.
 
 Raises Unavailable with the reason of its end.
 """
 
+UNENDED_SECONDS = 2.0
+"""The seconds without a byte after which a line that has not ended is refused."""
+
 _READ_BYTES = 4096
+_T = TypeVar("_T")
 _PROBES = 3
 _LINE_ENDS = b"\r\n\0"
 _STX, _ETX = b"\x02", b"\x03"
@@ -38,11 +43,12 @@ class LineFramer:
     """Cuts a stream of bytes into lines.
 
     A line ends with CR, LF, NUL or several of them; with `framed`, it stands between STX and ETX, and bytes outside
-    are ignored.
+    are ignored. One that has not ended is refused after a pause, or ends by it where `gap_s` is not 0.
     """
 
-    def __init__(self, *, framed: bool) -> None:
+    def __init__(self, *, framed: bool, gap_s: float = 0.0) -> None:
         self._framed = framed
+        self._gap_s = gap_s
         self._buffer = b""
         self._is_skipping = False
 
@@ -71,6 +77,21 @@ class LineFramer:
         if not has_line:
             yield b""
 
+    @property
+    def pause_s(self) -> float | None:
+        """The seconds without a byte until `end` is due; None while no line has begun."""
+        return (self._gap_s or UNENDED_SECONDS) if self._buffer or self._is_skipping else None
+
+    def end(self) -> Iterator[bytes | Refused]:
+        """Yield the line that has begun as a code, or as Refused; the next byte begins another one."""
+        for line in self._line():
+            if self._gap_s:
+                yield line
+            else:
+                what = "ETX" if self._framed else "line end"
+                advice = "Let the reader send CR and LF after each code, or set gap."
+                yield Refused("unreadable", f"no {what} within {UNENDED_SECONDS:g} s after {line[:40]!r}", advice)
+
     def _ends(self, byte: bytes) -> bool:
         return byte == _ETX if self._framed else byte in _LINE_ENDS
 
@@ -83,12 +104,19 @@ class LineFramer:
 
 @asynccontextmanager
 async def open_tcp_lines(
-    host: str, port: int, *, framed: bool, keepalive_s: int = 0, silence_s: float = 0.0, connect_s: float = 5.0
+    host: str,
+    port: int,
+    *,
+    framed: bool,
+    gap_s: float = 0.0,
+    keepalive_s: int = 0,
+    silence_s: float = 0.0,
+    connect_s: float = 5.0,
 ) -> AsyncIterator[LineStream]:
     """Connect to a reader that is a TCP server; yield its lines, which end with the connection. Raises Unavailable.
 
-    The connection is lost when the reader answers no probe for `keepalive_s` seconds, or sends nothing for `silence_s`
-    seconds; 0 disables each.
+    `gap_s` is that of LineFramer. The connection is lost when the reader answers no probe for `keepalive_s` seconds, or
+    sends nothing for `silence_s` seconds; 0 disables each.
     """
     try:
         async with asyncio.timeout(connect_s):
@@ -98,7 +126,7 @@ async def open_tcp_lines(
     if keepalive_s:
         _probe(writer.get_extra_info("socket"), keepalive_s)
     try:
-        yield _lines_of(reader, f"{host}:{port}", framed=framed, silence_s=silence_s)
+        yield _lines_of(reader, f"{host}:{port}", LineFramer(framed=framed, gap_s=gap_s), silence_s)
     finally:
         writer.close()
         with suppress(OSError):
@@ -114,18 +142,28 @@ def _probe(connection: socket.socket, keepalive_s: int) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
 
 
-async def _lines_of(reader: asyncio.StreamReader, place: str, *, framed: bool, silence_s: float) -> LineStream:
-    framer = LineFramer(framed=framed)
+async def _lines_of(reader: asyncio.StreamReader, place: str, framer: LineFramer, silence_s: float) -> LineStream:
     while True:
         try:
-            async with _audible(place, silence_s):
-                received = await reader.read(_READ_BYTES)
+            received = await _next(lambda: reader.read(_READ_BYTES), framer, place, silence_s)
         except OSError as error:
             raise Unavailable(f"the connection to {place} is lost: {error.strerror or error}") from error
-        if not received:
+        if received == b"":
             return
-        for line in framer.lines(received):
+        for line in framer.end() if received is None else framer.lines(received):
             yield line
+
+
+async def _next(wait: Callable[[], Awaitable[_T]], framer: LineFramer, place: str, silence_s: float) -> _T | None:
+    """Return what is awaited; None when a line that has begun is not continued in time."""
+    pause = asyncio.timeout(framer.pause_s)
+    try:
+        async with _audible(place, silence_s), pause:
+            return await wait()
+    except TimeoutError:
+        if not pause.expired():
+            raise
+        return None
 
 
 @asynccontextmanager
@@ -143,7 +181,9 @@ async def _audible(place: str, silence_s: float) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def open_serial_lines(path: str, baud: int, *, framed: bool, silence_s: float = 0.0) -> AsyncIterator[LineStream]:
+async def open_serial_lines(
+    path: str, baud: int, *, framed: bool, gap_s: float = 0.0, silence_s: float = 0.0
+) -> AsyncIterator[LineStream]:
     """Open a serial port (8 data bits, no parity, 1 stop bit); yield its lines, which end when the port is gone.
 
     The port is opened again when no byte comes for `silence_s` seconds; 0 disables this. Raises Unavailable when
@@ -158,7 +198,7 @@ async def open_serial_lines(path: str, baud: int, *, framed: bool, silence_s: fl
         raise Unavailable(f"cannot open {path}: {error.strerror}") from error
     try:
         _set_raw(descriptor, path, baud)
-        yield _lines_at(descriptor, path, framed=framed, silence_s=silence_s)
+        yield _lines_at(descriptor, path, LineFramer(framed=framed, gap_s=gap_s), silence_s)
     finally:
         os.close(descriptor)
 
@@ -174,13 +214,15 @@ def _set_raw(descriptor: int, path: str, baud: int) -> None:
         raise SettingsError([f"{path}: no serial port"], "Name a port such as /dev/ttyUSB0.") from error
 
 
-async def _lines_at(descriptor: int, path: str, *, framed: bool, silence_s: float) -> LineStream:
-    framer, loop, readable = LineFramer(framed=framed), asyncio.get_running_loop(), asyncio.Event()
+async def _lines_at(descriptor: int, path: str, framer: LineFramer, silence_s: float) -> LineStream:
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(descriptor, readable.set)
     try:
         while True:
-            async with _audible(path, silence_s):
-                await readable.wait()
+            if not await _next(readable.wait, framer, path, silence_s):
+                for line in framer.end():
+                    yield line
+                continue
             readable.clear()
             try:
                 received = os.read(descriptor, _READ_BYTES)

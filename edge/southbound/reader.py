@@ -77,11 +77,14 @@ def open_reader(
 def _open_lines(settings: ReaderSettings) -> AbstractAsyncContextManager[LineStream]:
     parts, framed = urlsplit(settings.url), settings.framing == "stx"
     if parts.scheme == "serial":
-        return open_serial_lines(parts.path, settings.baud, framed=framed, silence_s=settings.silence)
+        return open_serial_lines(
+            parts.path, settings.baud, framed=framed, gap_s=settings.gap, silence_s=settings.silence
+        )
     return open_tcp_lines(
         parts.hostname or "",
         parts.port or 0,
         framed=framed,
+        gap_s=settings.gap,
         keepalive_s=settings.keepalive,
         silence_s=settings.silence,
     )
@@ -122,6 +125,8 @@ class CodeReader:
                 self._silence = ""
                 event = line if isinstance(line, Refused) else self._decoded(line)
                 if event is not None:
+                    reason = event.message if isinstance(event, Refused) else ""
+                    self._unreadable = reason and f"the last code cannot be read: {reason}"
                     yield event
         except ReaderSilent as error:
             # A reader that hangs may accept the next connection at once.
@@ -133,11 +138,7 @@ class CodeReader:
         code = decode_code(line, self._settings.encoding)
         if code in {"", *self._settings.ignore}:
             return None
-        if isinstance(code, UnreadableEventError):
-            self._unreadable = f"the last code cannot be read: {code.message}"
-            return code
-        self._unreadable = ""
-        return {"code": code}
+        return code if isinstance(code, UnreadableEventError) else {"code": code}
 
     async def catch_up(self) -> None:
         """Return at once: a reader keeps no codes."""

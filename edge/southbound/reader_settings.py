@@ -62,6 +62,14 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
         Literal["lines", "stx"],
         Meta(description="`lines` end with CR, LF or NUL; `stx` takes the text between STX and ETX."),
     ] = "lines"
+    gap: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Seconds without a byte that end a code of a reader which sends no line end; 0 refuses such a "
+            "code (`unreadable`). On a slow network a gap may cut a code in two: prefer a line end.",
+        ),
+    ] = 0.0
     pattern: Annotated[
         str,
         Meta(description="Regular expression that a whole code matches; its named groups become data of the event."),
@@ -99,6 +107,8 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
             yield f"baud: expected one of {', '.join(map(str, BAUD_RATES))}"
         if (self.starts == "work_master") != bool(self.work_master):
             yield 'work_master: belongs to starts = "work_master"'
+        if self.gap and self.framing == "stx":
+            yield 'gap: belongs to framing = "lines"'
         if self.scope and self.scope not in settings.gateway.scopes:
             yield f"scope: {self.scope} is none of gateway.scopes: {', '.join(settings.gateway.scopes)}"
         try:

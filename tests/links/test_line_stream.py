@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.errors import Refused, SettingsError, Unavailable
-from edge.links.line_stream import LINE_BYTES, LineFramer, open_serial_lines, open_tcp_lines
+from edge.links.line_stream import LINE_BYTES, UNENDED_SECONDS, LineFramer, open_serial_lines, open_tcp_lines
 
 _texts = st.lists(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=50), max_size=5)
 
@@ -49,6 +49,44 @@ def test_line_that_is_too_long_is_refused_and_the_next_is_read(*, stx: bool) -> 
     long, short = b"x" * (3 * LINE_BYTES), b"A1"
     raw = b"\x02" + long + b"\x03\x02" + short + b"\x03" if stx else long + b"\r\n" + short + b"\r\n"
     assert framed(raw, stx=stx) == ["refused: too_large", "A1"]
+
+
+@pytest.mark.parametrize("stx", [False, True])
+def test_line_without_an_end_is_refused_and_not_joined_with_the_next(*, stx: bool) -> None:
+    framer, begin, end = LineFramer(framed=stx), b"\x02" if stx else b"", b"\x03" if stx else b"\r\n"
+    assert framer.pause_s is None
+    assert list(framer.feed(begin + b"A1")) == []
+    assert framer.pause_s == UNENDED_SECONDS
+    (refused,) = framer.end()
+    assert isinstance(refused, Refused)
+    assert "after b'A1'" in refused.message
+    assert (framer.pause_s, list(framer.feed(begin + b"B2" + end))) == (None, [b"B2"])
+
+
+def test_flood_without_a_line_end_is_refused_once_and_ends_by_a_pause() -> None:
+    framer = LineFramer(framed=False)
+    assert [each.kind for each in framer.feed(b"x" * (9 * LINE_BYTES)) if isinstance(each, Refused)] == ["too_large"]
+    assert framer.pause_s == UNENDED_SECONDS
+    assert list(framer.end()) == []
+    assert list(framer.feed(b"B2\n")) == [b"B2"]
+
+
+async def test_pause_of_a_reader_without_line_ends_ends_a_code() -> None:
+    sent: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def scan(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while code := await sent.get():
+            writer.write(code)
+        writer.close()
+
+    async with await asyncio.start_server(scan, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with open_tcp_lines("127.0.0.1", port, framed=False, gap_s=0.1) as lines:
+            for code in (b"A1", b"B2"):
+                sent.put_nowait(code)
+                assert [await anext(lines), await anext(lines)] == [b"", code]
+            sent.put_nowait(b"")
+            assert [line async for line in lines] == []
 
 
 def test_bytes_of_a_line_stay_as_they_came() -> None:

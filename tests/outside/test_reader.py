@@ -1,9 +1,11 @@
 """A barcode starts a job, and a tag read at a serial port is the awaited event of this job."""
 
 import contextlib
+import json
 import os
 import pty
 import socket
+import tomllib
 import tty
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,8 +80,8 @@ def clock(shim: Path, tmp_path: Path) -> Clock:
 
 
 @pytest.fixture
-def mes(tmp_path: Path, readers: Readers, clock: Clock) -> Iterator[Mes]:
-    """The MES of a station with both readers."""
+def gateway(tmp_path: Path, readers: Readers, clock: Clock) -> Iterator[Gateway]:
+    """The gateway of a station with both readers."""
     broker, store = Broker(tmp_path / "broker"), Store(tmp_path / "store")
     broker.start()
     settings = (
@@ -92,10 +94,18 @@ def mes(tmp_path: Path, readers: Readers, clock: Clock) -> Iterator[Mes]:
         f'[southbound.rfid]\nkind = "reader"\ntype_ids = ["com.example.tag.v1"]\n'
         f'url = "serial://{readers.path}"\nframing = "stx"\ndedupe = 0.001\n'
     )
-    gateway, mes = Gateway(tmp_path / "gateway", "edge", settings, clock), Mes(broker.port)
-    with ended(broker, store, gateway), contextlib.closing(mes.client):
+    gateway = Gateway(tmp_path / "gateway", "edge", settings, clock)
+    with ended(broker, store, gateway):
         store.start()
         gateway.start()
+        yield gateway
+
+
+@pytest.fixture
+def mes(gateway: Gateway) -> Iterator[Mes]:
+    """The MES of this station."""
+    mes = Mes(broker_port(gateway))
+    with contextlib.closing(mes.client):
         mes.open()
         mes.configure("WM-1", RECIPE)
         yield mes
@@ -132,6 +142,20 @@ def test_gs1_code_with_separators_starts_a_job(mes: Mes, readers: Readers) -> No
     }
 
 
+def test_code_without_a_line_end_is_a_problem_and_not_joined(mes: Mes, readers: Readers, gateway: Gateway) -> None:
+    """Before, nothing was reported until the next code, and both were taken as one."""
+
+    def problem() -> str:
+        return str(json.loads(gateway.cli("equipment", "show", "scanner", "--json"))[0]["problem"])
+
+    readers.send(b"VIN-7")
+    wait_for(lambda: "no line end" in problem(), "the problem of the reader")
+    readers.scan("VIN-8")
+    mes.wait_for_state("VIN-8", "Running", DEADLINE)
+    wait_for(lambda: "no line end" not in problem(), "the reader has no problem")
+    assert "VIN-7" in gateway.cli("refused")
+
+
 def test_code_counts_again_after_the_clock_was_set_back(mes: Mes, readers: Readers, clock: Clock) -> None:
     """Before, the next reading of each code that had been read before the step was ignored."""
     readers.scan("VIN-7")
@@ -143,6 +167,12 @@ def test_code_counts_again_after_the_clock_was_set_back(mes: Mes, readers: Reade
     mes.wait_for_state("VIN-8", "Running", DEADLINE)
     readers.read_tag("RFID-1")
     mes.wait_for_state("VIN-8", "Ended", DEADLINE)
+
+
+def broker_port(gateway: Gateway) -> int:
+    """Return the port of the broker in the settings of a gateway."""
+    url: str = tomllib.loads(gateway.settings.read_text())["mqtt"]["url"]
+    return int(url.rpartition(":")[2])
 
 
 def order_of(mes: Mes, job: str) -> Any:
