@@ -211,6 +211,22 @@ def _lag_behind_one_never_promoted(scene: Scene) -> None:
     scene.primary.kill()
 
 
+def _promote_stale_replica(priority: int) -> Callable[[Scene], None]:
+    """Lose the primary when a replica has returned to the sentinels and not yet to it."""
+
+    def inject(scene: Scene) -> None:
+        stale = scene.replicas[0]
+        stale.call("CONFIG", "SET", "replica-priority", priority)
+        scene.isolate(stale.name)
+        time.sleep(12.0)
+        sentinels = [each.name for each in scene.plant.line.sentinels]
+        scene.plant.network.join([stale.name], sentinels)
+        time.sleep(1.0)
+        scene.primary.kill()
+
+    return inject
+
+
 def _knows_priority(sentinel: Sentinel) -> bool:
     """Return whether a sentinel knows a replica that is never promoted."""
     replicas = sentinel.call("SENTINEL", "REPLICAS", SERVICE)
@@ -287,6 +303,9 @@ FAULTS = (
         nodes=3,
         loses_until_s=3.0,
         serves=False,
+    ),
+    Fault(
+        "replica behind, primary killed", _promote_stale_replica(100), 8.0, nodes=3, serves=False, loses_until_s=14.0
     ),
     Fault("publisher frozen", _freeze_gateway, 8.0, fails_over=False),
     Fault("publisher frozen, primary killed", _freeze_gateway_and_kill, 8.0),

@@ -74,6 +74,12 @@ class Network:
         pairs |= {(target, source) for source, target in pairs} if both else set()
         self._loop.call_soon_threadsafe(self._set, self._cut | pairs)
 
+    def join(self, sources: Iterable[str], targets: Iterable[str]) -> None:
+        """Repair both directions between these nodes."""
+        pairs = {(source, target) for source in sources for target in targets}
+        pairs |= {(target, source) for source, target in pairs}
+        self._loop.call_soon_threadsafe(lambda: self._set(self._cut - pairs))
+
     def heal(self) -> None:
         """Repair every direction."""
         self._loop.call_soon_threadsafe(self._set, set())

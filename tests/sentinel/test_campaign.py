@@ -1,13 +1,15 @@
 """A line of two gateways survives the faults of its store behind Sentinel; the tools' own logs are the truth."""
 
+import random
 from pathlib import Path
 
 import pytest
 
 from tests.outside.servers import build_clock_shim
 from tests.sentinel.campaign import Campaign
-from tests.sentinel.faults import BY_NAME
+from tests.sentinel.faults import BY_NAME, sequence
 from tests.sentinel.plant import open_plant
+from tests.sentinel.report import line_of
 
 
 @pytest.mark.timeout(150)
@@ -18,3 +20,30 @@ def test_killed_primary_loses_no_job_and_repeats_no_work(tmp_path: Path) -> None
     (outcome,) = campaign.rounds
     assert outcome.faults() == {}
     assert outcome.accepted > 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_divided_network_repeats_no_work(tmp_path: Path) -> None:
+    """Each side has a gateway; only one of them may go on."""
+    with open_plant(tmp_path, build_clock_shim(tmp_path), nodes=3) as plant:
+        campaign = Campaign(plant)
+        campaign.run([BY_NAME["split, publisher with primary"], BY_NAME["failover by command"]])
+    assert [line_of(each) for each in campaign.rounds if each.faults()] == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("program", "nodes", "durability", "faults"),
+    [("redis", 3, "required", 34), ("valkey", 2, "required", 33), ("redis", 3, "replicated", 33)],
+)
+def test_hundred_faults_lose_and_repeat_no_more_than_stated(
+    tmp_path: Path, program: str, nodes: int, durability: str, faults: int
+) -> None:
+    redis = f'durability = "{durability}"\n'
+    with open_plant(tmp_path, build_clock_shim(tmp_path), nodes=nodes, program=program, redis=redis) as plant:
+        campaign = Campaign(plant)
+        campaign.run(sequence(faults, nodes, random.Random(faults)))
+    replicated = durability == "replicated"
+    assert [line_of(each) for each in campaign.rounds if each.faults(replicated=replicated)] == []
