@@ -160,8 +160,8 @@ class Health:
     def _problems(self) -> Iterator[str]:
         if silent := self._store.heartbeat.stalled():
             yield f"no progress: {', '.join(silent)}"
-        if self._store.ha is not None and (problem := quorum_problem(self._store.ha.sentinels.views.values())):
-            yield problem
+        if ha := self._store.ha:
+            yield from filter(None, (quorum_problem(ha.sentinels.views.values()), ha.replication.problem))
         yield from self._missing()
         for name, session in self.sessions.items():
             if stalled := session.stalled(self._handled_within_s):

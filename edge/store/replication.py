@@ -27,6 +27,19 @@ def promotable_replicas(views: Iterable[SentinelView]) -> set[tuple[str, int]]:
     return {each.place for view in views for each in view.replicas if each.priority > 0 and not each.flags & _DOWN}
 
 
+def priority_problem(views: Iterable[SentinelView]) -> str:
+    """Return why a replica that is behind may be promoted; empty when Sentinel chooses the one that has most.
+
+    A replica that was down while others confirmed, and is up again, is preferred by its priority to those that have
+    more.
+    """
+    priorities = {each.priority for view in views for each in view.replicas if each.priority > 0}
+    if len(priorities) <= 1:
+        return ""
+    found = ", ".join(map(str, sorted(priorities)))
+    return f"the replicas have the priorities {found}, expected one for all: a failover may promote one that is behind"
+
+
 class ReplicaOffsets(Struct, frozen=True):
     """How much a primary has written, and what each replica has confirmed of it."""
 
@@ -69,6 +82,11 @@ class Replication:
     def is_required(self) -> bool:
         """Whether each commit has to be confirmed, and not only begun marks."""
         return self._least > 0
+
+    @property
+    def problem(self) -> str:
+        """Why confirmed commits may be lost nevertheless; empty when they cannot."""
+        return priority_problem(self._views) if self.is_required else ""
 
     async def confirm(self) -> None:
         """Return when the replicas have what was committed before this call. Raises Unavailable when they do not."""

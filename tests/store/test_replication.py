@@ -15,7 +15,7 @@ from edge.store import changes
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed
 from edge.store.opening import open_store
-from edge.store.replication import promotable_replicas, read_offsets
+from edge.store.replication import priority_problem, promotable_replicas, read_offsets
 from edge.store.sentinels import Primary, ReplicaView, SentinelView
 from edge.store.stream import BEGINNING
 from tests.store.sentinel_line import PROGRAMS, Line, Node, open_line, until
@@ -46,6 +46,14 @@ def test_replicas_that_a_failover_may_promote_are_found(
     views: list[SentinelView], expected: set[tuple[str, int]]
 ) -> None:
     assert promotable_replicas(views) == expected
+
+
+@pytest.mark.parametrize(
+    ("priorities", "problem"), [((100, 100), ""), ((100, 0), ""), ((), ""), ((100, 10), "the priorities 10, 100")]
+)
+def test_replicas_of_unequal_priority_are_a_problem(priorities: tuple[int, ...], problem: str) -> None:
+    found = priority_problem([view("s", *(ReplicaView(A, UP, each, 5) for each in priorities))])
+    assert (problem in found, bool(found)) == (True, bool(problem))
 
 
 def test_offsets_have_what_each_replica_confirmed() -> None:
