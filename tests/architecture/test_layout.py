@@ -135,6 +135,14 @@ def test_ci_runs_the_documented_make_targets() -> None:
     assert "entry: make check" in text(Path(".pre-commit-config.yaml"))
 
 
+def test_units_that_open_the_store_receive_its_password() -> None:
+    """The directory of passwords is readable by root only."""
+    units = [path for path in project_files() if path.parts[0] == "systemd" and path.suffix == ".service"]
+    opening = [path for path in units if re.search(r"^ExecStart=\S*edge (run|worker)\b", text(path), re.MULTILINE)]
+    assert len(opening) == 2
+    assert [str(path) for path in opening if "\nLoadCredential=password:/etc/" not in text(path)] == []
+
+
 def test_scripts_are_executable() -> None:
     scripts = [path for path in project_files() if text(path).startswith("#!")]
     assert [str(path) for path in scripts if not (ROOT / path).stat().st_mode & 0o100] == []
