@@ -1,19 +1,16 @@
 """Settings of the documentation site: Sphinx renders the Markdown pages of this checkout, without any network."""
 
+import os
+import re
 import tomllib
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 _ROOT = Path(__file__).parents[2]
-_SECTIONS = {
-    "Start": ("/docs/why", "/docs/start"),
-    "How to": ("/docs/how-to/first-job", "/docs/how-to/install", "/docs/how-to/*"),
-    "Reference": ("/docs/reference/*",),
-    "Explanation": ("/docs/explanation/*", "/docs/decisions/*"),
-    "Project": ("/docs/support", "/README", "/CONTRIBUTING", "/SECURITY", "/CHANGELOG", "/ansible/README"),
-}
-"""Caption of the side bar -> its pages."""
+_FIRST = {"Start": ("/docs/why", "/docs/start")}
+_LAST = {"Project": ("/docs/decisions/*", "/docs/support", "/README", "/CONTRIBUTING", "/SECURITY", "/CHANGELOG")}
+"""Caption of the side bar -> its pages. Between them are the roles of docs/README.md with the pages that it lists."""
 
 project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
 author = f"the authors of {project}"
@@ -31,15 +28,28 @@ html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_extra_path = ["index.html"]
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 
 
+def _roles(page: str) -> dict[str, list[str]]:
+    """Return the pages of each role, each where the page of all pages lists it first."""
+    seen = {entry for entries in (*_FIRST.values(), *_LAST.values()) for entry in entries}
+    roles = {}
+    for section in page.split("\n## ")[1:]:
+        role, _, rows = section.partition("\n")
+        linked = [f"/{os.path.normpath(f'docs/{link}')}" for link in re.findall(r"\]\(([\w./-]+)\.md", rows)]
+        roles[role] = [link for link in dict.fromkeys(linked) if link not in seen and "/decisions/" not in link]
+        seen.update(linked)
+    return roles
+
+
 def _add_navigation(_: Sphinx, page: str, source: list[str]) -> None:
     """Append the side bar to the first page: in the file it would disturb readers of the Markdown."""
     if page == root_doc:
-        for caption, pages in _SECTIONS.items():
+        for caption, pages in (_FIRST | _roles(source[0]) | _LAST).items():
             source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n"
 
 
