@@ -86,7 +86,7 @@ class JoiningCollector:
             await self._note_unreadable(data, refusal)
             raise
         number, last = _number_of(result), self._known.last
-        await self._keep(result)
+        await self._keep(result, is_latest=True)
         if number is not None and last is not None:
             await self._request_range(last + 1, number - 1)
         if number is not None:
@@ -197,7 +197,7 @@ class JoiningCollector:
         number, mark = _number_of(latest), _mark_of(latest)
         if mark != self._latest:
             # A number may come again, as after a power cut at the controller: the ledger knows which result is new.
-            await self._keep(latest, is_new=not self._known.is_old(mark, number))
+            await self._keep(latest, is_new=not self._known.is_old(mark, number), is_latest=True)
             self._latest = mark
         if number is not None:
             if last is not None:
@@ -297,12 +297,16 @@ class JoiningCollector:
         await self._settlement.settle_left()
         await self._write()
 
-    async def _keep(self, result: Result, *, is_new: bool = True) -> None:
+    async def _keep(self, result: Result, *, is_new: bool = True, is_latest: bool = False) -> None:
         if result["ResultMetaData"].get("IsPartial"):
             return
+        report = reported(result, self._programs)
         # A poll may find a result while its event is handled.
         async with self._taking:
-            await self._take(reported(result, self._programs), is_new=is_new)
+            await self._take(report, is_new=is_new)
+            # The clock of a controller may be set back: what follows its latest result is newer than that one.
+            instants = (report.instant, None if is_latest and report.instant else self._known.instant)
+            self._known.instant = max(filter(None, instants), default=None)
         self.changed.set()
 
     async def _take(self, report: ReportedResult, *, is_new: bool) -> None:
@@ -324,7 +328,6 @@ class JoiningCollector:
             case _:
                 await self._settlement.dismiss(report, verdict, is_new=is_new)
         self._ledger.evict(self._limits.kept, self._limits.kept_bytes)
-        self._known.instant = max(filter(None, (self._known.instant, report.instant)), default=None)
 
     async def _is_open(self, command_id: str) -> bool:
         # The answer of another gateway may be committed before this one ends its own work for the command.

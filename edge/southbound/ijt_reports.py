@@ -21,6 +21,9 @@ from edge.southbound.ijt_schema import Result
 from edge.southbound.result_ledger import Program, ReportedResult, ResultClaim
 from edge.station.equipment import Command
 
+# The null of OPC UA (OPC 10000-6, 5.2.2.5), its largest instant, and the null of many programs.
+_NO_YEARS = frozenset({1, 1601, 9999})
+
 
 def claim_of(command: Command, programs: JoiningPrograms) -> ResultClaim:
     """Return what a command expects of its results; a SelectionName is not compared: results do not have it."""
@@ -38,12 +41,13 @@ def reported(result: Result, programs: JoiningPrograms) -> ReportedResult:
     """Return a result for the ledger. Its values belong to its identity only where it has no number and no time."""
     meta, command_id = result["ResultMetaData"], command_id_of(result)
     sequence, created = meta.get("SequenceNumber") or 0, meta.get("CreationTime")
+    instant = created if isinstance(created, datetime) and created.year not in _NO_YEARS else None
     return ReportedResult(
         payload=result,
         result_id=meta["ResultId"] or "",
         sequence=sequence,
-        instant=created if isinstance(created, datetime) else None,
-        measured=() if sequence or created else measured_values(result),
+        instant=instant,
+        measured=() if sequence or instant else measured_values(result),
         identifier=command_id or "",
         command_id=command_id,
         program=_program_of(meta, programs, has_command=command_id is not None),

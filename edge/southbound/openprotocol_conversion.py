@@ -1,7 +1,7 @@
 """Converts commands to identifiers of Open Protocol, and results of a controller to answers."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import MAXYEAR, datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -151,7 +151,8 @@ def answer_data(results: Sequence[TighteningResult], command: Command, curves: C
 def instant_of(result: TighteningResult) -> datetime | None:
     """Return when a result was made, in the local time of the controller, without a zone; None where it is unknown."""
     instant = result.get("time")
-    return instant if isinstance(instant, datetime) else None
+    # The last year is how a program writes that there is no date: every later result would be older.
+    return instant if isinstance(instant, datetime) and instant.year < MAXYEAR else None
 
 
 def created_at(result: TighteningResult) -> datetime | None:

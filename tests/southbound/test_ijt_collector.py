@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 from msgspec.structs import replace
@@ -149,6 +149,7 @@ def collector(
     late: LateResults,
     limits: ResultLimits = _LIMITS,
     station: RecordingStation | None = None,
+    correlation: Literal["command_id", "next"] = "command_id",
 ) -> JoiningCollector:
     """Return a collector that acknowledges nothing, at a controller that lists no programs."""
     calls = cast("IjtMethods", methods)
@@ -156,7 +157,15 @@ def collector(
     programs = JoiningPrograms(calls, "")
     reports = LateJoinings(late, state.ledger, use_nothing, add_nothing)
     return JoiningCollector(
-        calls, state, late, memory, acknowledge=False, programs=programs, late=reports, limits=limits
+        calls,
+        state,
+        late,
+        memory,
+        acknowledge=False,
+        programs=programs,
+        correlation=correlation,
+        late=reports,
+        limits=limits,
     )
 
 
