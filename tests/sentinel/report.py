@@ -9,6 +9,7 @@ from tests.sentinel.campaign import Round
 _COLUMNS = ("times", "accepted", "lost", "late", "unnamed", "twice", "stuck", "untold", "order", "ends+", "decided")
 
 
+_TIMES = ("sentinel, worst", "next step after it, worst", "next once after it, worst", "pause, worst")
 _LISTS = ("lost", "lost_late", "unnamed", "twice", "stuck", "untold", "disordered", "repeated_ends")
 _MOST_SHOWN = 4
 
@@ -35,8 +36,8 @@ def table(rounds: Sequence[Round]) -> Iterator[str]:
     by_name: dict[str, list[Round]] = defaultdict(list)
     for outcome in rounds:
         by_name[outcome.fault.name].append(outcome)
-    yield f"| fault | {' | '.join(_COLUMNS)} | sentinel, worst | next step after it, worst | next once, worst |"
-    yield "|---" * (len(_COLUMNS) + 4) + "|"
+    yield f"| {' | '.join(('fault', *_COLUMNS, *_TIMES))} |"
+    yield "|---" * (1 + len(_COLUMNS) + len(_TIMES)) + "|"
     for name, outcomes in by_name.items():
         counts = (
             len(outcomes),
@@ -47,7 +48,8 @@ def table(rounds: Sequence[Round]) -> Iterator[str]:
         sentinel = [each.sentinel_s for each in outcomes if each.sentinel_s is not None]
         yield (
             f"| {name} | {' | '.join(map(str, counts))} | {f'{max(sentinel):.2f} s' if sentinel else '–'} "
-            f"| {_worst(outcomes, 'step_s')} | {_worst(outcomes, 'once_s')} |"
+            f"| {_worst(outcomes, 'step_s')} | {_worst(outcomes, 'once_s')} "
+            f"| {max(each.paused_s for each in outcomes):.2f} s |"
         )
 
 
