@@ -73,7 +73,8 @@ def judge(view: SentinelView, primary: Primary, sent_at: float) -> Judgement:
         return Veto(f"a failover of {primary} has begun ({', '.join(begun)})", sent_at + view.failover_timeout_s)
     if "s_down" in view.flags:
         return Doubt(f"a sentinel does not reach {primary}")
-    return Confirmed(sent_at + view.down_after_s - view.last_ok_ping_s - MARGIN_S)
+    # Negative while the clock of the sentinel's host has been set back.
+    return Confirmed(sent_at + view.down_after_s - max(view.last_ok_ping_s, 0.0) - MARGIN_S)
 
 
 def confirmed_until(judgements: Collection[Judgement], majority: int, now: float) -> float:

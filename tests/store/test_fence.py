@@ -46,6 +46,7 @@ def view(
     [
         (view(), Confirmed(100 + 5.0 - 0.4 - MARGIN_S)),
         (view(last_ok_ping_s=9.0), Confirmed(100 + 5.0 - 9.0 - MARGIN_S)),
+        (view(last_ok_ping_s=-60.0), Confirmed(100 + 5.0 - MARGIN_S)),
         (view("a", OURS, "s_down"), Doubt("a sentinel does not reach 10.0.0.1:6379")),
         (view("a", OURS, "s_down", "o_down"), Veto("a failover of 10.0.0.1:6379 has begun (o_down)", 280)),
         (
