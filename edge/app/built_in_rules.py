@@ -106,6 +106,69 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "message": {"en": "the store is {value} full", "de": "der Speicher ist zu {value} voll"},
     },
     {
+        "id": "gateway.store_no_majority",
+        "kind": "limit",
+        "tag": "gateway.primary_unconfirmed",
+        "limits": {"high": {"at": 0, "severity": 800}},
+        "message": {
+            "en": "no majority of the sentinels confirmed the primary, work waited: edge store status",
+            "de": "keine Mehrheit der Sentinels bestätigte den Primary, die Arbeit wartete: edge store status",
+        },
+    },
+    {
+        "id": "gateway.store_sentinel_away",
+        "kind": "limit",
+        "tag": "gateway.sentinels_away",
+        "limits": {"high": {"at": 0, "severity": 600}},
+        "on_delay_seconds": 10,
+        "message": {
+            "en": "{value} sentinels of the store do not answer: edge store status",
+            "de": "{value} Sentinels des Speichers antworten nicht: edge store status",
+        },
+    },
+    {
+        "id": "gateway.store_replica_away",
+        "kind": "limit",
+        "tag": "gateway.store_replicas_away",
+        "limits": {"high": {"at": 0, "severity": 700}},
+        "on_delay_seconds": 10,
+        "message": {
+            "en": "a replica of the store is away, the loss of the primary may stop the line: edge store status",
+            "de": "ein Replikat des Speichers fehlt, ohne Primary steht vielleicht die Linie: edge store status",
+        },
+    },
+    {
+        "id": "gateway.store_replica_lags",
+        "kind": "limit",
+        "tag": "gateway.store_replicas_lagging",
+        "limits": {"high": {"at": 0, "severity": 600}},
+        "message": {
+            "en": "{value} replicas of the store lag behind, a failover would lose jobs: edge store status",
+            "de": "{value} Replikate des Speichers sind im Rückstand, ein Wechsel verlöre Aufträge: edge store status",
+        },
+    },
+    {
+        "id": "gateway.store_clock_differs",
+        "kind": "limit",
+        "tag": "gateway.clocks_differing",
+        "limits": {"high": {"at": 0, "severity": 500}},
+        "on_delay_seconds": 10,
+        "message": {
+            "en": "the clocks of {value} servers of the store differ from that of the gateway: edge store status",
+            "de": "die Uhren von {value} Servern des Speichers weichen von der des Gateways ab: edge store status",
+        },
+    },
+    {
+        "id": "gateway.store_without_file",
+        "kind": "limit",
+        "tag": "gateway.store_without_file",
+        "limits": {"high": {"at": 0, "severity": 700}},
+        "message": {
+            "en": "{value} servers of the store keep no append-only file: edge store status",
+            "de": "{value} Server des Speichers führen keine Append-only-Datei: edge store status",
+        },
+    },
+    {
         "id": "gateway.marks_pile_up",
         "kind": "limit",
         "tag": "gateway.marks_fullness",

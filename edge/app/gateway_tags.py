@@ -47,6 +47,7 @@ class GatewayTags:
         clock: Callable[[], int],
         board: Callable[[], Iterable[tuple[str, float]]] | None = None,
         supply: Callable[[], Iterable[tuple[str, float]]] | None = None,
+        servers: Callable[[], Iterable[tuple[str, float]]] = tuple,
     ) -> None:
         self._core = core
         self._put = put
@@ -58,6 +59,7 @@ class GatewayTags:
         sensors = BoardSensors()
         self._board = board or sensors.values
         self._supply = supply or sensors.supply
+        self._servers = servers
         self._of_machine: tuple[tuple[str, float], ...] = ()
         self._measured_at = -_MACHINE_EVERY_MS
         self._counted_at = 0
@@ -160,6 +162,7 @@ class GatewayTags:
             yield "gateway.certificates_expiring", self._core.health.certificates_expiring
         if self._repairs is not None:
             yield "gateway.store_repairs", self._repairs
+        yield from self._servers()
         if self._lag is not None:
             yield "gateway.consumer_lag", self._lag
         if abs(now - self._measured_at) >= _MACHINE_EVERY_MS:  # the clock may be set back

@@ -7,6 +7,7 @@ from itertools import islice
 
 import structlog
 
+from edge.app.store_watch import StoreWatch
 from edge.app.systemd import Notify
 from edge.errors import SettingsError, Unavailable
 from edge.links.mqtt import MqttSession
@@ -70,7 +71,8 @@ class Health:
         """Certificates that expire soon or cannot be used, as of the last check; None before it."""
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self.problems: list[Callable[[], Iterable[str]]] = []
-        self.notes: list[Callable[[], Iterable[str]]] = []
+        self.servers = StoreWatch(store)
+        self.notes: list[Callable[[], Iterable[str]]] = [self.servers.notes]
         """Return what the line adds although nothing is wrong with the gateway."""
         self.has_store = True
         """Whether the store answered the last check."""

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from edge import __version__
 from edge.app.health import Health
 from edge.app.station_drift import StationDrift
+from edge.app.store_metrics import gauges_of
 from edge.errors import Unavailable
 from edge.instant import now_ms
 from edge.latency import Latency
@@ -105,6 +106,11 @@ def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     defects = [((task,), count) for task, count in sources.store.defects.counts.items()]
     yield _counter("task_failures", "Defects of background tasks, which are tried again.", ("task",), defects)
     yield _gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
+    if (state := sources.health.servers.state) is not None:
+        for each in gauges_of(state):
+            labels = (each.label,) if each.label else ()
+            samples = [((value,) if each.label else (), number) for value, number in each.samples]
+            yield _gauge(each.name, each.meaning, labels, samples)
     yield _histogram("commit_seconds", "Duration of commits to the store.", (), [((), sources.store.commits)])
     if found is not None:
         yield from _store_metrics(found)

@@ -120,7 +120,8 @@ async def open_telemetry(
     for name, work in works:
         await core.keep_running_while(stack, gate, name, work)
     await core.keep_running(stack, "samples", queue.run)
-    await core.keep_running(stack, "gateway tags", GatewayTags(core, queue.put, now_ms).run)
+    gateway_tags = GatewayTags(core, queue.put, now_ms, servers=core.health.servers.tags)
+    await core.keep_running(stack, "gateway tags", gateway_tags.run)
     await _open_mirrors(stack, core, interest)
     return TelemetryService(
         queue,

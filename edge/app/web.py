@@ -115,6 +115,7 @@ def _services(page: PageParts, memory: LogMemory) -> "WebServices":
         tools=gateway_tools(parts, page.settings_file, memory),
         trends=_trends(page),
         definition_of=page.telemetry.tags.find if page.telemetry else lambda _: None,
+        store_state=lambda: parts.health.servers.state,
         traces=TraceReader(parts.store, Path(settings.traces.directory)) if settings.traces.directory else None,
         flows=open_flow_service(parts, page.kinds),
     )

@@ -154,6 +154,7 @@ async def open_gateway(
         await _open_web(stack, core, jobs, users, kinds, settings_file, telemetry)
         serving = summary_of(settings, opcua, sidecars, measured, telemetry)
         await core.keep_running(stack, "equipment watch", core.watch.run)
+        await core.keep_running(stack, "store watch", core.health.servers.run)
         await join_plant(stack, core, kinds, settings_file)
         await core.keep_running(stack, "operations", functools.partial(run_operations, core, settings_file))
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))

@@ -72,7 +72,7 @@ async def examine_store(
         for gateway, report in (await health_reports.load(store, there)).items():
             for each in report.equipment if report else ():
                 yield _equipment(gateway, each)
-        async for finding in _servers(settings, store):
+        async for finding in _servers(store):
             yield finding
         yield await _durability(store, info)
         for repair in await find_repairs(store, settings.url):
@@ -104,11 +104,11 @@ def _repaired(repair: StoreRepair) -> HealthFinding:
     return warning("store repaired", found, advice)
 
 
-async def _servers(settings: RedisSettings, store: Store) -> AsyncIterator[HealthFinding]:
+async def _servers(store: Store) -> AsyncIterator[HealthFinding]:
     """Yield the findings about the data nodes and the sentinels of the store."""
     if store.ha is not None:
         await store.ha.sentinels.refresh()
-    with contextlib.closing(observer_of(settings, store)) as observer:
+    with contextlib.closing(observer_of(store)) as observer:
         state = await observer.read()
     problems = find_problems(state)
     for each in problems:

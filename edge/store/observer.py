@@ -148,12 +148,19 @@ def _acknowledged(info: Mapping[str, str]) -> "list[tuple[str, tuple[int, float]
     return found
 
 
-def observer_of(settings: RedisSettings, store: Store, clock: Callable[[], int] = now_ms) -> StoreObserver:
+def observer_of(store: Store, clock: Callable[[], int] = now_ms) -> StoreObserver:
     """Return an observer of an open store."""
     ha = store.ha
     fence = ha.fence if ha else None
     sentinels = ha.sentinels if ha else None
-    return StoreObserver(store.endpoint, store.keys.generation(), settings.durability, sentinels, lambda: fence, clock)
+    return StoreObserver(store.endpoint, store.keys.generation(), _durability(store), sentinels, lambda: fence, clock)
+
+
+def _durability(store: Store) -> str:
+    """Return the mode of the settings by which the store was opened."""
+    if store.ha is not None and store.ha.replication.is_required:
+        return "replicated"
+    return "required" if store.is_durable else "any"
 
 
 @contextlib.asynccontextmanager

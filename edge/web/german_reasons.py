@@ -19,6 +19,31 @@ _ANY: Final = r"(.+?)"
 
 GERMAN: Final[Mapping[str, str]] = MappingProxyType(
     {
+        # Servers of the store
+        "the replica {} is away{}": "Replikat {} fehlt{}",
+        ", it has no link to the primary": ", es hat keine Verbindung zum Primary",
+        "the replica {} lags behind by {}": "Replikat {} ist im Rückstand: {}",
+        "no replica: the loss of the primary stops the line": "kein Replikat: ohne Primary steht die Linie",
+        "the primary {} does not answer: {}": "der Primary {} antwortet nicht: {}",
+        "the sentinel {} does not answer": "der Sentinel {} antwortet nicht",
+        "the clock of {} is {} s ahead of that of this machine": "die Uhr von {} geht {} s vor der dieses Rechners",
+        "the clock of {} is {} s behind that of this machine": "die Uhr von {} geht {} s nach der dieses Rechners",
+        "{} keeps no append-only file: a power cut loses jobs while it is the primary": (
+            "{} führt keine Append-only-Datei: als Primary verliert er bei einem Stromausfall Aufträge"
+        ),
+        "no majority of the sentinels confirms the primary: {}": (
+            "keine Mehrheit der Sentinels bestätigt den Primary: {}"
+        ),
+        "Check its service, its log and the network": "Prüfen Sie Dienst, Protokoll und Netz",
+        "Check its service and the network": "Prüfen Sie Dienst und Netz",
+        "Check the network and the load of its machine": "Prüfen Sie das Netz und die Last des Rechners",
+        "Start it: without a majority of them the line stands still": (
+            "Starten Sie ihn: ohne eine Mehrheit von ihnen steht die Linie"
+        ),
+        "Start a replica of the primary": "Starten Sie ein Replikat des Primary",
+        "Synchronise the clocks of both machines (chrony, NTP)": (
+            "Synchronisieren Sie die Uhren beider Rechner (chrony, NTP)"
+        ),
         # Login, roles, requests
         "the body is no JSON": "der Inhalt ist kein JSON",
         "Send it with Content-Type: {}": "Senden Sie ihn mit Content-Type: {}",

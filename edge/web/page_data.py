@@ -14,6 +14,7 @@ from edge.model.operation import OperationType
 from edge.model.role import Role
 from edge.model.tag import TagDefinition
 from edge.station.stored_job import load
+from edge.store.store_state import find_problems, lag_text
 from edge.web import flow_views, gateway_views, job_views, recipe_views, result_views, telemetry_views
 from edge.web.caller import WebCaller
 from edge.web.flow_operations import cycle_number
@@ -162,7 +163,11 @@ async def _gateway(services: WebServices, caller: WebCaller, _: Request) -> Page
     store, is_engineer = services.store, caller.role >= Role.ENGINEER
     operations = (await gateway_views.list_operations(store)).operations
     backups = (each.result for each in operations if each.type == OperationType.BACKUP and each.result)
+    state = services.store_state()
     return "gateway.html", {
+        "servers": state,
+        "server_problems": find_problems(state) if state else (),
+        "lag_of": lag_text,
         "fleet": (await gateway_views.list_components(store)).components,
         "operations": operations[:_MOST_OPERATIONS],
         "backup": next(backups, ""),

@@ -14,6 +14,7 @@ from edge.station.intervene import InterventionRequest
 from edge.station.job_call import CallAnswer
 from edge.station.jobs import JobService
 from edge.store.client import Store
+from edge.store.store_state import StoreState
 from edge.web.audit import WebAudit
 from edge.web.events import EventHub
 from edge.web.gateway_models import CertificateView, FindingView, LogLine, PersonView
@@ -87,5 +88,7 @@ class WebServices(Struct, frozen=True):
     trends: TrendSource | None = None
     """None where telemetry is off."""
     definition_of: DefinitionOf = lambda _: None
+    store_state: Callable[[], StoreState | None] = lambda: None
+    """The last state of the servers of the store; None before the first reading."""
     traces: TraceReader | None = None
     """None where no traces are stored."""

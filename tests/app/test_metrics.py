@@ -40,6 +40,7 @@ from edge.telemetry.sample_queue import SampleQueue
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 from tests.store.servers import own_server
+from tests.store.test_store_state import line
 from tests.telemetry.plant import HOT, TelemetryClock, append, rules_of
 from tests.telemetry.test_processor import temp
 
@@ -55,11 +56,13 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, 
     watch = EquipmentWatch(store, active_runs, plant.runs.clock)
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN,), plant.answers.stats))
     plant.runs.listeners.append(activity.watch)
+    health = Health(store, active_runs, watch, limits=LIMITS)
+    health.servers.state = line()
     return MetricSources(
         "edge",
         (SCOPE,),
         store,
-        Health(store, active_runs, watch, limits=LIMITS),
+        health,
         watch,
         activity,
         lambda: 3,

@@ -38,8 +38,8 @@ async def on(directory: Path, *options: str, durability: str = "any") -> dict[st
 async def test_clock_of_the_store_that_differs_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine of the doctor is a minute ahead."""
 
-    def observer(settings: RedisSettings, store: Store) -> StoreObserver:
-        return observer_of(settings, store, lambda: now_ms() + 60_000)
+    def observer(store: Store) -> StoreObserver:
+        return observer_of(store, lambda: now_ms() + 60_000)
 
     monkeypatch.setattr("edge.maintenance.store_check.observer_of", observer)
     found = await on(tmp_path)

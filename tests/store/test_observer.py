@@ -24,7 +24,7 @@ async def test_state_names_primary_replica_and_sentinels(tmp_path: Path, unique:
     async with open_line(tmp_path, program=program) as line:
         settings = line.settings(unique)
         async with open_store(settings, "edge") as store:
-            state, own = await state_of(settings), await observer_of(settings, store).read()
+            state, own = await state_of(settings), await observer_of(store).read()
             generation = store.keys.generation_id
         assert find_problems(state) == ()
         for each in (state, own):

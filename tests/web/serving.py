@@ -39,6 +39,7 @@ from edge.web.services import GatewayTools, WebServices
 from edge.web.sessions import WebSessions
 from tests.passwords import CHEAP_HASH, PASSWORD
 from tests.station.plant import SCOPE, Plant
+from tests.store.test_store_state import line
 
 IN_PATHS = {
     "job": "J1",
@@ -175,6 +176,7 @@ def services_of(
         flows=flows,
         trends=FakeTrends(),
         definition_of={"oven.heat": OVEN}.get,
+        store_state=line,
     )
 
 

@@ -1,12 +1,15 @@
 """Engineers operate the gateway over the API and on its page; other roles may only read."""
 
 import pytest
+from msgspec.structs import replace
 
 from edge.model.lock import LockClaim, LockKind
 from edge.ops.locks import plan_acquire
 from edge.store import mode
+from edge.web.services import WebServices
 from tests.station.plant import Plant
-from tests.web.serving import Browser
+from tests.store.test_store_state import THIRD, line, replica_node
+from tests.web.serving import Browser, serving
 
 pytestmark = pytest.mark.slow
 
@@ -68,3 +71,22 @@ async def test_wrong_certificate_level_and_session_are_refused(browser: Browser)
     assert (await engineer.get("/api/v1/log?level=x")).json["kind"] == "invalid_query"
     assert (await engineer.get("/api/v1/log?level=error")).json["lines"] == []
     assert (await engineer.post("/api/v1/sessions/end", {"id": "none"})).json["kind"] == "unknown_session"
+
+
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        (
+            "en",
+            ("Servers of the store", "confirmed by a majority", "3 of 3 answer", "10.0.0.3:6379 is away"),
+        ),
+        ("de", ("Server des Speichers", "von einer Mehrheit", "3 von 3 antworten", "Replikat 10.0.0.3:6379 fehlt")),
+    ],
+)
+async def test_gateway_page_shows_the_servers_of_the_store(
+    services: WebServices, language: str, texts: tuple[str, ...]
+) -> None:
+    state = line({THIRD: replica_node(THIRD, is_linked=False)})
+    async with serving(replace(services, store_state=lambda: state)) as browser:
+        page = (await (await browser.logged_in("eve")).get("/gateway", accept_language=language)).text
+    assert [each for each in texts if each not in page] == []
