@@ -33,8 +33,8 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
     success after 0.1 s, and a warning names each event that the recipe waits for. Virtual time needs no Redis, broker
     or equipment, and ends at once. With --live the same script runs through the real engine in real time, on a
     temporary store of the installed Redis server; the trace is the same except for a few milliseconds per step, which
-    --speed multiplies. The exit status is 0 when the simulation ran, whatever the outcome of the job, and 2 when a file
-    is invalid.
+    --speed multiplies. The exit status is 0 when the simulation ran, also for a recipe with faults and whatever the
+    outcome of the job, and 2 when a file is not JSON or the script has another form.
     """
     from edge.sim.script import Script, ScriptError, parse_script
     from edge.sim.virtual_simulation import simulate as run

@@ -236,7 +236,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
                 yield from (f"{key}: needed, because listen is tls:" for key, file in files.items() if not file)
             case "tcp" if host and not is_loopback(host):
                 yield (
-                    "listen: with tcp: whoever reaches this host could start jobs, and everybody could listen; "
+                    "listen: with tcp: every host of the network could start jobs and read the messages; "
                     "expected a loopback address, or tls: with certificates"
                 )
             case _:
@@ -269,7 +269,7 @@ class MetricsSettings(Struct, frozen=True, kw_only=True):
             return
         if self.listen and not is_loopback(host):
             yield (
-                "listen: whoever reaches this host could ask; expected a loopback address: "
+                "listen: every host of the network could read it; expected a loopback address: "
                 "a collector or a proxy on this host can pass it on"
             )
 

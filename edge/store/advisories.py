@@ -49,7 +49,7 @@ ADVISORIES = (
     Advisory(
         "CVE-2026-27623",
         "valkey",
-        "anybody who reaches the port can stop the server",
+        "any host that reaches the port can stop the server",
         (9, 0, 0),
         ((9, 0, 3),),
     ),

@@ -147,7 +147,7 @@ def test_fault_in_the_command_of_a_page_is_found(page: str, expected: str | None
 
 def test_commands_of_each_page_are_executed_or_a_reason_is_named() -> None:
     shown = {str(page) for page in PAGES if any(each.is_whole for each in page_commands(text(page)))}
-    assert shown == EXECUTED.keys() | NOT_EXECUTED.keys()
+    assert shown == EXECUTED.keys() | NOT_EXECUTED.keys(), "list the page in EXECUTED or NOT_EXECUTED"
     assert EXECUTED.keys() & NOT_EXECUTED.keys() == set()
 
 

@@ -249,9 +249,9 @@ def test_conflicting_keys_are_reported(tmp_path: Path, keys: tuple[str, ...], re
 @pytest.mark.parametrize(
     ("keys", "reported"),
     [
-        ("listen = 'tcp://0.0.0.0:5005'", ["rpc.listen: with tcp: whoever reaches this host could start jobs"]),
-        ("listen = 'tcp://station.plant:5005'", ["rpc.listen: with tcp: whoever reaches this host"]),
-        ("listen = 'tcp://[::]:5005'", ["rpc.listen: with tcp: whoever reaches this host"]),
+        ("listen = 'tcp://0.0.0.0:5005'", ["rpc.listen: with tcp: every host of the network could start jobs"]),
+        ("listen = 'tcp://station.plant:5005'", ["rpc.listen: with tcp: every host of the network"]),
+        ("listen = 'tcp://[::]:5005'", ["rpc.listen: with tcp: every host of the network"]),
         ("listen = 'tcp://127.0.0.1'", ["rpc.listen: expected a port, as in tcp://127.0.0.1:5005"]),
         ("listen = 'tcp://127.0.0.1:x'", ["rpc.listen: not a URL"]),
         ("listen = 'tcp://'", ["rpc.listen: expected a host"]),

@@ -23,9 +23,9 @@ def test_metrics_listen_accepts_loopback_addresses(tmp_path: Path, address: str)
 @pytest.mark.parametrize(
     ("address", "problem"),
     [
-        ("0.0.0.0:9464", "metrics.listen: whoever reaches this host could ask; expected a loopback address"),
-        ("gateway.plant:9464", "metrics.listen: whoever reaches this host could ask"),
-        ("[::]:9464", "metrics.listen: whoever reaches this host could ask"),
+        ("0.0.0.0:9464", "metrics.listen: every host of the network could read it; expected a loopback address"),
+        ("gateway.plant:9464", "metrics.listen: every host of the network could read it"),
+        ("[::]:9464", "metrics.listen: every host of the network could read it"),
         ("127.0.0.1", "metrics.listen: expected a loopback address and a port, as in 127.0.0.1:9464"),
         ("http://127.0.0.1:9464", "metrics.listen: expected a loopback address and a port"),
         ("127.0.0.1:99999", "metrics.listen: Port out of range"),

@@ -41,6 +41,7 @@ NOT_HERE = {
     "station apply": "needs station files: test_station_files.py",
     "station set workmaster": "is started by hand below",
     "store repair": "needs a damaged file: tests/cli/test_store.py",
+    "store switch-over": "needs a replica and Sentinel: tests/sentinel",
     "users add": "asks for a password: test_users.py",
     "users passwd": "asks for a password: test_users.py",
     "users remove": "needs the user: test_users.py",
