@@ -11,7 +11,9 @@ from edge.store.store_state import ProblemKind, StoreProblem, StoreState, find_p
 from edge.ticks import next_tick
 
 INTERVAL_S: Final = 5.0
-_REPORTED_BY_HEALTH: Final = frozenset({ProblemKind.NO_MAJORITY, ProblemKind.PRIMARY_AWAY, ProblemKind.QUORUM})
+_REPORTED_BY_HEALTH: Final = frozenset(
+    {ProblemKind.NO_MAJORITY, ProblemKind.PRIMARY_AWAY, ProblemKind.QUORUM, ProblemKind.PRIORITIES}
+)
 _TAGS: Final = {
     "gateway.sentinels_away": ProblemKind.SENTINEL_AWAY,
     "gateway.store_replicas_away": ProblemKind.REPLICA_AWAY,
@@ -39,7 +41,7 @@ class StoreWatch:
                 await next_tick(interval_s)
 
     def notes(self) -> Iterator[str]:
-        """Yield what the status line adds: the line works on, with less protection."""
+        """Yield what the status line adds: work continues, with less protection."""
         if self._store.ha is not None:
             of_primary = [each for each in self.problems if each.subject.startswith("primary")]
             for each in self.problems:

@@ -39,7 +39,7 @@ _FAILING = frozenset({ProblemKind.NO_MAJORITY, ProblemKind.PRIMARY_AWAY, Problem
 _OF_SENTINELS = frozenset(
     {ProblemKind.NO_MAJORITY, ProblemKind.SENTINEL_AWAY, ProblemKind.QUORUM, ProblemKind.FEW_SENTINELS}
 )
-_OF_REPLICAS = frozenset({ProblemKind.REPLICA_AWAY, ProblemKind.REPLICA_LAGS})
+_OF_REPLICAS = frozenset({ProblemKind.REPLICA_AWAY, ProblemKind.REPLICA_LAGS, ProblemKind.PRIORITIES})
 _UPDATE = "Install its security update when there is one: apt update && apt list --upgradable"
 
 

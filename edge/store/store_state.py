@@ -127,6 +127,7 @@ class ProblemKind(StrEnum):
     QUORUM = "quorum"
     FEW_SENTINELS = "few_sentinels"
     FEW_NODES = "few_nodes"
+    PRIORITIES = "priorities"
 
 
 class StoreProblem(Struct, frozen=True):
@@ -303,10 +304,19 @@ def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
             advice = "Check the network and the load of its machine."
             yield StoreProblem(ProblemKind.REPLICA_LAGS, subject, found, advice)
         yield from _of_node(subject, replica, needs_aof=state.durability != "any" and replica.priority > 0)
-    promotable = sum(each.priority > 0 for each in state.replicas)
-    if state.durability == "replicated" and 0 < promotable < LEAST_REPLICAS_REPLICATED:
+    if state.durability == "replicated":
+        yield from _of_replication([each.priority for each in state.replicas if each.priority > 0])
+
+
+def _of_replication(priorities: Sequence[int]) -> Iterator[StoreProblem]:
+    """Yield the problems of `durability = "replicated"` by the priorities of the replicas that may be promoted."""
+    if 0 < len(priorities) < LEAST_REPLICAS_REPLICATED:
         found = 'two with durability = "replicated": the loss of one stops the line'
         yield StoreProblem(ProblemKind.FEW_NODES, "data nodes", found, "Add a third data node.")
+    if len(set(priorities)) > 1:
+        found = f"their priorities are {', '.join(map(str, priorities))}: a failover may promote one that is behind"
+        advice = "Set one `replica-priority` for all, and 0 for those that must not be promoted."
+        yield StoreProblem(ProblemKind.PRIORITIES, "replicas", found, advice)
 
 
 def lag_text(replica: ReplicaState) -> str:

@@ -184,6 +184,13 @@ def test_replicated_line_of_two_nodes_stops_with_one_of_them() -> None:
     assert kinds(line(durability="replicated", reports=reports)) == [ProblemKind.FEW_NODES]
 
 
+def test_unequal_priorities_are_a_problem_of_a_replicated_line() -> None:
+    replicas = (replica(2, priority=10), replica(3))
+    reports = [SentinelReport(name, view_of(at, *replicas)) for at, name in enumerate(WATCHERS)]
+    assert kinds(line(durability="replicated", reports=reports)) == [ProblemKind.PRIORITIES]
+    assert kinds(line(reports=reports)) == []
+
+
 def test_line_without_replica_is_a_problem() -> None:
     reports = [SentinelReport(name, view_of(at)) for at, name in enumerate(WATCHERS)]
     assert kinds(line(reports=reports)) == [ProblemKind.REPLICA_AWAY]
