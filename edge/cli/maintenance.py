@@ -92,7 +92,7 @@ def on(
 def off(gateway: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Switch the maintenance mode off.
 
-    Jobs that wait start, flows go on, alarms are shown again. Jobs that --now paused stay paused: resume them with
+    Jobs that wait start, flows continue, alarms are shown again. Jobs that --now paused stay paused: resume them with
     `edge jobs resume` when the plant is safe.
     """
     from edge.ops.mode import SwitchOff

@@ -75,7 +75,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "intervene.retry": ("Retry", "Wiederholen"),
         "intervene.skip": ("Skip", "Überspringen"),
         "intervene_why": (
-            "The run goes on as you say, not as its recipe would. Your name and reason stay with the job.",
+            "The run continues as you say, not as its recipe would. Your name and reason stay with the job.",
             "Der Ablauf geht weiter, wie Sie es sagen, nicht wie sein Rezept. Ihr Name und Grund bleiben beim Auftrag.",
         ),
         "interventions": ("Interventions", "Eingriffe"),
@@ -104,7 +104,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "no_history": ("No decisions are recorded.", "Keine Entscheidungen sind aufgezeichnet."),
         "no_jobs": ("No jobs.", "Keine Aufträge."),
         "no_tags": ("No tags.", "Keine Variablen."),
-        "nothing_waits": ("Nothing: the job goes on.", "Auf nichts: der Auftrag läuft weiter."),
+        "nothing_waits": ("Nothing: the job continues.", "Auf nichts: der Auftrag läuft weiter."),
         "not_found": ("There is no such page.", "Diese Seite gibt es nicht."),
         "no_gateway": (
             "It may start: no gateway has taken it yet.",

@@ -47,7 +47,7 @@ def list_(kinds: tuple[str, ...], rpc: str | None, settings_file: Path | None, *
 @locks.command(epilog="Example: edge locks delete job --id AXLE-0001 --force")
 @click.argument("kind", required=False, type=_kind, metavar="[KIND]")
 @click.option("--id", "ids", multiple=True, help="The lock of this object; may be repeated. [default: all of the kind]")
-@click.option("--force", is_flag=True, help="Also a lock whose owner lives: it goes on, and claims the lock again.")
+@click.option("--force", is_flag=True, help="Also a lock whose owner lives: it continues, and claims the lock again.")
 @_rpc_option
 @settings_option
 @json_option

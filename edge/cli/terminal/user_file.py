@@ -70,7 +70,7 @@ def record_change(
     except EdgeError as error:
         print_text(f"edge: not in the audit trail: {error.message}", err=True)
         if ends_sessions:
-            print_text("edge: Open sessions go on; end them later with: edge sessions end", err=True)
+            print_text("edge: Open sessions continue; end them later with: edge sessions end", err=True)
         return 0
 
 
