@@ -14,7 +14,7 @@ from edge.errors import EdgeError, Unavailable
 from edge.store.connection import CommandConnection
 from edge.store.pipeline import Command
 from edge.store.query import values_of
-from edge.store.sentinels import SentinelView
+from edge.store.sentinels import SentinelView, agreed
 
 WAIT_MS: Final = 1000
 _LOOK_AGAIN_MS: Final = 50
@@ -23,8 +23,15 @@ _ADVICE = "The effect may exist: repeat the call. See the replicas with: edge st
 
 
 def promotable_replicas(views: Iterable[SentinelView]) -> set[tuple[str, int]]:
-    """Return the replicas that a failover may promote: those with a priority that a sentinel does not see down."""
-    return {each.place for view in views for each in view.replicas if each.priority > 0 and not each.flags & _DOWN}
+    """Return the replicas that a failover may promote: those with a priority that a sentinel does not see down.
+
+    A sentinel that has not heard of the last failover yet still names the primary of now among its replicas.
+    """
+    heard = tuple(views)
+    primary = agreed(heard)
+    own = (primary.host, primary.port) if primary else None
+    places = {each.place for view in heard for each in view.replicas if each.priority > 0 and not each.flags & _DOWN}
+    return places - {own}
 
 
 def priority_problem(views: Iterable[SentinelView]) -> str:

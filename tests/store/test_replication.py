@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from edge.config import RedisSettings
@@ -39,8 +40,18 @@ def view(name: str, *replicas: ReplicaView) -> SentinelView:
         ([view("s", ReplicaView(A, UP, 0, 5))], set()),
         ([view("s", ReplicaView(A, DOWN, 100, 5))], set()),
         ([view("s", ReplicaView(A, DOWN, 100, 5)), view("t", ReplicaView(A, UP, 100, 5))], {A}),
+        (
+            [
+                view("s", ReplicaView(A, UP, 100, 5), ReplicaView(B, UP, 100, 5)),
+                msgspec.structs.replace(
+                    view("t", ReplicaView(("10.0.0.9", 6379), UP, 100, 5), ReplicaView(B, UP, 100, 5)),
+                    primary=Primary(*A, 0),
+                ),
+            ],
+            {A, B},
+        ),
     ],
-    ids=["none", "one seen by two", "two", "never promoted", "down", "down for one sentinel"],
+    ids=["none", "one seen by two", "two", "never promoted", "down", "down for one sentinel", "one view is older"],
 )
 def test_replicas_that_a_failover_may_promote_are_found(
     views: list[SentinelView], expected: set[tuple[str, int]]

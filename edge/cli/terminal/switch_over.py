@@ -1,6 +1,8 @@
 """Changes the primary of the store for a person, with login and audit record."""
 
+import asyncio
 import contextlib
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from edge.config import Settings
 
 _ACTION = "store switch-over"
+_RECORDED_WITHIN_S = 10.0
+_RETRY_S = 0.5
 
 
 async def run_switch_over(settings_file: Path | None, to: str, report: Report) -> SwitchedOver:
@@ -31,6 +35,13 @@ async def run_switch_over(settings_file: Path | None, to: str, report: Report) -
 
 
 async def _record(settings_file: Path | None, user: str, subject: str, status: str) -> None:
-    """Record the command: the store is another one than before."""
-    async with open_access(settings_file) as at:
-        await record_as(at, user, _ACTION, subject, status)
+    """Record the command in the store of now, as soon as it accepts a record. Raises Unavailable."""
+    until = time.monotonic() + _RECORDED_WITHIN_S
+    while True:
+        try:
+            async with open_access(settings_file) as at:
+                return await record_as(at, user, _ACTION, subject, status)
+        except Unavailable:
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(_RETRY_S)
