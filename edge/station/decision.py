@@ -289,8 +289,8 @@ def _decision(
     job, following = after.job, []
     if advanced.requests:
         following.append(save_safing(context.keys, job, advanced.requests, now))
-        if context.consumer == NO_CONSUMER:
-            following.append(work.add(context.keys, job.scope, WorkKind.SEND, job.job_id))
+    if after.stored.outbox and context.consumer == NO_CONSUMER:
+        following.append(work.add(context.keys, job.scope, WorkKind.SEND, job.job_id))
     if has_ended(job.status) and not after.stored.outbox:
         following.append(runs.finish(context.keys, job.job_id))
     commit = join((*parts, *following))

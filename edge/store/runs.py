@@ -25,6 +25,8 @@ from edge.store.version import Document
 DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"
 _OWN_FIELDS = ("rev", "_dataschema", version.FIELD, "recipe")
 _OUTBOX = "outbox:"
+_OWN_IDS = frozenset({Phase.START, Phase.RESET})
+"""The phases whose command has an id of its own; the others have that of a start which was sent before."""
 _VERSION = {version.FIELD: str(version.current_version(Document.RUN))}
 NO_CONSUMER = ""
 """The consumer of a visitor of the store: any instance takes over its outbox."""
@@ -67,7 +69,7 @@ class StoredRun(msgspec.Struct, frozen=True):
     def unsent(self) -> frozenset[str]:
         """Return the ids of the commands that no instance has sent yet."""
         waiting = (*self.outbox, *self.elsewhere)
-        return frozenset(each.command_id for each in waiting if each.phase is not Phase.STOP and not each.again)
+        return frozenset(each.command_id for each in waiting if each.phase in _OWN_IDS and not each.again)
 
 
 def create(keys: Keys, started: StoredRun, consumer: str) -> Commit:

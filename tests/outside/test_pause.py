@@ -28,6 +28,23 @@ def test_pause_and_resume_reach_a_tool_that_supports_them(plant: Plant) -> None:
     plant.mes.wait_for_state("J1", "Ended", 60)
 
 
+@pytest.mark.slow
+def test_pause_of_the_command_line_reaches_the_tool(plant: Plant) -> None:
+    settings = plant.gateway.settings
+    settings.write_text(settings.read_text().replace("[southbound.wrench]", '[southbound.wrench]\npause = "on"'))
+    plant.gateway.stop()
+    plant.gateway.start()
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+    for command in ("pause", "resume"):
+        plant.gateway.cli("jobs", command, "J1")
+        plant.wrench.client.wait(lambda: _phases(plant)[-1] == command, f"the tool has the {command}", 60)  # noqa: B023
+        assert "not sent yet" not in plant.gateway.cli("jobs", "why", "J1")
+    plant.wrench.release()
+    plant.mes.wait_for_state("J1", "Ended", 60)
+
+
 def test_tool_without_pause_capability_receives_no_pause(plant: Plant) -> None:
     plant.wrench.holds = True
     assert plant.mes.start_job("J1").status == 1
