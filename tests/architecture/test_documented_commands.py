@@ -32,6 +32,7 @@ EXECUTED = {
     "docs/how-to/store-repair.md": "tests/outside/test_page_commands.py",
     "docs/how-to/traces.md": "tests/outside/test_page_commands.py",
     "docs/how-to/troubleshooting.md": "tests/outside/test_page_commands.py",
+    "docs/how-to/two-machines-and-a-witness.md": "tests/system/test_line.py",
     "docs/how-to/upgrade.md": "tests/outside/test_page_commands.py",
     "docs/how-to/users.md": "tests/outside/test_page_commands.py",
     "docs/how-to/watch-a-job.md": "tests/outside/test_page_commands.py",

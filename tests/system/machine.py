@@ -7,11 +7,14 @@ import signal
 import subprocess
 import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 _NAME = f"edge-{os.getpid()}"
 _NETWORK = f"169.254.{os.getpid() % 254 + 1}"
 """Link-local (RFC 3927); two runs at a time share neither name nor network."""
+_OUR_ADDRESS = f"{_NETWORK}.1/24"
 
 _BOOT_WITHIN_S = 180.0
 _ENVIRONMENT = {
@@ -35,16 +38,19 @@ _MASKED = (
 class Machine:
     """One computer: it can be booted, cut off from power, and controlled by commands as root."""
 
-    def __init__(self, root: Path, shared: Path) -> None:
+    def __init__(self, root: Path, shared: Path, place: "Place | None" = None) -> None:
         self.root = root
-        self.address = f"{_NETWORK}.2"
+        number = place.number if place else 0
+        self.address = f"{_NETWORK}.{number + 2}"
+        self._name = f"{_NAME}-{number}" if place else _NAME
+        self._bridge = place.switch.name if place else ""
         self._console = root.with_name("console.log")
         self._shared = shared
         self._container: Process | None = None
         self._init = 0
 
     @classmethod
-    def unpack(cls, archive: Path, directory: Path, shared: Path) -> "Machine":
+    def unpack(cls, archive: Path, directory: Path, shared: Path, place: "Place | None" = None) -> "Machine":
         """Make a machine of an archived root; it finds the directory `shared` at /shared, to read only."""
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
@@ -52,22 +58,24 @@ class Machine:
         for name in ("etc/machine-id", "etc/resolv.conf"):
             (directory / name).unlink(missing_ok=True)
             (directory / name).touch()
-        (directory / "etc/hostname").write_text("gateway\n")
-        (directory / "etc/hosts").write_text("127.0.0.1 localhost gateway\n")
+        host = place.name if place else "gateway"
+        (directory / "etc/hostname").write_text(f"{host}\n")
+        (directory / "etc/hosts").write_text(f"127.0.0.1 localhost {host}\n")
         for unit in _MASKED:
             (directory / "etc/systemd/system" / unit).symlink_to("/dev/null")
-        return cls(directory, shared)
+        return cls(directory, shared, place)
 
     async def boot(self, *options: str) -> None:
         """Switch it on and wait until it has booted; `options` are more of systemd-nspawn's."""
         with self._console.open("ab") as console:
             self._container = await asyncio.create_subprocess_exec(
-                *("systemd-nspawn", "--quiet", f"--directory={self.root}", f"--machine={_NAME}", "--boot"),
+                *("systemd-nspawn", "--quiet", f"--directory={self.root}", f"--machine={self._name}", "--boot"),
                 # Neither a systemd around us nor a terminal is needed.
                 *("--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off"),
                 # As on a computer of its own, everybody may read whether the clock is kept.
                 "--system-call-filter=adjtimex clock_adjtime",
-                *("--link-journal=no", "--network-veth", f"--bind-ro={self._shared}:/shared", *options),
+                *("--link-journal=no", f"--bind-ro={self._shared}:/shared", *options),
+                f"--network-bridge={self._bridge}" if self._bridge else "--network-veth",
                 # A tree of cgroup v2 of its own: systemd from 256 on boots on no other, whatever the host has.
                 env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_LOG_LEVEL": "err"},
                 stdin=DEVNULL,
@@ -79,9 +87,10 @@ class Machine:
             assert self._container.returncode is None, f"the container has ended: see {self._console}"
             assert time.monotonic() < deadline, "the machine did not boot in time"
             await asyncio.sleep(0.1)
-        await _run("ip", "addr", "replace", f"{_NETWORK}.1/30", "dev", f"ve-{_NAME}")
-        await _run("ip", "link", "set", f"ve-{_NAME}", "up")
-        await self.run(f"ip addr add {self.address}/30 dev host0 && ip link set host0 up")
+        if not self._bridge:
+            await _run("ip", "addr", "replace", _OUR_ADDRESS, "dev", f"ve-{self._name}")
+            await _run("ip", "link", "set", f"ve-{self._name}", "up")
+        await self.run(f"ip addr add {self.address}/24 dev host0 && ip link set host0 up")
 
     async def _is_up(self, init: int) -> bool:
         self._init = init
@@ -126,6 +135,30 @@ class Machine:
     def remove(self) -> None:
         """Throw it away."""
         shutil.rmtree(self.root)
+
+
+class Switch:
+    """A network between several machines and us."""
+
+    name = f"br-{os.getpid()}"
+
+    async def __aenter__(self) -> Self:
+        await _run("ip", "link", "add", self.name, "type", "bridge")
+        await _run("ip", "addr", "add", _OUR_ADDRESS, "dev", self.name)
+        await _run("ip", "link", "set", self.name, "up")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await _run("ip", "link", "del", self.name)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Port of a switch, and the host name of the machine there."""
+
+    switch: Switch
+    number: int
+    name: str
 
 
 def _children(process: int) -> list[int]:
