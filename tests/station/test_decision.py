@@ -78,12 +78,12 @@ def test_decision_of_a_store_client_is_queued_for_an_instance() -> None:
 def test_pause_by_a_store_client_is_queued_for_an_instance(signals: tuple[Signal, ...]) -> None:
     """A decision without a new command has a pause to send: the command line has no equipment."""
     visitor = InstanceContext(CONTEXT.keys, NO_CONSUMER, KEEP_ENDED_MS, 1000)
-    loaded = begun().loaded
+    last = begun()
     for signal in signals:
-        decision = decide(visitor, loaded, (), signal, None, NOW)
+        decision = decide(visitor, last.loaded, (), signal, None, NOW)
         assert isinstance(decision, Decision)
-        loaded = decision.loaded
-    assert "sfc:work:station-1" in written(decision.commit)
+        last = decision
+    assert "sfc:work:station-1" in written(last.commit)
 
 
 def test_end_and_response_are_in_the_same_commit() -> None:
