@@ -186,7 +186,8 @@ class CodeReader:
         """Return the text of a code that identifies its job."""
         member = self._settings.job_id or "code"
         if not (text := data.get(member)):
-            raise UnreadableEventError(f"the code {data['code']!r} has no {member}", data["code"].encode())
+            fault = f"the code {data['code']!r} has no {member}{_gs1_fault(data['code'], member)}"
+            raise UnreadableEventError(fault, data["code"].encode())
         return text
 
     def _is_repeated(self, code: str) -> bool:
@@ -206,3 +207,14 @@ class CodeReader:
 
     async def settle(self, command: Command) -> None:
         """Return at once: nothing is kept for a command."""
+
+
+def _gs1_fault(code: str, member: str) -> str:
+    """Return why a code has no Application Identifier, as the end of a sentence; empty where that is not the cause."""
+    if not member.startswith(GS1_MEMBER):
+        return ""
+    try:
+        parse_element_strings(code)
+    except NotGs1Error as error:
+        return f": {error}"
+    return ""

@@ -47,7 +47,8 @@ async def release(
         found = [each for each in await safing.load_all(store) if _is_asked_for(each, type_ids, request)]
         if not found:
             what = f"command {request.command_id!r}" if request.command_id else request.equipment
-            raise Refused("nothing_open", f"no stop or reset of {what} is open", "List them: edge equipment list")
+            advice = "List them: edge equipment list. The gateway repeats a disable until the controller confirms it."
+            raise Refused("nothing_open", f"no stop or reset of {what} is open", advice)
         answer = tuple(
             ReleasedStop(command=each.command_id, phase=each.phase.value, job_order_id=each.job_id) for each in found
         )

@@ -232,6 +232,16 @@ async def test_code_without_the_identifier_of_its_job_starts_none(wait_until: Wa
     assert "has no gs1_21" in one.station.refused[0].reason
 
 
+async def test_code_with_a_wrong_check_digit_is_refused_for_that_reason(wait_until: WaitUntil) -> None:
+    keys = GS1_KEYS | {"gs1": "auto", "job_id": "gs1_21"}
+    async with scanner() as device, reading(wait_until, f"tcp://127.0.0.1:{device.port}", **keys) as one:
+        await wait_until(lambda: device.writers)
+        device.scan("010950110153000421SER1")
+        await wait_until(lambda: one.station.refused)
+    assert one.jobs == []
+    assert "(01) has a wrong check digit: '09501101530004'" in one.station.refused[0].reason
+
+
 async def test_silent_reader_is_connected_again(wait_until: WaitUntil) -> None:
     keys = {"silence": 0.3, "ignore": ("HB", "NOREAD")}
     async with scanner() as device, opened(wait_until, f"tcp://127.0.0.1:{device.port}", **keys) as (one, equipment):
