@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.cli.jobs.table import local_time, plain_table, utc_time
-from edge.cli.terminal.output import printable
+from edge.cli.terminal.output import printable, wrapped
 from edge.maintenance.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
@@ -144,9 +144,10 @@ def report(each: EquipmentView) -> Iterator[str]:
     }
     width = max(map(len, facts))
     for name, text in facts.items():
-        yield f"{name:<{width}}  {printable(text)}"
+        yield f"{name:<{width}}  {wrapped(text, width + 2)}"
         if name == "open stops":
-            yield from (f"{'':<{width}}  {printable(unconfirmed_line(each))}" for each in health.open_safing)
+            open_lines = map(unconfirmed_line, health.open_safing)
+            yield from (f"{'':<{width}}  {wrapped(line, width + 2)}" for line in open_lines)
 
 
 def unconfirmed_line(unconfirmed: OpenSafing) -> str:

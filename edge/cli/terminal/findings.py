@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import click
 
-from edge.cli.terminal.output import printable
+from edge.cli.terminal.output import wrapped
 from edge.cli.terminal.store_access import print_json
 from edge.maintenance.finding import HealthFinding, Level, worst
 
 _STATUS = {Level.OK: 0, Level.WARNING: 1, Level.FAILING: 2}
+_LEVEL_WIDTH = 8
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILING: "red"}
 
 
@@ -24,8 +25,9 @@ def print_findings(findings: Sequence[HealthFinding], *, as_json: bool) -> int:
 
 def _print(findings: Sequence[HealthFinding]) -> None:
     width = max(len(each.subject) for each in findings)
+    indent = _LEVEL_WIDTH + width + 3
     for each in findings:
-        level = click.style(f"{each.level:<8}", fg=_COLOURS[each.level])
-        click.echo(f"{level} {each.subject:<{width}}  {printable(each.found)}")
+        level = click.style(f"{each.level:<{_LEVEL_WIDTH}}", fg=_COLOURS[each.level])
+        click.echo(f"{level} {each.subject:<{width}}  {wrapped(each.found, indent)}")
         if each.advice:
-            click.echo(f"{'':9}{'':{width}}  → {printable(each.advice)}")
+            click.echo(f"{'':{indent}}→ {wrapped(each.advice, indent + 2)}")
