@@ -1,32 +1,22 @@
 """The role installs a running gateway on a fresh Debian, predicts its changes, and changes nothing the second time."""
 
-import asyncio
-import json
-import os
-import re
 import shutil
-import subprocess
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from tests.ansible.playing import ROOT, boot_archive, connection, keep_packages, make_repository, play_book
 from tests.system.machine import Machine
 
 pytestmark = [pytest.mark.system, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(600)]
 
-ROOT = Path(__file__).parents[2]
-SUITE = os.environ.get("SUITE", "trixie")
-RELEASE = {"bookworm": 12, "trixie": 13}[SUITE]
 FOLDER = ROOT / "build" / "ansible-machine"
-PLAYBOOK = ROOT / "ansible" / "line.yml"
 # Packages that the role installs in addition to the gateway, and those that Ansible needs for apt.
 FROM_DEBIAN = "python3-apt mosquitto redis-tools nftables unattended-upgrades python3-systemd"
 
 PASSWORD = "kept: in $ a vault"  # with what shells and YAML might take for theirs
 VARIABLES: dict[str, object] = {
-    "ansible_become": False,  # we come as root; a bare Debian has no sudo
     "gateway_repository_url": "file:///shared/repo",
     "gateway_repository_key": str(FOLDER / "shared/repo/microdcs-edge.asc"),
     "gateway_settings": {
@@ -54,15 +44,10 @@ VARIABLES: dict[str, object] = {
 @pytest.fixture(scope="module")
 def fresh() -> Machine:
     """A Debian as it comes, switched off, that can have what it needs without any network."""
-    shared = FOLDER / "shared"
     shutil.rmtree(FOLDER, ignore_errors=True)
-    shared.mkdir(parents=True)
-    for package in (ROOT / "dist").glob(f"microdcs-edge_*+deb{RELEASE}u*_amd64.deb"):
-        shutil.copy(package, shared)
-    subprocess.run([ROOT / ".ci/repo", shared], check=True, stdout=subprocess.DEVNULL)
-    made = subprocess.run([ROOT / ".ci/root", "boot", SUITE], check=True, capture_output=True, text=True)
-    machine = Machine.unpack(ROOT / made.stdout.strip(), FOLDER / "root", shared)
-    _keep_packages(machine.root)
+    make_repository(FOLDER / "shared")
+    machine = Machine.unpack(boot_archive(), FOLDER / "root", FOLDER / "shared")
+    keep_packages(machine.root, FROM_DEBIAN)
     return machine
 
 
@@ -77,48 +62,12 @@ async def machine(fresh: Machine) -> AsyncIterator[Machine]:
         fresh.remove()
 
 
-def _keep_packages(root: Path) -> None:
-    """Fetch what comes from Debian, and make it the only Debian that the machine knows."""
-    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    quietly = "apt-get -qq --yes"
-    fetch = f"{quietly} update; {quietly} --download-only install {FROM_DEBIAN}"
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(["chroot", root, "sh", "-ec", fetch], check=True, env=environment, stdout=subprocess.DEVNULL)
-    (root / "etc/resolv.conf").write_text("")
-    kept = root / "srv/debian"
-    shutil.copytree(root / "var/cache/apt/archives", kept, ignore=shutil.ignore_patterns("partial", "lock"))
-    listed = subprocess.run(["apt-ftparchive", "packages", "."], cwd=kept, check=True, capture_output=True)
-    (kept / "Packages").write_bytes(listed.stdout)
-    for source in (root / "etc/apt").glob("sources.list*"):
-        shutil.rmtree(source) if source.is_dir() else source.unlink()
-    (root / "etc/apt/sources.list.d").mkdir()
-    (root / "etc/apt/sources.list").write_text("deb [trusted=yes] file:///srv/debian ./\n")
-    subprocess.run(["chroot", root, "apt-get", "-qq", "update"], check=True, env=environment)
-
-
 async def play(machine: Machine, *options: str, **variables: object) -> dict[str, int]:
     """Play the role against the machine; return Ansible's number of tasks by their result."""
-    (FOLDER / "hosts.yml").write_text(json.dumps({"line": {"hosts": {"gateway": VARIABLES | variables}}}))
-    environment = os.environ | {
-        "MACHINE_INIT": str(machine._init),  # noqa: SLF001 - the connection enters there
-        "ANSIBLE_SSH_EXECUTABLE": str(Path(__file__).with_name("connection")),
-        "ANSIBLE_SSH_TRANSFER_METHOD": "piped",
-        "ANSIBLE_PYTHON_INTERPRETER": "/usr/bin/python3",
-        "ANSIBLE_NOCOLOR": "1",
-        "ANSIBLE_PIPELINING": "1",
-    }
-    process = await asyncio.create_subprocess_exec(
-        *(f"{ROOT}/build/ansible/bin/ansible-playbook", f"--inventory={FOLDER}/hosts.yml", str(PLAYBOOK), *options),
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    printed = (await process.communicate())[0].decode()
-    assert process.returncode == 0, printed
-    print(printed)  # noqa: T201 - shown when a test fails
+    host = VARIABLES | connection(machine, FOLDER) | variables
+    printed, counts = await play_book("line.yml", {"line": {"hosts": {"gateway": host}}}, FOLDER, *options)
     assert PASSWORD not in printed
-    return {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", printed.rpartition("PLAY RECAP")[2])}
+    return counts["gateway"]
 
 
 async def test_check_mode_on_a_fresh_machine_reports_changes_only(machine: Machine) -> None:
