@@ -15,12 +15,12 @@ START_OF_WORD: Final = r"(?:_|-|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
 """Start of a word within a name: `pin` matches in `user_pin` and `userPin`, not in `spinning`."""
 _KEY: Final = r"(?:api|private|access|secret|subscription)[-_ ]?keys?(?:[-_]?id)?"
 _NAMED: Final = (
-    rf"\b(?:[\w-]*(?:password|passwd|pwd|passphrase|secret|token|{_KEY}|credentials?)"
+    rf"\b(?:[\w-]*(?:passwor[dt]|passwd|pwd|passphrase|secret|token|{_KEY}|credentials?)"
     rf"|(?:[\w-]*{START_OF_WORD})?(?:pin|pin_?code|auth|authori[sz]ation))"
     r"[\"']?\s*[=:]\s*(?:(?:basic|bearer)\s+)?"
 )
 _SECRET_NAME: Final = re.compile(
-    rf"(?i)passw(?:or)?d|passphrase|secret(?!ar)|credential|authori[sz]ation|{_KEY}$"
+    rf"(?i)passwor[dt]|passwd|passphrase|secret(?!ar)|credential|authori[sz]ation|{_KEY}$"
     rf"|(?:^|{START_OF_WORD}|[a-z])(?:token|pwd)s?$|(?:^|{START_OF_WORD})(?:auth|cookie|pin|pin_?code|jwt|bearer)$"
 )
 """Names of members and headers whose values are secret."""
@@ -41,6 +41,7 @@ PATTERNS: Final = (
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bxox[abprs]-[\w-]{10,}"), HIDDEN),
     (re.compile(r"\b(?:gh[opsur]_|github_pat_|glpat-)\w{16,}"), HIDDEN),
 )
+_NAME_MEMBERS: Final = frozenset({"id", "key", "name"})
 _BASIC: Final = re.compile(r"(?i)\b(basic\s+)([A-Za-z0-9+/]{4,}={0,2})")
 _CONTAINER: Final = re.compile(r"\s*[{\[]")
 
@@ -65,8 +66,8 @@ def hide_secrets(text: str) -> str:
 def hide_in_data(data: Any) -> Any:
     """Return data without secrets, at any depth: members and headers by their names, texts by their form."""
     match data:
-        case {"name": str(name), "value": value} | {"key": str(name), "value": value} if is_secret_name(name) and value:
-            return _members(data) | {"value": HIDDEN}
+        case Mapping() if _names_a_secret(data):
+            return {name: HIDDEN if each and _is_value(name) else each for name, each in _members(data).items()}
         case Mapping():
             return _members(data)
         case [str(name), str() as value] if is_secret_name(name) and value:
@@ -95,6 +96,18 @@ def hide_in_payload(payload: bytes) -> str:
     except (ValueError, TypeError, RecursionError):
         pass
     return _hide_by_form(payload.decode(errors="backslashreplace"))
+
+
+def _names_a_secret(data: Mapping[Any, Any]) -> bool:
+    """Return whether one member names what another one holds, as `ID` and `Value` of an ISA-95 parameter do."""
+    return any(
+        isinstance(name, str) and name.casefold() in _NAME_MEMBERS and isinstance(each, str) and is_secret_name(each)
+        for name, each in data.items()
+    )
+
+
+def _is_value(name: Any) -> bool:
+    return isinstance(name, str) and name.casefold() == "value"
 
 
 def _members(data: Mapping[Any, Any]) -> dict[Any, Any]:

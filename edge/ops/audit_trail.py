@@ -15,6 +15,7 @@ from edge.errors import Defect, Unavailable
 from edge.instant import Clock
 from edge.links.background_task import background_task
 from edge.model.audit import MAX_TEXT, AuditRecord
+from edge.model.secret_text import hide_secrets
 from edge.ops.audit_chain import head_of, seal
 from edge.store import audit
 from edge.store.audit import CallClaim
@@ -49,7 +50,8 @@ _EVENT_OF_KIND = {
 
 
 def _log_record(record: AuditRecord) -> None:
-    fields = {name: value for name, value in msgspec.to_builtins(record).items() if name not in {"at", "kind"}}
+    found = msgspec.to_builtins(_without_secrets(record))
+    fields = {name: value for name, value in found.items() if name not in {"at", "kind"}}
     audit_logger.info(_EVENT_OF_KIND[record.kind], audit=record.kind, **fields)
 
 
@@ -184,9 +186,16 @@ class AuditTrail:
 
 
 def _cut(record: AuditRecord) -> AuditRecord:
-    texts = {name: value for name, value in msgspec.structs.asdict(record).items() if isinstance(value, str)}
+    """Return a record as it is kept: of bounded texts that are UTF-8, and without secrets."""
+    shown = msgspec.structs.asdict(_without_secrets(record))
+    texts = {name: value for name, value in shown.items() if isinstance(value, str)}
     cut = {name: value[:MAX_TEXT].encode(errors="backslashreplace").decode() for name, value in texts.items()}
     return msgspec.structs.replace(record, **cut)
+
+
+def _without_secrets(record: AuditRecord) -> AuditRecord:
+    """Return a record without secrets in its comment, which a person or a MES has written."""
+    return msgspec.structs.replace(record, comment=hide_secrets(record.comment)) if record.comment else record
 
 
 def _texts(records: Sequence[AuditRecord], keep: int) -> list[str]:

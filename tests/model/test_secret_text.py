@@ -38,6 +38,9 @@ def test_value_of_a_secret_name_is_hidden_whatever_its_type(name: str, value: An
     [
         {"headers": [["Authorization", "x y"], ["Accept", "a"]]},
         {"headers": [{"name": "authorization", "value": "x y"}]},
+        {"JobOrderParameters": [{"ID": "password", "Value": "x y"}]},
+        {"params": [{"Key": "api_key", "Value": "x y", "Description": "of the test bench"}]},
+        {"Name": "Passwort", "VALUE": {"inner": "x y"}},
         {"headers": [{"key": "X-API-Key", "value": "x y"}]},
     ],
 )

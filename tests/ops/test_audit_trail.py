@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 import structlog
 
@@ -50,6 +51,16 @@ async def test_trail_writes_records_and_copies_them_to_the_log(store: Store, wai
             await wait_until(lambda: not trail.waiting)
     assert await actions(store) == ["Start"]
     assert [(each["event"], each["audit"], each["user"]) for each in logged] == [("command", "cli.call", "anna")]
+
+
+async def test_secret_in_a_comment_is_hidden_in_store_and_log(store: Store) -> None:
+    with structlog.testing.capture_logs() as logged:
+        async with open_trail(store, "gw-1", KEEP, lambda: 1) as trail:
+            trail.record(msgspec.structs.replace(record("Store"), comment="by token=hunter3"))
+    (kept,) = [each.text async for each in audit.read_all(store)]
+    assert "hunter3" not in kept
+    assert "hunter3" not in str(logged)
+    assert json.loads(kept)["comment"] == "by token=***"
 
 
 async def test_closed_trail_writes_the_queued_records(store: Store) -> None:
