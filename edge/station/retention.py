@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from edge.config import Settings
 from edge.instant import Clock
-from edge.links.log_throttle import LogThrottle
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import Cause
@@ -165,7 +164,6 @@ class Expiry:
         self._store = store
         self._policy = policy
         self._counts: dict[str, int] = {}
-        self._dropped = LogThrottle(logger)
 
     @property
     def most_kept(self) -> int:
@@ -214,7 +212,8 @@ class Expiry:
         await self._store.commit(join((removal, undelivered.count_dropped(keys))))
         advice = "Let the MES confirm results: docs/reference/northbound.md. Or save them with: edge jobs export FILE"
         event = "result deleted unconfirmed" if self.may_be_dropped(job) else "result deleted undelivered"
-        self._dropped.error(event, f"{event} {job.scope}", scope=job.scope, job=job.job_id, advice=advice)
+        # Each one: no other place names the job whose result is gone.
+        logger.error(event, scope=job.scope, job=job.job_id, advice=advice)
 
     async def _limit(self, scope: str, now: int) -> None:
         before, limit = self._counts.get(scope, 0), self._policy.max_undelivered

@@ -149,7 +149,7 @@ def test_results_outlast_a_weekend_without_the_mes(plant: Plant) -> None:
 
 
 def test_line_goes_on_when_the_mes_never_confirms(plant: Plant) -> None:
-    """Beyond the limit the oldest delivered results go, each counted; no order is refused."""
+    """Beyond the limit the oldest delivered results go, each counted and named in the log; no order is refused."""
     _restart_with(plant, "[retention]\nended_jobs = 1\nundelivered_jobs = 3\n")
     for number in range(8):
         assert plant.mes.start_job(f"J{number}").status == 1
@@ -159,7 +159,14 @@ def test_line_goes_on_when_the_mes_never_confirms(plant: Plant) -> None:
         lambda line: "3 of at most 3 results without a confirmation of the MES" in line, "the status says so"
     )
     assert plant.store.cli("get", "microdcs-edge:counter:results_unconfirmed_removed") == "5"
-    assert "result deleted unconfirmed" in plant.gateway.log.read_text()
+    deleted = [line for line in plant.gateway.log.read_text().splitlines() if "result deleted unconfirmed" in line]
+    assert [name for name in map("J{}".format, range(8)) if any(name in line for line in deleted)] == [
+        "J0",
+        "J1",
+        "J2",
+        "J3",
+        "J4",
+    ]
 
 
 def test_ended_jobs_beyond_their_number_go_once_the_mes_has_their_results(plant: Plant) -> None:
