@@ -35,6 +35,7 @@ _OF_ERRNO: Mapping[int, ConnectionFault] = {
 }
 _OF_REFUSAL: Mapping[str, ConnectionFault] = {
     "device": ConnectionFault.DECLINED,
+    "too_large": ConnectionFault.SETTINGS,
     "unreadable": ConnectionFault.PROTOCOL,
     "unknown_node": ConnectionFault.WRONG_DEVICE,
     "method_failed": ConnectionFault.DECLINED,

@@ -31,7 +31,7 @@ class ConnectionFault(StrEnum):
     OFFLINE = "offline"
     """It has published that it is offline, or its broker has done so for it."""
     SETTINGS = "settings"
-    """Its settings cannot be used, such as a file that they name."""
+    """Its settings cannot be used, such as a file that they name, or a size limit."""
     OTHER = "other"
     """Any other reason; the text has it."""
 

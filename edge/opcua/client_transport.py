@@ -34,6 +34,11 @@ class ClientLimits(Struct, frozen=True):
     message_bytes: int = 4 << 20
     waiting_bytes: int = 64 << 20
 
+    @property
+    def announced_bytes(self) -> int:
+        """The size of a message that is announced to the server: what it may send may come as one chunk."""
+        return max(self.message_bytes, _ANNOUNCED_BYTES)
+
 
 DEFAULT_LIMITS = ClientLimits()
 _HEADER = struct.Struct("<3sci")
@@ -41,6 +46,8 @@ _KINDS = frozenset({b"ACK", b"ERR", b"OPN", b"MSG", b"CLO", b"RHE"})
 
 # The least size that is announced: node-opcua reserves 512 KiB for an answer, and declines sessions below that.
 _ANNOUNCED_BYTES = 1 << 20
+# Bytes of a chunk around its part of the message: headers, padding and signature.
+_AROUND_CHUNK = 1 << 12
 _MAX_MESSAGE_LENGTH = 500
 _REPEAT_SECONDS = 600.0
 _MAX_MESSAGES = 100
@@ -136,8 +143,8 @@ class _BoundedProtocol(UASocketProtocol):
             if kind not in _KINDS:
                 self._end("what answers is not an OPC UA server")
                 return
-            if size < _HEADER.size or size > limits.message_bytes:
-                self._end(f"an OPC UA server sends a message of more than {limits.message_bytes} bytes")
+            if size < _HEADER.size or size > limits.announced_bytes + _AROUND_CHUNK:
+                self._end(f"an OPC UA server sends a message of more than {limits.announced_bytes} bytes")
                 return
             if len(self._received) < size:
                 return
@@ -157,6 +164,9 @@ class _BoundedProtocol(UASocketProtocol):
             # asyncua would wait in silence for notifications that no longer come.
             self.on_unsubscribed()
             raise
+        except ConnectionError as error:
+            # asyncua would report each lost connection as closed.
+            raise self._fault or error from None
 
     def _fail(self, request_id: int, error: ua.uaerrors.UaError) -> None:
         """End the request of a message that was skipped or aborted."""
@@ -225,7 +235,7 @@ class BoundedClient(Client):
         self.uaclient = _UaClient(limits, timeout)
         self.uaclient.pre_request_hook = self._wait_until_ready
         self.nodes = Shortcuts(self.uaclient.session)
-        self.max_messagesize = max(limits.message_bytes, _ANNOUNCED_BYTES)
+        self.max_messagesize = limits.announced_bytes
 
     def bound(self, subscription: Subscription) -> None:
         """Close the connection when the waiting notifications of a subscription become too many bytes.

@@ -22,7 +22,7 @@ from edge.southbound.result_ledger import Position, ReportedResult, Standing
 from edge.station.equipment import Command
 
 LAST_NUMBER = "last_sequence_number"
-"""The name of the text with the SequenceNumber up to which no result is missing."""
+"""The name of the text with the SequenceNumber after which a restart continues."""
 
 # Number of newest results that are searched when a result cannot be found by its SequenceNumber.
 _SEARCHED = 100
@@ -64,7 +64,6 @@ class JoiningCollector:
         self._programs = programs
         self._taking = asyncio.Lock()
         self._came = 0
-        self._missing: tuple[int, int] | None = None
         self._earlier_until = -1
         self._latest: tuple[object, ...] = ()
         self._has_large_latest = False
@@ -73,10 +72,7 @@ class JoiningCollector:
         """Restore the last SequenceNumber after a restart. Raises Unavailable without the store."""
         if self._known.is_restored:
             return
-        text = await self._memory.recall()
-        if self._known.last is None and text.lstrip("-").isdecimal():
-            self._known.last = self._known.restored = int(text)
-        self._known.is_restored = True
+        self._known.restore(await self._memory.recall())
 
     async def handle_live(self, data: Any) -> None:
         """Keep a live result; request the results that are missing before its SequenceNumber."""
@@ -91,7 +87,7 @@ class JoiningCollector:
             await self._request_range(last + 1, number - 1)
         if number is not None:
             # Set it last: a result that could not be requested or kept is requested on the next connection.
-            self._known.last = number
+            self._known.advance(number)
         await self._write()
 
     async def handle_requested(self, data: Any) -> None:
@@ -107,6 +103,7 @@ class JoiningCollector:
         await self._keep(result, is_new=number is None or number > self._earlier_until)
         if number is not None and last is not None:
             self._known.last = max(last, number)
+            self._known.missing.remove(number, number)
         await self._write()
 
     def claim(self, command: Command) -> None:
@@ -160,6 +157,13 @@ class JoiningCollector:
         if not self._has(command):
             await self._wait_for_results(command, await self._request_unacknowledged())
         self._known.oldest = self._known.oldest or ()
+        if command is None:
+            await self._request_missing()
+
+    async def _request_missing(self) -> None:
+        """Request what did not come on an earlier connection; the results around it are durable."""
+        for first, last in self._known.missing.ranges(self._known.last or 0):
+            await self._request_range(first, last)
 
     def _has(self, command: Command | None) -> bool:
         return command is not None and self.find(command) is not None
@@ -189,7 +193,7 @@ class JoiningCollector:
         except Refused as refusal:
             if not self._has_large_latest:
                 self._has_large_latest = True
-                await self.note_skipped(refusal)
+                await self._read_lost(refusal)
             return
         self._has_large_latest = False
         if latest is None or latest["ResultMetaData"].get("IsPartial"):
@@ -202,7 +206,7 @@ class JoiningCollector:
         if number is not None:
             if last is not None:
                 await self._wait_for_results(command, await self._request_range(last + 1, number - 1))
-            self._known.last = number
+            self._known.advance(number)
 
     def _parsed(self, data: Any) -> Result | None:
         """Return data of the controller as a result; None for none, or for one that cannot be read."""
@@ -222,7 +226,7 @@ class JoiningCollector:
         # Other results among them were reported before the restart, or belong to other clients.
         self._earlier_until = last
         # The latest result is known already; a controller that numbers from 1 sends one less than the range has.
-        await self._wait_for_results(command, await self._request_range(0, last) - 1)
+        await self._wait_for_results(command, await self._request_range(0, last, is_known=True) - 1)
 
     async def _read_listed(self, command: Command) -> None:
         """Read the results that the controller lists, one by one, until the result of a command is found."""
@@ -254,6 +258,13 @@ class JoiningCollector:
         await self._keep(result, is_new=is_lost or number is None or last is None or number > last)
 
     async def note_skipped(self, refusal: Refused) -> None:
+        """Report an event that could not be read; a result that was requested comes no more."""
+        self._came += 1
+        self._known.missing.skip()
+        await self._read_lost(refusal)
+        await self._write()
+
+    async def _read_lost(self, refusal: Refused) -> None:
         """Read the results of a message beyond the size limit one by one; report those that exceed it themselves."""
         lost = await self._unknown_ids()
         for result_id in lost[: self._limits.kept]:
@@ -334,25 +345,26 @@ class JoiningCollector:
         return command_id == self._ledger.current or await self._reporter.is_awaited(command_id)
 
     async def _write(self) -> None:
-        """Write the SequenceNumber after which a restart continues."""
-        if self._missing and self._came >= self._missing[1]:
-            self._missing = None
-        number = self._known.durable(self._missing[0] if self._missing else None)
-        if number is not None:
-            await self._memory.write(str(number))
+        """Write the SequenceNumber after which a restart continues, and those that are missing before it."""
+        if (position := self._known.position()) is not None:
+            await self._memory.write(position)
 
-    async def _request_range(self, first: int, last: int) -> int:
-        """Request the results from one SequenceNumber to another; return the result count at which all have come."""
+    async def _request_range(self, first: int, last: int, *, is_known: bool = False) -> int:
+        """Request the results from one SequenceNumber to another; return the result count at which all have come.
+
+        They are missing until they come, unless `is_known`: they came before.
+        """
         first = max(first, last - self._limits.kept + 1)
         if first > last or "RequestResults" not in self._methods:
             return self._came
         end = self._came + last - first + 1
-        self._missing = self._missing or (first, end)
+        if not is_known:
+            self._known.missing.add(first, last)
         try:
             await self._methods.call("RequestResults", first, last)
         except Refused as refusal:
             _log.warning("missed results not requested", first=first, last=last, reason=refusal.message)
-            self._missing = None
+            self._known.missing.remove(first, last)
             return self._came
         return end
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from edge.southbound.ijt_conversion import joinings_in
+from edge.southbound.missing_numbers import MissingNumbers, parse_position, position_text
 from edge.southbound.result_ledger import ReportedResult, ResultLedger, limit_memory
 
 
@@ -34,6 +35,8 @@ class ControllerState(Struct):
     restored: int | None = None
     """The SequenceNumber up to which all results were durable before a restart."""
     is_restored: bool = False
+    missing: MissingNumbers = field(default_factory=MissingNumbers)
+    """The numbers up to `last` that were requested and did not come: they are requested on each connection."""
     oldest: tuple[object, ...] | None = None
     """What identifies the latest result before the first connection, () without one; None until it is known."""
     held: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -76,10 +79,23 @@ class ControllerState(Struct):
         """Return whether a result was within one of its command that is durable."""
         return (report.result_id, report.command_id) in self.held
 
-    def durable(self, missing: int | None) -> int | None:
-        """Return the SequenceNumber up to which no result is unsettled, or `missing` and those after it."""
+    def advance(self, number: int) -> None:
+        """Record the number of the newest result; where numbers begin again, the earlier ones are no longer missing."""
+        if self.last is not None and number < self.last:
+            self.missing.numbers.clear()
+        self.last = number
+
+    def position(self) -> str | None:
+        """Return the text with the number up to which all is durable but the missing results; None without one."""
         if self.last is None:
             return None
         open_numbers = [kept.report.sequence for kept in self.ledger.unsettled() if kept.report.sequence > 0]
-        open_numbers += [] if missing is None else [missing]
-        return min([self.last, *(number - 1 for number in open_numbers)])
+        number = min([self.last, *(number - 1 for number in open_numbers)])
+        return position_text(number, self.missing.ranges(number))
+
+    def restore(self, text: str) -> None:
+        """Restore the numbers from the text of `position` after a restart."""
+        if self.last is None and (position := parse_position(text)) is not None:
+            self.last, self.missing = position
+            self.restored = self.last
+        self.is_restored = True

@@ -160,6 +160,7 @@ def test_missing_gpio_chip_is_unreachable() -> None:
     [
         (OSError(errno.EHOSTUNREACH, "no route"), ConnectionFault.UNREACHABLE),
         (SettingsError(["key.pem: no key"]), ConnectionFault.SETTINGS),
+        (Refused("too_large", "max_message_bytes is 65536"), ConnectionFault.SETTINGS),
         (Refused("unknown_node", "no JoiningSystem"), ConnectionFault.WRONG_DEVICE),
         (ConnectionFailed(ConnectionFault.CERTIFICATE, "not trusted"), ConnectionFault.CERTIFICATE),
         (ZeroDivisionError(), ConnectionFault.OTHER),

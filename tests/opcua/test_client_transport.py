@@ -6,6 +6,7 @@ import os
 import struct
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.ua.ua_binary import variant_from_binary
 
 from edge.errors import Refused, Unavailable
+from edge.links.connection_fault import ConnectionFailed
 from edge.links.opcua import EventField, TypeName, open_client
+from edge.model.equipment_connection import ConnectionFault
 from edge.opcua.client_transport import ClientLimits, NotificationQueue, RepeatedLogFilter, patch_decoder_limits
 
 pytestmark = pytest.mark.slow
@@ -47,6 +50,18 @@ async def test_chunk_with_an_invalid_size_ends_the_connection(size: int) -> None
         with pytest.raises(Unavailable, match="sends a message of more than 4194304 bytes"):
             async with asyncio.timeout(60), open_client(url):
                 pytest.fail("it let itself be poured full")
+
+
+async def test_reason_of_ours_to_end_a_connection_is_in_each_error(server: Server) -> None:
+    """Before, a later request failed with "Connection is closed", which was the state of the equipment."""
+    await server.nodes.objects.add_variable(1, "Small", bytes(10))
+    async with open_client(f"opc.tcp://127.0.0.1:{server.bserver.port}") as session:
+        small = await session.find("Small")
+        session._client.uaclient.protocol.data_received(b"MSGF" + struct.pack("<i", 1 << 30))  # noqa: SLF001
+        for _ in range(2):
+            with pytest.raises(ConnectionFailed, match="sends a message of more than 4194304 bytes") as caught:
+                await session.read(small)
+            assert caught.value.fault is ConnectionFault.PROTOCOL
 
 
 @pytest_asyncio.fixture
@@ -81,29 +96,49 @@ async def test_message_beyond_the_limit_is_refused_and_the_next_is_read(server: 
             assert len(await session.read(small)) == 200_000
 
 
-@pytest.mark.parametrize("limit", [300_000, 4 << 20])
-async def test_other_vendor_that_declines_a_large_answer_stays_connected(
-    unused_tcp_port: int, tmp_path: Path, limit: int
-) -> None:
-    """node-opcua keeps the limit that we announce, and declines sessions when it is below 512 KiB."""
-    command = ["node", str(DEVICES / "large_value.js"), str(unused_tcp_port), str(tmp_path)]
+@asynccontextmanager
+async def other_vendor(port: int, directory: Path) -> AsyncIterator[str]:
+    """Run a server on node-opcua, which keeps the limits that we announce and sends a message as one chunk."""
+    command = ["node", str(DEVICES / "large_value.js"), str(port), str(directory)]
     environment = {"PATH": os.environ["PATH"], "NODE_PATH": str(ROOT / ".node" / "node_modules")}
     device = await asyncio.create_subprocess_exec(*command, env=environment, stdin=PIPE, stdout=PIPE)
     assert device.stdout
     try:
         async with asyncio.timeout(60):
             assert b"listening" in await device.stdout.readline()
-        url = f"opc.tcp://127.0.0.1:{unused_tcp_port}"
-        async with open_client(url, limits=ClientLimits(message_bytes=limit)) as session:
-            large, small = await session.find("Large"), await session.find("Small")
-            for _ in range(2):
-                with pytest.raises(Refused) as caught:
-                    await session.read(large)
-                assert caught.value.kind == "too_large"
-                assert len(await session.read(small)) == 200_000
+        yield f"opc.tcp://127.0.0.1:{port}"
     finally:
         device.kill()
         await device.wait()
+
+
+@pytest.mark.parametrize("limit", [300_000, 4 << 20])
+async def test_other_vendor_that_declines_a_large_answer_stays_connected(
+    unused_tcp_port: int, tmp_path: Path, limit: int
+) -> None:
+    """node-opcua declines sessions when the limit is below 512 KiB."""
+    async with (
+        other_vendor(unused_tcp_port, tmp_path) as url,
+        open_client(url, limits=ClientLimits(message_bytes=limit)) as session,
+    ):
+        large, small = await session.find("Large"), await session.find("Small")
+        for _ in range(2):
+            with pytest.raises(Refused) as caught:
+                await session.read(large)
+            assert caught.value.kind == "too_large"
+            assert len(await session.read(small)) == 200_000
+
+
+async def test_large_answer_in_one_chunk_does_not_end_the_connection(unused_tcp_port: int, tmp_path: Path) -> None:
+    """Before, it did, again on each connection, until the server had no session left."""
+    async with (
+        other_vendor(unused_tcp_port, tmp_path) as url,
+        open_client(url, limits=ClientLimits(message_bytes=65_536)) as session,
+    ):
+        small = await session.find("Small")
+        for _ in range(2):
+            with pytest.raises(Refused, match="bytes was skipped: max_message_bytes is 65536"):
+                await session.read(small)
 
 
 async def test_notification_beyond_the_limit_is_reported_and_the_next_comes(server: Server) -> None:

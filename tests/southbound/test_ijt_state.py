@@ -12,14 +12,25 @@ def report(sequence: int, command_id: str | None = "J1", **payload: object) -> R
 
 def test_restart_continues_before_what_is_unsettled_or_missing() -> None:
     state = ControllerState()
-    assert state.durable(None) is None
+    assert state.position() is None
     state.last = 9
-    assert (state.durable(None), state.durable(5)) == (9, 4)
+    state.missing.add(5, 5)
+    assert state.position() == "9 5..5"
     kept = report(7)
     state.ledger.keep(kept, "J1")
-    assert state.durable(None) == 6
+    assert state.position() == "6 5..5"
     state.ledger.settle([kept])
-    assert state.durable(None) == 9
+    assert state.position() == "9 5..5"
+    restarted = ControllerState()
+    restarted.restore("9 5..5")
+    assert (restarted.last, restarted.restored, restarted.missing.numbers) == (9, 9, {5})
+
+
+def test_numbers_that_begin_again_are_no_longer_missing() -> None:
+    state = ControllerState()
+    state.restore("9 5..5")
+    state.advance(2)
+    assert state.position() == "2"
 
 
 def test_joinings_within_a_result_belong_to_its_command_only() -> None:
