@@ -113,7 +113,8 @@ class ValueSourceSettings(SourceSettings, frozen=True, kw_only=True):
         Literal["auto", "json", "msgpack", "text"],
         Meta(
             description="How a value is encoded. `auto` is MessagePack, else JSON, else UTF-8 text; one character "
-            "alone, as `7`, is read as the longer payloads of its topic or source are, else as a MessagePack integer."
+            "alone, as `7`, is read as the longer payloads of its topic are, else as those of the source are if all "
+            "are alike, else as a MessagePack integer."
         ),
     ] = "auto"
     device: Annotated[

@@ -18,7 +18,7 @@ class ValueDecoder:
     """Decodes payloads: `auto` is MessagePack, else JSON, else UTF-8 text.
 
     One printable character alone may be a MessagePack integer from 32 to 126 or a text. It is what the longer payloads
-    of its topic were, else those of the source, else MessagePack.
+    of its topic were, else those of the source while these were all of one kind, else MessagePack.
     """
 
     def __init__(self, source: str, encoding: Encoding) -> None:
@@ -26,7 +26,8 @@ class ValueDecoder:
         self._encoding = encoding
         self._is_text: dict[str, bool] = {}
         """Whether the longer payloads of a topic are JSON or text, not MessagePack."""
-        self._source_is_text: bool | None = None
+        self._source_kinds: set[bool] = set()
+        """Likewise for all topics: of both kinds, they say nothing about another topic."""
         self._faults = LogThrottle(logger)
 
     def decode(self, topic: str, payload: bytes) -> Any:
@@ -51,17 +52,19 @@ class ValueDecoder:
         return content
 
     def _expects_text(self, topic: str) -> bool:
-        is_text = self._is_text.get(topic, self._source_is_text)
+        is_text = self._is_text.get(topic)
         if is_text is None:
+            is_text = self._source_kinds == {True}
             advice = f'Set [source.{self._source}] encoding = "json", "text" or "msgpack".'
-            reason = "one character may be text or a MessagePack integer: taken as integer"
+            reason = f"one character may be text or a MessagePack integer: taken as {'text' if is_text else 'integer'}"
+            subject = self._source if len(self._source_kinds) == 1 else topic
             self._faults.warning(
-                "payload ambiguous", topic, source=self._source, name=topic, reason=reason, advice=advice
+                "payload ambiguous", subject, source=self._source, name=topic, reason=reason, advice=advice
             )
-        return bool(is_text)
+        return is_text
 
     def _note(self, topic: str, *, is_text: bool) -> None:
-        self._source_is_text = is_text
+        self._source_kinds.add(is_text)
         if topic in self._is_text or len(self._is_text) < MAX_TOPICS:
             self._is_text[topic] = is_text
 

@@ -31,6 +31,24 @@ def test_one_character_is_what_longer_payloads_of_the_topic_are(payload: bytes) 
     assert (decoder.decode("other", b"7"), decoder.decode("t", b"7")) == (55, 7)
 
 
+def test_source_of_both_kinds_is_no_evidence_for_another_topic() -> None:
+    """A MessagePack 55 was read as 7, without a warning, because another topic had sent JSON last."""
+    decoder = ValueDecoder("line", "auto")
+    decoder.decode("packed", msgpack.packb(300))
+    decoder.decode("json", b"81.5")
+    with capture_logs() as logs:
+        assert decoder.decode("fresh", msgpack.packb(55)) == 55
+    assert [(each["event"], each["name"]) for each in logs] == [("payload ambiguous", "fresh")]
+
+
+def test_payload_read_as_those_of_other_topics_is_reported_once() -> None:
+    decoder = ValueDecoder("line", "auto")
+    decoder.decode("json", b"81.5")
+    with capture_logs() as logs:
+        assert [decoder.decode(topic, b"7") for topic in ("one", "two")] == [7, 7]
+    assert [(each["name"], "taken as text" in each["reason"]) for each in logs] == [("one", True)]
+
+
 def test_ambiguous_payload_without_evidence_is_reported_once() -> None:
     decoder = ValueDecoder("oven", "auto")
     with capture_logs() as logs:
