@@ -34,6 +34,11 @@ def test_every_field_of_every_type_can_be_encoded(type_id: int) -> None:
     assert len(ConditionFields(view(type_id))) > 40
 
 
+def test_limit_that_an_alarm_does_not_have_is_null() -> None:
+    fields = dict(ConditionFields(view()).items())
+    assert (fields["LowLimit"].Value, fields["LowLowLimit"]) == (10, ua.Variant())
+
+
 @pytest.mark.parametrize(
     ("changes", "level"),
     [
