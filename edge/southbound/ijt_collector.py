@@ -26,6 +26,8 @@ LAST_NUMBER = "last_sequence_number"
 
 # Number of newest results that are searched when a result cannot be found by its SequenceNumber.
 _SEARCHED = 100
+# Number of newest ranges of missing results that are requested on each connection.
+_RANGES = 20
 
 _LIMITS = ResultLimits()
 
@@ -162,7 +164,7 @@ class JoiningCollector:
 
     async def _request_missing(self) -> None:
         """Request what did not come on an earlier connection; the results around it are durable."""
-        for first, last in self._known.missing.ranges(self._known.last or 0):
+        for first, last in self._known.missing.ranges(self._known.last or 0)[-_RANGES:]:
             await self._request_range(first, last)
 
     def _has(self, command: Command | None) -> bool:

@@ -88,3 +88,10 @@ async def test_search_for_a_result_does_not_reset_the_last_number() -> None:
     results = collector(Stored(stored), state, reporter(station), ResultLimits(missed_seconds=0), station=station)
     await results.search(WORK)
     assert state.position() == "4"
+
+
+async def test_requests_for_missing_results_are_bounded_on_each_connection() -> None:
+    state, controller = ControllerState(last=100), Stored({100: own(100)})
+    state.missing.numbers = set(range(1, 100, 2))
+    await collector(controller, state, reporter()).catch_up()
+    assert controller.ranges == [(number, number) for number in range(61, 100, 2)]
