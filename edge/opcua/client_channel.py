@@ -33,6 +33,17 @@ class BoundedChannel(SecureConnection):
         self._fail = fail
         self._body_bytes = 0
 
+    def _check_sym_header(self, security_hdr: ua.SymmetricAlgorithmHeader) -> None:
+        """Accept the token before the present one too, for as long as its keys are valid.
+
+        asyncua compares our clock with that of the server, and ended the channel after a renewal where the latter was
+        behind: the answer to a Publish request may have the token of the request. The keys expire by a clock that
+        only goes on, and the signature is verified with them.
+        """
+        previous = self.prev_security_token.TokenId
+        if previous == 0 or security_hdr.TokenId != previous:
+            super()._check_sym_header(security_hdr)
+
     def _receive(self, msg: MessageChunk) -> ua.Message | None:
         """Return the message that a chunk completes; None when more follow, or when it is skipped or aborted."""
         self._check_incoming_chunk(msg)

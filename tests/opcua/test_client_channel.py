@@ -1,5 +1,7 @@
 """A message of a server beyond the size limit is skipped; the channel keeps its sequence and stays open."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from asyncua import ua
 from asyncua.common.connection import MessageChunk
@@ -20,12 +22,15 @@ class Channel:
         self.connection = BoundedChannel(SecurityPolicyNone(), LIMIT, self.failed.__setitem__)
         self.number = 0
 
-    def receive(self, request_id: int, *parts: bytes, last: ua.ChunkType = ua.ChunkType.Single) -> bytes | None:
+    def receive(
+        self, request_id: int, *parts: bytes, last: ua.ChunkType = ua.ChunkType.Single, token_id: int = 0
+    ) -> bytes | None:
         """Return the body of the message that these chunks form; None without one."""
         message = None
         for index, part in enumerate(parts):
             kind = last if index == len(parts) - 1 else ua.ChunkType.Intermediate
             chunk = MessageChunk(SecurityPolicyNone().symmetric_cryptography, part, chunk_type=kind)
+            chunk.SecurityHeader = ua.SymmetricAlgorithmHeader(token_id)
             self.number += 1
             chunk.SequenceHeader.SequenceNumber, chunk.SequenceHeader.RequestId = self.number, request_id
             data = Buffer(chunk.to_binary())
@@ -60,3 +65,23 @@ def test_request_of_an_aborted_message_fails_with_its_reason(before: bytes) -> N
     assert channel.receive(3, before, struct_to_binary(error), last=ua.ChunkType.Abort) is None
     assert isinstance(channel.failed[3], ua.uaerrors.BadResponseTooLarge)
     assert channel.receive(4, b"next") == b"next"
+
+
+def token(token_id: int, created_at: datetime) -> ua.OpenSecureChannelResult:
+    """Return the answer of a server to the opening or the renewal of a channel."""
+    return ua.OpenSecureChannelResult(
+        SecurityToken=ua.ChannelSecurityToken(TokenId=token_id, CreatedAt=created_at, RevisedLifetime=60_000)
+    )
+
+
+@pytest.mark.parametrize("behind", [timedelta(0), timedelta(hours=1), timedelta(days=20_000)])
+def test_answer_with_the_token_before_is_taken_if_the_clock_is_behind(behind: timedelta) -> None:
+    """A server answers a Publish request with the token of the request, also after a renewal (OPC 10000-4, 5.5.2)."""
+    channel = Channel()
+    created_at = datetime.now(UTC) - behind
+    channel.connection.set_channel(token(1, created_at), ua.SecurityTokenRequestType.Issue, b"")
+    channel.connection.set_channel(token(2, created_at), ua.SecurityTokenRequestType.Renew, b"")
+    assert channel.receive(1, b"new", token_id=2) == b"new"
+    assert channel.receive(2, b"before", token_id=1) == b"before"
+    with pytest.raises(ua.UaError, match="Invalid security token id"):
+        channel.receive(3, b"foreign", token_id=3)
