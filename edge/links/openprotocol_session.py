@@ -39,7 +39,6 @@ _log = structlog.get_logger(__name__)
 ExchangeListener = Callable[[MidFrame, MidFrame | None, str], None]
 """Receives a request, its answer if one came, and the reason of a failure."""
 
-
 KeepResult = Callable[[MidFrame], Awaitable[bool]]
 """Keeps a result; returns whether it is durable."""
 
@@ -334,8 +333,9 @@ class OpenProtocolSession:
             raise lost
 
     async def keep_alive(self) -> None:
-        """Send a sign of life where nothing else was sent; raise Unavailable after too long a silence."""
+        """Send a sign of life where nothing was sent or received; raise Unavailable after too long a silence."""
         loop = asyncio.get_running_loop()
+        last_sign = loop.time()
         while True:
             await asyncio.sleep(min(self._keep_alive_s, self._times.silence) / 4)
             if self._lost is not None:
@@ -343,7 +343,8 @@ class OpenProtocolSession:
             if loop.time() - self._last_received > self._times.silence:
                 reason = f"the controller is silent for {self._times.silence:g} s"
                 raise self._end(ConnectionFailed(ConnectionFault.SILENT, reason))
-            if loop.time() - self._last_sent >= self._keep_alive_s:
+            if loop.time() - min(self._last_sent, max(last_sign, self._last_received)) >= self._keep_alive_s:
+                last_sign = loop.time()
                 await self.send(MidFrame(Mid.KEEP_ALIVE))
 
     def _receive(self, frame: MidFrame) -> None:

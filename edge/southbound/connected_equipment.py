@@ -24,6 +24,7 @@ from edge.southbound.device import (
     Device,
     DeviceEvents,
     DeviceOutcomeUnknownError,
+    SubscribingDevice,
     UnreadableEventError,
     describe_event,
     handle_event,
@@ -109,8 +110,7 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
 class ConnectedEquipment:
     """Port of a device that needs a connection. The loss of the connection clears the device and the queue of commands.
 
-    On each new connection the station lists the commands without an answer. `Device.perform` finds out which of these
-    the device has already begun or done.
+    On each new connection the station lists the commands without an answer; the device finds out which have begun.
     """
 
     def __init__(
@@ -234,6 +234,11 @@ class ConnectedEquipment:
 
     async def serve(self, device: Device, device_events: DeviceEvents) -> None:
         """Serve one connection until it is lost; then raise Unavailable."""
+        self._release.reconnect()
+        if isinstance(device, SubscribingDevice):
+            # First of all: until the tool is disabled, an operator can trigger it.
+            await self._release.attempt(device, self._is_at_work)
+            await device.subscribe()
         outstanding = await self._outstanding()
         self._station.report_traffic(TrafficKind.CONNECTED, outstanding)
         for command in outstanding:
@@ -289,9 +294,8 @@ class ConnectedEquipment:
         return self._device
 
     async def _run_commands(self, device: Device) -> None:
-        # First of all: until the tool is disabled, an operator can trigger it.
-        self._release.reconnect()
-        await self._release.attempt(device, partial(self._is_at_work, frozenset(self._pending)))
+        if not isinstance(device, SubscribingDevice):
+            await self._release.attempt(device, partial(self._is_at_work, frozenset(self._pending)))
         try:
             await device.catch_up()
         except Refused as refusal:
@@ -320,8 +324,7 @@ class ConnectedEquipment:
     async def _is_at_work(self, earlier: Collection[str] = ()) -> bool:
         """Return whether a gateway on the store has begun a command that still waits for its answer.
 
-        Our own in the queue have not begun: they enable the device themselves, with their program. `earlier` ones may
-        have begun on an earlier connection.
+        Our own in the queue have not begun: they enable the device themselves; `earlier` ones may have begun before.
         """
         found = await retry_while_unavailable("open commands", self._outstanding)
         queued = self._pending.keys() - set(earlier)

@@ -57,6 +57,14 @@ class Device(Protocol):
 
 
 @runtime_checkable
+class SubscribingDevice(Protocol):
+    """A device that sends its results after a subscription on each connection, which follows the release."""
+
+    async def subscribe(self) -> None:
+        """Subscribe to the results; raises as `Device.perform`, and the device is not connected then."""
+
+
+@runtime_checkable
 class BatchDevice(Protocol):
     """A device that may have parts of a result when its outcome is unknown, as the first bolts of a batch."""
 

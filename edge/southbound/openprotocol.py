@@ -10,8 +10,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from functools import partial
 
-import structlog
-
 from edge.links.background_task import background_task
 from edge.links.openprotocol_mids import Mid
 from edge.links.openprotocol_session import ExchangeListener, KeepResult, OpenProtocolSession, open_openprotocol
@@ -25,17 +23,15 @@ from edge.southbound.openprotocol_device import OpenProtocolTimes, TighteningDev
 from edge.southbound.openprotocol_events import ToolEvents
 from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.openprotocol_makes import make_of
-from edge.southbound.openprotocol_messages import described, device_events, request_reporter, result_keeper
+from edge.southbound.openprotocol_messages import device_events, request_reporter, result_keeper
+from edge.southbound.openprotocol_opening import ControllerOpening
 from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_revisions import LEARNT_REVISIONS, LearntRevisions
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
-from edge.southbound.openprotocol_subscriptions import subscribe
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.remembered_text import RememberedText
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.station.equipment import Repetition, StationPort
-
-_log = structlog.get_logger(__name__)
 
 _TIMES = OpenProtocolTimes()
 
@@ -113,17 +109,11 @@ def open_openprotocol_equipment(
                 on_own=events.report_result,
             )
             await results.restore()
-            curve_kinds = await subscribe(session, make, settings)
             programs = ParameterSets(session)
-            await programs.read()
-            await learnt.save()
-            if settings.clock == "set":
-                await tool.set_clock(now())
-            known = described(session) | {"tool": await tool.read()}
-            _log.info("controller identified", equipment=name, make=make.name, **known)
-            device = new_device(session, tool, results, state.ledger, curves, events, programs, curve_kinds=curve_kinds)
+            opening = ControllerOpening(session, make, settings, tool, programs, learnt, now)
+            device = new_device(session, tool, results, state.ledger, curves, events, programs, opening)
             async with background_task(device.run(), f"tool of {name}"):
-                at_once = session.has_link_layer or curve_kinds > 0
+                at_once = session.has_link_layer or settings.traces == "on"
                 yield device, device_events(session, inbox, earlier, device.handle_received, confirms_at_once=at_once)
 
     return open_leased(name, settings.url, settings.type_ids, station, scopes, connect, repetition, lease)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from edge.errors import Refused
 from edge.links.openprotocol_mids import TOOL_LOCKED_RELAY, Mid
-from edge.links.openprotocol_session import DEFAULT_TIMES, OpenProtocolSession, SessionTimes
+from edge.links.openprotocol_session import DEFAULT_TIMES, DeclinedError, OpenProtocolSession, SessionTimes
 from edge.sfc.signal import Phase
 from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.device import DeviceEvent, DeviceOutcomeUnknownError
@@ -24,6 +24,7 @@ from edge.southbound.openprotocol_conversion import (
 from edge.southbound.openprotocol_curves import ResultCurves
 from edge.southbound.openprotocol_events import ToolEvents
 from edge.southbound.openprotocol_messages import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS
+from edge.southbound.openprotocol_opening import ControllerOpening
 from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.repetition import StartPolicy
@@ -62,11 +63,11 @@ class TighteningDevice:
         curves: ResultCurves,
         events: ToolEvents,
         programs: ParameterSets,
+        opening: ControllerOpening,
         *,
         correlation: str,
         starts: StartPolicy,
         times: OpenProtocolTimes,
-        curve_kinds: int,
     ) -> None:
         self._session = session
         self._tool = tool
@@ -75,10 +76,10 @@ class TighteningDevice:
         self._curves = curves
         self._events = events
         self._programs = programs
+        self._opening = opening
         self._correlation = correlation
         self._starts = starts
         self._times = times
-        self._curve_kinds = curve_kinds
         self._alarm = ""
         self._is_locked = False
         self._identifier: str | None = None
@@ -100,23 +101,33 @@ class TighteningDevice:
         """The parameter sets and jobs that the controller lists."""
         return self._programs.names
 
+    async def subscribe(self) -> None:
+        """Subscribe to the results; raises Refused when the controller declines."""
+        await self._opening.subscribe()
+
     async def catch_up(self) -> None:
         """Request the latest result; `run` requests those that are missing before it."""
-        await self._results.catch_up()
+        try:
+            await self._results.catch_up()
+        except Refused as refusal:
+            _log.warning("latest result not taken", reason=refusal.message)
+        await self._opening.subscribe_to_curves()
 
     async def run(self) -> None:
-        """Disable the tool after results, and request missed results while no command is at work.
+        """Disable the tool after results; request missed results and the rest while no command is at work.
 
         Raises Unavailable.
         """
         async with TaskGroup() as tasks:
             tasks.create_task(self._disable_when_due(), name="tool")
             tasks.create_task(self._fill_gaps(), name="missed results")
+            tasks.create_task(self._opening.run(), name="optional exchanges")
 
     async def _disable_when_due(self) -> None:
         while True:
             await self._release_changed.wait_until(lambda: self._is_release_due, None)
-            await self._tool.release()
+            with self._opening.urgent():
+                await self._tool.release()
             self._is_release_due = False
             self._release_changed.set()
             self._results.changed.set()
@@ -124,7 +135,8 @@ class TighteningDevice:
     async def _fill_gaps(self) -> None:
         while True:
             await self._results.changed.wait_until(self._may_fill, None)
-            await self._results.fill()
+            with self._opening.urgent():
+                await self._results.fill()
             await asyncio.sleep(self._times.pause)
 
     def _may_fill(self) -> bool:
@@ -226,7 +238,7 @@ class TighteningDevice:
         finally:
             self._ledger.current = None
             self._results.changed.set()
-        curves = await self._curves.curves_of(results, self._curve_kinds, self._times.curves)
+        curves = await self._curves.curves_of(results, self._opening.curve_kinds, self._times.curves)
         return answer_data(self._curves.with_plots(results), command, curves)
 
     async def _whole(self, command: Command, results: Sequence[TighteningResult]) -> Sequence[TighteningResult]:
@@ -254,12 +266,14 @@ class TighteningDevice:
     async def rest(self) -> None:
         """Disable the tool while no command needs it, if the settings say so."""
         # Without `_starting`: a selection at the controller meanwhile is not one of the gateway.
-        await self._tool.disable()
+        with self._opening.urgent():
+            await self._tool.disable()
 
     async def wake(self) -> None:
         """Enable the tool again: another gateway began a command while this one disabled it."""
         async with self._starting:
-            await self._tool.enable()
+            with self._opening.urgent():
+                await self._tool.enable()
 
     async def settle(self, command: Command) -> None:
         """Acknowledge the result of a command, when the tool is disabled."""
@@ -277,9 +291,10 @@ class TighteningDevice:
                 return
             # From here on no work waits for its result.
             self._ledger.current = None if owner == command.command_id else owner
-            await self._tool.make_safe(command)
-            if command.phase is Phase.RESET and self._alarm:
-                await self._tool.acknowledge_alarm()
+            with self._opening.urgent():
+                await self._tool.make_safe(command)
+                if command.phase is Phase.RESET and self._alarm:
+                    await self._tool.acknowledge_alarm()
             await self._results.surrender(command)
             self._ledger.begun.discard(command.command_id)
 
@@ -301,10 +316,19 @@ class TighteningDevice:
                 await self._start(command)
 
     async def _start(self, command: Command) -> bool:
+        """Start a command ahead of the optional exchanges; return False for a command begun before."""
+        with self._opening.urgent():
+            return await self._start_now(command)
+
+    async def _start_now(self, command: Command) -> bool:
         """Prepare the tool, commit the begun mark and enable the tool; return False for a command begun before."""
         await self._released()
         await self._programs.check(command)
-        identifier = await self._tool.prepare(command)
+        try:
+            identifier = await self._tool.prepare(command)
+        except DeclinedError:
+            await self._programs.explain(command)
+            raise
         if not await self._starts.claim(command):
             return False
         self._starts.count(command)

@@ -1,6 +1,8 @@
 """Parameter sets and jobs of an Open Protocol controller: what a command names, checked before the tool is touched."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -20,6 +22,21 @@ _NAMED = 50
 """The most parameter sets and jobs whose names are asked for: each takes one request."""
 
 
+_T = TypeVar("_T")
+
+
+class RunExchange(Protocol):
+    """Runs an exchange when it is its turn."""
+
+    async def __call__(self, exchange: Callable[[], Awaitable[_T]]) -> _T:
+        """Return the result of an exchange; it may be repeated."""
+        ...
+
+
+async def _at_once(exchange: Callable[[], Awaitable[_T]]) -> _T:
+    return await exchange()
+
+
 class ParameterSets:
     """The numbers of the parameter sets and jobs on one connection; empty where the controller cannot list them."""
 
@@ -35,19 +52,28 @@ class ParameterSets:
         numbers = [("parameter set", each) for each in self._parameter_sets] + [("job", each) for each in self._jobs]
         return tuple(f"{kind} {number}{self._notes.get((kind, number), '')}" for kind, number in numbers)
 
-    async def read(self) -> None:
-        """Read both lists, and the names in them; a controller that declines has none. Raises Unavailable."""
-        self._parameter_sets = await self._list(Mid.PARAMETER_SETS, Mid.PARAMETER_SETS_REPLY)
-        self._jobs = await self._list(Mid.JOBS, Mid.JOBS_REPLY)
-        await self._note("parameter set", self._parameter_sets, self._describe_parameter_set)
-        await self._note("job", self._jobs, self._describe_job)
+    async def read(self, run: RunExchange = _at_once) -> None:
+        """Read both lists, and the names in them, each by `run`; a controller that declines has none.
 
-    async def _note(self, kind: str, numbers: Sequence[int], describe: Callable[[int], Awaitable[str | None]]) -> None:
+        Raises Unavailable.
+        """
+        await self._read_lists(run)
+        await self._note("parameter set", self._parameter_sets, self._describe_parameter_set, run)
+        await self._note("job", self._jobs, self._describe_job, run)
+
+    async def _read_lists(self, run: RunExchange = _at_once) -> None:
+        sets = partial(self._list, Mid.PARAMETER_SETS, Mid.PARAMETER_SETS_REPLY)
+        self._parameter_sets = await run(sets)
+        self._jobs = await run(partial(self._list, Mid.JOBS, Mid.JOBS_REPLY))
+
+    async def _note(
+        self, kind: str, numbers: Sequence[int], describe: Callable[[int], Awaitable[str | None]], run: RunExchange
+    ) -> None:
         """Read the names that are not known yet, until the controller declines or does not answer."""
         unknown = [each for each in numbers if (kind, each) not in self._notes]
         for number in unknown[: max(0, _NAMED - len(self._notes))]:
             try:
-                note = await describe(number)
+                note = await run(partial(describe, number))
             except Refused as refusal:
                 _log.info("program not described", program=f"{kind} {number}", reason=refusal.message)
                 return
@@ -72,10 +98,19 @@ class ParameterSets:
         return f" ({noted})" if noted else ""
 
     async def check(self, command: Command) -> None:
-        """Raise Refused when the controller does not list the parameter set or the job that a command names."""
+        """Raise Refused when the controller does not list the parameter set or the job that a command names.
+
+        Lists that are not read yet prevent nothing.
+        """
         if self._lacking(command):
             # They may have been programmed since the connection was opened.
-            await self.read()
+            await self._read_lists()
+        if reason := self._lacking(command):
+            raise Refused("device", reason)
+
+    async def explain(self, command: Command) -> None:
+        """Raise Refused with the parameter sets and jobs that there are, when a declined command names another one."""
+        await self._read_lists()
         if reason := self._lacking(command):
             raise Refused("device", reason)
 

@@ -1,6 +1,7 @@
 """Subscribes to the messages of an Open Protocol controller: results, identifiers, alarms, curves."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import structlog
@@ -15,11 +16,10 @@ from edge.southbound.openprotocol_settings import OpenProtocolSettings
 _log = structlog.get_logger(__name__)
 
 
-async def subscribe(session: OpenProtocolSession, make: ControllerMake, settings: OpenProtocolSettings) -> int:
-    """Subscribe to what the settings ask for; only results are indispensable.
-
-    Returns how many curves each result will have.
-    """
+async def subscribe_to_results(
+    session: OpenProtocolSession, make: ControllerMake, settings: OpenProtocolSettings
+) -> None:
+    """Subscribe to results; raises Refused when the controller declines."""
     mid, revisions = Mid.RESULT_SUBSCRIBE, make.result_revisions
     if settings.spindles == "several":
         mid, revisions = Mid.SPINDLES_SUBSCRIBE, (1,)
@@ -28,16 +28,22 @@ async def subscribe(session: OpenProtocolSession, make: ControllerMake, settings
     except DeclinedError as declined:
         if declined.error not in _SUBSCRIBED:
             raise
-    await session.inquire(MidFrame(Mid.IDENTIFIER_SUBSCRIBE))
+
+
+def optional_subscriptions(
+    session: OpenProtocolSession, make: ControllerMake, settings: OpenProtocolSettings
+) -> Sequence[Callable[[], Awaitable[object]]]:
+    """Return the subscriptions that the settings ask for and the gateway can do without, each as a call."""
+    calls: list[Callable[[], Awaitable[object]]] = [partial(session.inquire, MidFrame(Mid.IDENTIFIER_SUBSCRIBE))]
     if make.alarms:
-        await session.inquire(MidFrame(Mid.ALARM_SUBSCRIBE))
+        calls.append(partial(session.inquire, MidFrame(Mid.ALARM_SUBSCRIBE)))
     for name, (selection, reply) in _SELECTIONS.items():
         if name in settings.events:
-            await session.inquire_newest(selection, revisions_of(reply))
+            calls.append(partial(session.inquire_newest, selection, revisions_of(reply)))
     if make.reports_lock and settings.lock == "on":
         # The controller reports the state of the lock at once, then each change, whichever client locks the tool.
-        await session.inquire(new_message(Mid.RELAY_SUBSCRIBE, relay=TOOL_LOCKED_RELAY))
-    return await _subscribe_to_curves(session) if settings.traces == "on" else 0
+        calls.append(partial(session.inquire, new_message(Mid.RELAY_SUBSCRIBE, relay=TOOL_LOCKED_RELAY)))
+    return calls
 
 
 _SELECTIONS: Mapping[str, tuple[Mid, Mid]] = MappingProxyType(
@@ -52,7 +58,7 @@ _SELECTIONS: Mapping[str, tuple[Mid, Mid]] = MappingProxyType(
 _SUBSCRIBED = frozenset({Decline.RESULTS_SUBSCRIBED, Decline.SPINDLES_SUBSCRIBED})
 
 
-async def _subscribe_to_curves(session: OpenProtocolSession) -> int:
+async def subscribe_to_curves(session: OpenProtocolSession) -> int:
     """Subscribe to the curves of angle and torque; return how many a result will have, 0 where there are none."""
     kinds = (ANGLE, TORQUE)
     if await session.inquire(MidFrame(Mid.SUBSCRIBE_DATA, subscription_of(kinds))) is None:

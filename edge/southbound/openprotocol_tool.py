@@ -130,10 +130,13 @@ class TighteningTool:
     async def set_clock(self, now: datetime) -> None:
         """Set the clock of the controller to the local time `now` if it differs; a refusal is logged."""
         try:
-            answer = await self._session.request(MidFrame(Mid.TIME), {Mid.TIME_REPLY})
+            answer = await self._session.inquire(MidFrame(Mid.TIME), {Mid.TIME_REPLY})
+            if answer is None:
+                _log.warning("controller clock not set", reason="the controller does not report its time")
+                return
             found = parse_message(answer)["time"]
             if found is None or abs(found - now) > _CLOCK_TOLERANCE:
-                await self._session.request(new_message(Mid.SET_TIME, time=now))
+                await self._session.inquire(new_message(Mid.SET_TIME, time=now))
                 _log.info("controller clock set", before=str(found))
         except Refused as refusal:
             _log.warning("controller clock not set", reason=refusal.message)

@@ -137,7 +137,7 @@ async def test_unanswered_optional_messages_leave_the_tool_in_use(wait_until: Wa
         await wait_until(lambda: bench.equipment.connected)
         assert (await completed(bench, wait_until, bolt(1)))["evaluation"] == "OK"
         assert controller.connections == 1
-        assert silent <= set(controller.mids())
+        await wait_until(lambda: silent <= set(controller.mids()))
 
 
 async def test_learnt_revisions_are_written_only_when_they_change() -> None:

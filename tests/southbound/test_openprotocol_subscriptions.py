@@ -123,8 +123,9 @@ async def test_own_disabling_of_the_tool_is_no_lock_by_another_system(
     """The controller reports the lock before it accepts our message."""
     with capture_logs() as logs:
         async with connected(controller, wait_until) as bench:
-            assert (await tightened(bench, wait_until, parameter_set=3)).error is None
             received = controller.server.received
+            await wait_until(lambda: Mid.RELAY_ACKNOWLEDGE in [each.mid for each in received])
+            assert (await tightened(bench, wait_until, parameter_set=3)).error is None
             await wait_until(lambda: [each.mid for each in received].count(Mid.RELAY_ACKNOWLEDGE) == 3)
     assert "tool locked at the controller" not in [each["event"] for each in logs]
 
@@ -138,6 +139,8 @@ async def test_only_makes_that_report_the_lock_are_asked_for_it(
         open_openprotocol_controller(delay=None, supplier=supplier) as other,
         connected(other, wait_until, lock=lock),
     ):
+        # The tool is read after all subscriptions.
+        await wait_until(lambda: Mid.TOOL in [each.mid for each in other.server.received])
         assert [each.mid for each in other.server.received].count(Mid.RELAY_SUBSCRIBE) == asked
 
 

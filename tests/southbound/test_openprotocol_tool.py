@@ -108,4 +108,4 @@ async def test_clock_is_set_when_it_differs(parts: Parts) -> None:
     controller.server.missing = {Mid.TIME}
     with capture_logs() as logs:
         await tool.set_clock(now)
-    assert [each["event"] for each in logs] == ["controller clock not set"]
+    assert [each["event"] for each in logs] == ["optional message not accepted", "controller clock not set"]
