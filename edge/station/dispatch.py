@@ -106,8 +106,11 @@ class Dispatch:
         return await self._begun_by(start, job_id) == ""
 
     async def has_begun(self, start: Outgoing, job_id: str) -> bool:
-        """Return whether a start has its begun mark: another gateway may have found it in the store and sent it."""
-        return bool(await self._begun_by(start, job_id))
+        """Return whether a start has or had its begun mark: another gateway may have found it in the store and sent it.
+
+        A command that is gone from its run may have had one.
+        """
+        return await self._begun_by(start, job_id) != ""
 
     async def _begun_by(self, start: Outgoing, job_id: str) -> str | None:
         """Return the process that has begun a command, empty where none has; None when the command is gone."""

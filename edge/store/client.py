@@ -193,10 +193,13 @@ class Store:
     async def settle(self) -> None:
         """Return when what was read so far may leave: with `durability = "replicated"` the replicas have it, too.
 
-        Raises Unavailable when they do not have it in time.
+        Raises Unavailable when they do not have it in time, and while a majority does not confirm the primary.
         """
-        if self.ha is not None and self.ha.replication.is_required:
+        if self.ha is None:
+            return
+        if self.ha.replication.is_required:
             await self.ha.replication.confirm()
+        self.ha.fence.require()
 
     async def settle_start(self) -> None:
         """Return when a start that must not be repeated may leave: behind Sentinel the replicas have its begun mark.

@@ -248,6 +248,7 @@ class Sentinels:
         self._ids: dict[_Place, str] = {}
         self.views: dict[str, SentinelView] = {}
         self._errors: dict[_Place, EdgeError] = {}
+        self._silent_since: dict[_Place, float] = {}
         for place in (*listed, *self._learnt.values()):
             self._add(place)
 
@@ -338,13 +339,22 @@ class Sentinels:
             if place not in self._errors:
                 logger.warning("sentinel unavailable", sentinel=str(sentinel), reason=error.message)
             self._errors[place] = error
+            self._forget(place, sent_at)
             return
+        self._silent_since.pop(place, None)
         if self._errors.pop(place, None):
             logger.info("sentinel available again", sentinel=str(sentinel))
         self._ids[place] = view.sentinel_id
         self.views[view.sentinel_id] = view
         self._learn(view)
         take(view, sent_at)
+
+    def _forget(self, place: _Place, sent_at: float) -> None:
+        """Drop the view of a sentinel that is silent for longer than `down-after`: a replica of it may be gone, too."""
+        silent_s = sent_at - self._silent_since.setdefault(place, sent_at)
+        view = self.views.get(self._ids.get(place, ""))
+        if view is not None and silent_s > view.down_after_s:
+            del self.views[view.sentinel_id]
 
     def _learn(self, view: SentinelView) -> None:
         """Remember the other sentinels; one that is asked under another name is known by its id."""

@@ -4,16 +4,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.instant import Clock as Now
 from edge.model.job_state import Cause, JobState
 from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import Association
-from edge.sfc.signal import Begun
+from edge.sfc.signal import Begun, Phase
 from edge.station.equipment import Command, NotSent, Repetition
 from edge.store import runs, safing
 from edge.store.client import Store
+from edge.store.runs import Outgoing
 from tests.station.plant import LINEAR, PHOTO, TIGHTEN, FakeEquipment, Plant, order, until, until_true
 
 REASON = "wrench is not connected: refused"
@@ -140,6 +142,19 @@ async def test_command_that_another_gateway_has_begun_is_stopped(
         await until_true(lambda: tool.stops)
         assert len(await safing.load_all(plant.store)) == 1
         assert not await is_withdrawn(plant)
+
+
+async def test_command_that_is_gone_from_its_run_may_have_begun(store: Store, clock: Now) -> None:
+    """A retry replaces the attempt, and with it the begun mark of another gateway: it is stopped."""
+    tool = Away(NotSent(REASON), Repetition.ONCE)
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, clock)
+    await plant.teach("linear", LINEAR)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.tried)
+        started = Outgoing(Phase.START, tool.tried[0].command_id, "one", TIGHTEN)
+        assert not await plant.dispatch.has_begun(started, "J1")
+        assert await plant.dispatch.has_begun(replace(started, command_id="J1/run/a/9"), "J1")
 
 
 async def test_command_that_waits_to_be_sent_is_not_sent_yet(store: Store, clock: Now) -> None:

@@ -199,3 +199,31 @@ async def waits(line: Line) -> int:
     text = await line.nodes[0].call("INFO", "commandstats")
     (calls,) = [each for each in text.split() if each.startswith("cmdstat_wait:")] or ["cmdstat_wait:calls=0,"]
     return int(calls.split("calls=")[1].split(",")[0])
+
+
+async def test_start_is_not_held_by_the_view_of_a_lost_sentinel(line: Line, unique: str) -> None:
+    """The machine of a replica has a sentinel, too: its last view still names the replica as up."""
+    async with open_store(line.settings(unique), "edge") as store:
+        for node in (*line.nodes[1:], line.sentinels[2]):
+            await node.kill()
+        await until(lambda: starts(store), 20)
+
+
+async def test_stored_answer_stays_while_the_primary_is_not_confirmed(line: Line, unique: str) -> None:
+    async with open_store(line.settings(unique), "edge") as store:
+        await store.settle()
+        for sentinel in line.sentinels:
+            sentinel.signal(signal.SIGSTOP)
+        try:
+            await until(lambda: is_unsettled(store), 20)
+        finally:
+            for sentinel in line.sentinels:
+                sentinel.signal(signal.SIGCONT)
+
+
+async def is_unsettled(store: Store) -> bool:
+    try:
+        await store.settle()
+    except Unavailable as error:
+        return "not confirmed" in error.message
+    return False
