@@ -126,6 +126,9 @@ class _Life:
                 self.woken.clear()
                 following = settings if self.stopping.is_set() or self._reopening else await self._reload(settings)
             over.cancel()
+            if gateway.store.over.is_set() and self._reopening is None:
+                # Another failover while the gateway was being opened, or while it read its settings.
+                self._reopening = Backoff(*REOPEN_S, stable=REOPEN_S[1])
             self._jobs_clock = gateway.clock
             self._notify(self._closing())
         gc.unfreeze()

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import structlog
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec import Struct
 from edge.errors import Defect, Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.model.component import Component, PluginState
-from edge.ops.process_identity import is_surely_dead
+from edge.ops.process_identity import end_token, is_surely_dead
 from edge.store import components
 from edge.store.client import Store
 from edge.store.commit import join
@@ -44,7 +44,7 @@ class _Registration:
     def __init__(self, store: Store, id: str, token: str, describe: Describe, clock: Clock) -> None:
         self._store = store
         self._id = id
-        self._token = token
+        self.token = token
         self._describe = describe
         self._clock = clock
         self._written: Report | None = None
@@ -52,13 +52,13 @@ class _Registration:
     async def beat(self) -> None:
         """Write a sign of life, remove components of long ago. Raises Refused when another process has the id."""
         holder = await components.load_holder(self._store, self._id)
-        if holder is not None and holder.token != self._token:
+        if holder is not None and holder.token != self.token:
             raise another_holder(self._id)
         before = self._written if holder else None  # without a holder the store was emptied
         report, keys, now_s = await self._describe(), self._store.keys, await self._clock(self._store) // 1000
         parts = [components.touch(keys, self._id, now_s)]
         if before is None:
-            parts.append(components.take(keys, self._id, self._token))
+            parts.append(components.take(keys, self._id, self.token))
         if before is None or report.component != before.component:
             parts.append(components.put(keys, report.component))
         if before is None or report.plugins != before.plugins:
@@ -70,7 +70,7 @@ class _Registration:
     async def leave(self) -> None:
         """Release the id; the component stays in the list with its last sign of life. Raises Unavailable."""
         holder = await components.load_holder(self._store, self._id)
-        if holder is not None and holder.token == self._token:
+        if holder is not None and holder.token == self.token:
             await self._store.execute("HDEL", self._store.keys.discovery_tokens(), self._id)
 
 
@@ -135,9 +135,12 @@ async def _beating(
         async with background_task(poll_store(defects, "component", beat, heartbeat_s), "component"):
             yield
     finally:
-        with suppress(Unavailable, Defect, TimeoutError):
+        try:
             async with asyncio.timeout(_LEAVE_WITHIN_S):
                 await registration.leave()
+        except (Unavailable, Defect, TimeoutError):
+            # It stays in the store, after a failover for instance: this process takes the id from there at once.
+            end_token(registration.token)
 
 
 def another_holder(id: str) -> Refused:

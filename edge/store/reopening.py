@@ -29,14 +29,16 @@ async def serve_stores(
         await serve_stores(settings.redis, lambda store: FlowWorker(store, …).run(), stopping)
     """
     backoff: Backoff | None = None
+    was_open = False
     while True:
         try:
             async with open_store(settings, consumer=None) as store:
-                backoff = None
+                backoff, was_open = None, True
                 if not await _is_over_first(store, serve):
                     return
         except (SettingsError, Unavailable) as error:
-            if backoff is None:
+            # A store that was open may be lost again before the work has begun.
+            if backoff is None and not (was_open and isinstance(error, Unavailable)):
                 raise
             logger.warning("store not opened again, retrying", reason=error.message, advice=error.advice)
         backoff = backoff or Backoff(*REOPEN_S, stable=REOPEN_S[1])

@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec.structs import replace
 
+from edge.config import RedisSettings
 from edge.errors import Refused, unwrap_group
 from edge.model.component import Component, PluginState
 from edge.ops.components import Clock, Report, announced, registered
 from edge.ops.process_identity import process_token
 from edge.store import components
 from edge.store.client import Store
+from edge.store.opening import open_store
 
 BEAT_S = 0.05
 LIVING, OTHER = "elsewhere 1 first", "elsewhere 2 second"
@@ -116,6 +118,17 @@ async def test_killed_component_is_replaced(store: Store) -> None:
     await store.commit(components.take(store.keys, "worker-1", LIVING))
     async with registered(store, "worker-1", OTHER, described(), heartbeat_s=BEAT_S):
         assert (await listed(store)).token == OTHER
+
+
+async def test_component_takes_its_id_at_once_after_a_failover(store: Store, redis: RedisSettings) -> None:
+    """Its former registration could not be released, and its token is that of this process: it waited for 31 s."""
+    async with (
+        open_store(redis, consumer=None) as former,
+        registered(former, "worker-1", process_token(), described(), heartbeat_s=BEAT_S),
+    ):
+        former.end("the primary has changed")
+    async with asyncio.timeout(10), registered(store, "worker-1", process_token(), described()):
+        pass
 
 
 async def test_component_registers_again_in_an_emptied_store(store: Store) -> None:

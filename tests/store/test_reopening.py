@@ -30,6 +30,20 @@ async def test_visitor_serves_with_the_store_of_the_new_primary(tmp_path: Path, 
             await serving
 
 
+async def test_store_lost_before_the_work_has_begun_is_opened_again(redis: RedisSettings) -> None:
+    served = 0
+
+    async def serve(_: Store) -> None:
+        nonlocal served
+        served += 1
+        if served == 1:
+            raise Unavailable("the primary is not confirmed")
+
+    async with asyncio.timeout(60):
+        await serve_stores(redis, serve, asyncio.Event())
+    assert served == 2
+
+
 async def test_visitor_that_stops_ends_between_two_stores(redis: RedisSettings) -> None:
     stopping = asyncio.Event()
 
