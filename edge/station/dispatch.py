@@ -15,6 +15,7 @@ from edge.sfc.view import next_deadline
 from edge.station.decision import LoadedJob
 from edge.station.equipment import Command, EquipmentPort, NotSent, PausableEquipment, Repetition, withdraw
 from edge.station.runs import Runs
+from edge.store import instance_leases
 from edge.store.runs import Outgoing
 
 logger = structlog.get_logger(__name__)
@@ -106,11 +107,16 @@ class Dispatch:
         return await self._begun_by(start, job_id) == ""
 
     async def has_begun(self, start: Outgoing, job_id: str) -> bool:
-        """Return whether a start has or had its begun mark: another gateway may have found it in the store and sent it.
+        """Return whether another gateway may have found a start in the store and sent it.
 
-        A command that is gone from its run may have had one.
+        A start that is sent once has its begun mark then; a command that is gone from its run may have had one. Any
+        other start needs no mark: it may have been sent where several gateways are registered for its scope.
         """
-        return await self._begun_by(start, job_id) != ""
+        equipment = self.routes.get(start.type_id)
+        if equipment is None or equipment.repetition_of(start.type_id) is Repetition.ONCE:
+            return await self._begun_by(start, job_id) != ""
+        loaded = await self._runs.load(job_id)
+        return loaded is not None and await instance_leases.has_several(self._runs.store, loaded.job.scope)
 
     async def _begun_by(self, start: Outgoing, job_id: str) -> str | None:
         """Return the process that has begun a command, empty where none has; None when the command is gone."""

@@ -64,6 +64,11 @@ async def register(store: Store, scopes: Iterable[str], consumer: str) -> None:
     await store.commit(join(operation("SADD", store.keys.instances(scope), consumer) for scope in scopes))
 
 
+async def has_several(store: Store, scope: str) -> bool:
+    """Return whether more than one instance is registered for a scope; a killed one stays until its take-over."""
+    return int(await store.execute("SCARD", store.keys.instances(scope))) > 1
+
+
 async def unregister(store: Store, scopes: Sequence[str], consumer: str) -> None:
     """Remove an instance that left no work from the register. The caller holds its lease."""
     # Without a consumer group the consumer cannot be deleted: then the name stays on the register and is found again.

@@ -13,10 +13,10 @@ from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import Association
 from edge.sfc.signal import Begun, Phase
 from edge.station.equipment import Command, NotSent, Repetition
-from edge.store import runs, safing
+from edge.store import instance_leases, runs, safing
 from edge.store.client import Store
 from edge.store.runs import Outgoing
-from tests.station.plant import LINEAR, PHOTO, TIGHTEN, FakeEquipment, Plant, order, until, until_true
+from tests.station.plant import LINEAR, PHOTO, SCOPE, TIGHTEN, FakeEquipment, Plant, order, until, until_true
 
 REASON = "wrench is not connected: refused"
 
@@ -142,6 +142,20 @@ async def test_command_that_another_gateway_has_begun_is_stopped(
         await until_true(lambda: tool.stops)
         assert len(await safing.load_all(plant.store)) == 1
         assert not await is_withdrawn(plant)
+
+
+async def test_start_without_mark_may_have_been_sent_by_another_gateway(store: Store, clock: Now) -> None:
+    """The other one offers it on its own connection: without a stop the tool would stay on."""
+    tool = Away(NotSent(REASON))
+    plant = Plant(store, {TIGHTEN: tool, PHOTO: tool}, clock)
+    await plant.teach("linear", LINEAR)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1"))
+        await until_true(lambda: tool.tried)
+        started = Outgoing(Phase.START, tool.tried[0].command_id, "one", TIGHTEN)
+        for name, may_have_been_sent in (("one", False), ("two", True)):
+            await instance_leases.register(store, (SCOPE,), name)
+            assert await plant.dispatch.has_begun(started, "J1") is may_have_been_sent
 
 
 async def test_command_that_is_gone_from_its_run_may_have_begun(store: Store, clock: Now) -> None:
