@@ -149,6 +149,7 @@ class Connection:
         try:
             self._send(encode_publish(message, packet_id), message.topic)
         except BaseException:
+            # Whatever the error is: no PUBACK comes for a packet that was not sent.
             puback.cancel()
             raise
         return UnconfirmedPublish(puback, self._address, message.topic)
@@ -158,6 +159,7 @@ class Connection:
         try:
             await self.stream.drain()
         except BaseException:
+            # Cancelled, too: the place is free for another packet.
             self._in_flight.release()
             raise
 

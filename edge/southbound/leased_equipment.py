@@ -163,7 +163,11 @@ async def open_leased(
 
 
 async def _take(equipment: ConnectedEquipment, station: StationPort, command: Command) -> None:
-    """Take a command of another gateway; one that this fails for comes again: a start from its run, others kept."""
+    """Execute a command of another gateway.
+
+    While the store or the equipment is unavailable a start is left out until the next connection reads the open ones;
+    stops and resets are sent again.
+    """
     with suppress(Unavailable):
         match command.phase:
             case Phase.STOP:

@@ -114,6 +114,7 @@ class Replication:
             except EdgeError as failure:
                 error = failure
             except BaseException:
+                # Cancelled, too: no caller may wait for ever.
                 _finish(waiting, Unavailable("the store was closed", _ADVICE))
                 raise
             _finish(waiting, error)
