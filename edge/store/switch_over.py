@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from edge.config import RedisSettings
 from edge.errors import EdgeError, Refused, Unavailable
 from edge.store.address import is_sentinel, sentinel_address_of
+from edge.store.candidates import FIRST_PRIORITY, KIND, NotLinked, candidates_of
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.fence import Fence
 from edge.store.keys import Keys
@@ -22,19 +23,17 @@ from edge.store.observer import StoreObserver
 from edge.store.pipeline import Command, ReplyError
 from edge.store.query import value_of
 from edge.store.sentinels import Primary, Sentinels, SentinelView, agreed
-from edge.store.store_state import ReplicaState, StoreState, lag_text
+from edge.store.store_state import ReplicaState
 
-KIND: Final = "switch_over"
-MOST_LAG_BYTES: Final = 1_000_000
-"""Beyond this the pause of the writes would last."""
 CAUGHT_UP_WITHIN_S: Final = 1.0
 PROMOTED_WITHIN_S: Final = 5.0
 """Sentinel takes about 1.2 s; one that coordinates has the sentinels elect a leader first."""
 COORDINATED_WITHIN_S: Final = 15.0
-_LINKED_WITHIN_S: Final = 20.0
+LINKED_WITHIN_S: Final = 5.0
+"""For about a second after a failover a sentinel has no connection to a replica, or the link of the replica begins."""
+_LINKED_AGAIN_WITHIN_S: Final = 20.0
 _INFO_WITHIN_S: Final = 15.0
 """A sentinel reads the roles and priorities of the replicas every ten seconds."""
-_FIRST_PRIORITY: Final = 1
 _PAUSE_MS: Final = 2000
 _PAUSE_AGAIN_S: Final = 0.5
 _POLL_S: Final = 0.03
@@ -56,45 +55,6 @@ class SwitchedOver(Struct, frozen=True):
     config_epoch: int
     took_s: float
     paused_s: float | None = None
-
-
-def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
-    """Return the replicas that Sentinel may promote: only `to` where it is given.
-
-    Raises Refused when the primary cannot be changed now without a loss; nothing was changed then.
-    """
-    if state.fence is None:
-        raise Refused(KIND, "[redis] url names a single server.", "A switch-over needs a replica and Sentinel.")
-    if state.fence.reason or state.primary is None or state.primary.error:
-        reason = state.fence.reason or (state.primary.error if state.primary else "no primary is known")
-        raise Refused(KIND, f"the primary is not confirmed: {reason}.", f"Repair the line first. {_STATUS}")
-    if to and to == state.primary.address:
-        raise Refused(KIND, f"{to} is the primary already.", _STATUS)
-    promotable = [each for each in state.replicas if each.priority > 0]
-    if to and to not in {each.address for each in promotable}:
-        names = ", ".join(each.address for each in promotable) or "none"
-        raise Refused(KIND, f"{to} is no replica that can be promoted.", f"Those that can: {names}. {_STATUS}")
-    wanted = [each for each in promotable if not to or each.address == to]
-    if not wanted:
-        raise Refused(KIND, "no replica can be promoted.", f"Start a replica with a priority above 0. {_STATUS}")
-    for each in wanted:
-        if reason := _obstacle(each, needs_aof=state.durability != "any"):
-            advice = f"Repair it, or name another replica with --to. {_STATUS}"
-            raise Refused(KIND, f"the replica {each.address} {reason}.", advice)
-    if to and any(each.priority <= _FIRST_PRIORITY for each in promotable if each.address != to):
-        advice = "Raise `replica-priority` of the others, then wait ten seconds."
-        raise Refused(KIND, f"Sentinel would prefer a replica of priority {_FIRST_PRIORITY} to {to}.", advice)
-    return wanted
-
-
-def _obstacle(replica: ReplicaState, *, needs_aof: bool) -> str:
-    if replica.error:
-        return f"does not answer: {replica.error}"
-    if not replica.is_linked or replica.is_down:
-        return "has no link to the primary"
-    if (replica.lag_bytes or 0) > MOST_LAG_BYTES:
-        return f"lags behind by {lag_text(replica)}"
-    return "keeps no append-only file" if needs_aof and not replica.has_aof else ""
 
 
 def does_not_coordinate(error: str) -> bool:
@@ -124,16 +84,32 @@ async def switch_over(settings: RedisSettings, to: str = "", report: Report = la
         with contextlib.closing(
             StoreObserver(address.server, key, settings.durability, sentinels, lambda: fence)
         ) as observer:
-            candidates = candidates_of(await observer.read(), to)
-            line = _Line(sentinels, primary, address.server, candidates, report)
-            with contextlib.closing(line):
-                async with _watched(sentinels), line.preferring(to):
-                    return await line.switch()
+            async with _watched(sentinels, fence):
+                candidates = await _linked_candidates(observer, to, report)
+                with contextlib.closing(_Line(sentinels, primary, address.server, candidates, report)) as line:
+                    async with line.preferring(to):
+                        return await line.switch()
+
+
+async def _linked_candidates(observer: StoreObserver, to: str, report: Report) -> Sequence[ReplicaState]:
+    """Return the candidates; wait for those that have no link yet."""
+    now, reported = asyncio.get_running_loop().time, False
+    until = now() + LINKED_WITHIN_S
+    while True:
+        try:
+            return candidates_of(await observer.read(), to)
+        except NotLinked as error:
+            if now() >= until:
+                raise
+            if not reported:
+                report(f"waiting until the replica {error.address} is linked")
+            reported = True
+        await asyncio.sleep(_POLL_S)
 
 
 @contextlib.asynccontextmanager
-async def _watched(sentinels: Sentinels) -> AsyncIterator[None]:
-    task = asyncio.create_task(sentinels.watch(lambda _view, _sent_at: None, _WATCH_S), name="watch sentinels")
+async def _watched(sentinels: Sentinels, fence: Fence) -> AsyncIterator[None]:
+    task = asyncio.create_task(sentinels.watch(fence.take, _WATCH_S), name="watch sentinels")
     try:
         yield
     finally:
@@ -190,8 +166,8 @@ class _Line:
             yield
             return
         before = priorities[to]
-        self._report(f"priority of {to} set to {_FIRST_PRIORITY}, waiting until the sentinels have read it")
-        await self._set_priority(to, _FIRST_PRIORITY)
+        self._report(f"priority of {to} set to {FIRST_PRIORITY}, waiting until the sentinels have read it")
+        await self._set_priority(to, FIRST_PRIORITY)
         try:
             await self._until(lambda: self._prefers(to), _INFO_WITHIN_S, "the sentinels do not read the priority")
             yield
@@ -211,7 +187,7 @@ class _Line:
 
     async def _prefers(self, to: str) -> bool:
         read = [{str(each): each.priority for each in view.replicas}.get(to) for view in self._views]
-        return bool(read) and all(priority == _FIRST_PRIORITY for priority in read)
+        return bool(read) and all(priority == FIRST_PRIORITY for priority in read)
 
     async def switch(self) -> SwitchedOver:
         """Demand the failover of a sentinel and wait for its end."""
@@ -354,7 +330,7 @@ class _Line:
             return False
 
         try:
-            await self._until(linked, _LINKED_WITHIN_S, "")
+            await self._until(linked, _LINKED_AGAIN_WITHIN_S, "")
         except Unavailable:
             self._report(f"{former} does not follow {new} yet. {_STATUS}")
         else:

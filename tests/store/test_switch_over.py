@@ -7,80 +7,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.errors import EdgeError, Refused, Unavailable
 from edge.store.commit import operation
 from edge.store.opening import open_store
-from edge.store.server_check import MemoryUsage
-from edge.store.store_state import FenceState, PrimaryState, ReplicaState, StoreState
-from edge.store.switch_over import candidates_of, does_not_coordinate, switch_over
+from edge.store.switch_over import does_not_coordinate, switch_over
 from tests.store.sentinel_line import Line, Node, open_line, until
-
-FIRST, SECOND, THIRD = "10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"
-
-
-def replica(address: str, priority: int = 100) -> ReplicaState:
-    return ReplicaState(
-        address=address,
-        error="",
-        is_linked=True,
-        is_down=False,
-        lag_bytes=0,
-        lag_s=0.0,
-        has_aof=True,
-        clock_s=0.0,
-        priority=priority,
-    )
-
-
-PRIMARY = PrimaryState(
-    address=FIRST,
-    error="",
-    server="Redis 7.0.15",
-    config_epoch=1,
-    is_primary=True,
-    has_aof=True,
-    clock_s=0.0,
-    memory=MemoryUsage(0, 0),
-)
-SOUND = StoreState(
-    durability="required", primary=PRIMARY, replicas=(replica(SECOND), replica(THIRD)), fence=FenceState(1.0)
-)
-
-
-def test_candidates_are_the_replicas_or_the_named_one() -> None:
-    assert [each.address for each in candidates_of(SOUND, "")] == [SECOND, THIRD]
-    assert [each.address for each in candidates_of(SOUND, THIRD)] == [THIRD]
-
-
-@pytest.mark.parametrize(
-    ("state", "to", "reason"),
-    [
-        (replace(SOUND, fence=None), "", "names a single server"),
-        (replace(SOUND, fence=FenceState(0.0, "two sentinels are silent")), "", "not confirmed: two sentinels"),
-        (replace(SOUND, primary=replace(PRIMARY, error="refused")), "", "not confirmed: refused"),
-        (SOUND, FIRST, "is the primary already"),
-        (SOUND, "10.0.0.9:6379", "is no replica that can be promoted"),
-        (replace(SOUND, replicas=(replica(SECOND, 0),)), "", "no replica can be promoted"),
-        (replace(SOUND, replicas=(replica(SECOND, 0),)), SECOND, "is no replica that can be promoted"),
-        (replace(SOUND, replicas=(replica(SECOND, 1), replica(THIRD))), THIRD, "would prefer a replica of priority 1"),
-        (replace(SOUND, replicas=(replace(replica(SECOND), error="silent"),)), "", "does not answer: silent"),
-        (replace(SOUND, replicas=(replace(replica(SECOND), is_linked=False),)), "", "has no link to the primary"),
-        (replace(SOUND, replicas=(replace(replica(SECOND), is_down=True),)), "", "has no link to the primary"),
-        (replace(SOUND, replicas=(replace(replica(SECOND), lag_bytes=2_000_000),)), "", "lags behind by 2.0 MB"),
-        (replace(SOUND, replicas=(replace(replica(SECOND), has_aof=False),)), "", "keeps no append-only file"),
-    ],
-)
-def test_switch_over_that_would_lose_is_refused(state: StoreState, to: str, reason: str) -> None:
-    with pytest.raises(Refused, match=reason):
-        candidates_of(state, to)
-
-
-def test_replica_without_append_only_file_is_taken_with_any_durability() -> None:
-    state = replace(SOUND, durability="any", replicas=(replace(replica(SECOND), has_aof=False),))
-    assert [each.address for each in candidates_of(state, "")] == [SECOND]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +101,51 @@ async def test_second_switch_over_waits_until_the_sentinels_know_the_roles(tmp_p
         await switch_over(line.settings(unique))
         await until(line.knows_itself)
         await switch_over(line.settings(unique), report=progress.append)
-        assert progress[0] == "waiting until all sentinels have seen the last change of roles"
+        assert "waiting until all sentinels have seen the last change of roles" in progress
+        assert await roles(line) == ["master", "slave"]
+
+
+@contextlib.asynccontextmanager
+async def unlinked(line: Line) -> AsyncIterator[asyncio.Event]:
+    """Hold the link of the replica down until the event is set: the primary refuses its password."""
+    (primary, follower), linkable = line.nodes, asyncio.Event()
+
+    async def is_unlinked() -> bool:
+        return bool((await follower.call("ROLE"))[3] != "connected")
+
+    async def restore() -> None:
+        await linkable.wait()
+        await follower.call("CONFIG", "SET", "masterauth", "")
+
+    await follower.call("CONFIG", "SET", "masterauth", "wrong")
+    await primary.call("CLIENT", "KILL", "TYPE", "replica")
+    await until(is_unlinked)
+    restoring = asyncio.create_task(restore())
+    try:
+        yield linkable
+    finally:
+        restoring.cancel()
+
+
+async def test_switch_over_waits_for_the_link_of_the_replica(tmp_path: Path, unique: str) -> None:
+    """It was refused, now and then, in the second after a failover."""
+    async with open_line(tmp_path) as line, unlinked(line) as linkable:
+        progress: list[str] = []
+
+        def note(text: str) -> None:
+            progress.append(text)
+            linkable.set()
+
+        await switch_over(line.settings(unique), report=note)
+        assert progress[0] == f"waiting until the replica {address(line.nodes[1])} is linked"
+        assert progress.count(progress[0]) == 1
+        assert await roles(line) == ["slave", "master"]
+
+
+async def test_switch_over_to_a_replica_that_stays_unlinked_is_refused(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path) as line, unlinked(line):
+        with pytest.raises(Refused, match="has no link to the primary"):
+            await switch_over(line.settings(unique))
         assert await roles(line) == ["master", "slave"]
 
 

@@ -1,0 +1,62 @@
+"""Chooses the replicas that a planned switch-over may promote, by the state of the store."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from edge.errors import Refused
+from edge.store.store_state import ReplicaState, StoreState, lag_text
+
+KIND: Final = "switch_over"
+FIRST_PRIORITY: Final = 1
+"""Sentinel prefers a replica of this priority to any other."""
+_MOST_MISSING_BYTES: Final = 1_000_000
+"""What a replica may lack: with more, the pause of the writes would last."""
+_STATUS: Final = "See: edge store status"
+_REPAIR: Final = f"Repair it, or name another replica with --to. {_STATUS}"
+
+
+class NotLinked(Refused):
+    """A replica has no link to the primary now; it may have one soon."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(KIND, f"the replica {address} has no link to the primary.", _REPAIR)
+        self.address = address
+
+
+def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
+    """Return the replicas that Sentinel may promote: only `to` where it is given.
+
+    Raises Refused when the primary cannot be changed now without a loss; nothing was changed then.
+    """
+    if state.fence is None:
+        raise Refused(KIND, "[redis] url names a single server.", "A switch-over needs a replica and Sentinel.")
+    if state.fence.reason or state.primary is None or state.primary.error:
+        reason = state.fence.reason or (state.primary.error if state.primary else "no primary is known")
+        raise Refused(KIND, f"the primary is not confirmed: {reason}.", f"Repair the line first. {_STATUS}")
+    if to and to == state.primary.address:
+        raise Refused(KIND, f"{to} is the primary already.", _STATUS)
+    promotable = [each for each in state.replicas if each.priority > 0]
+    if to and to not in {each.address for each in promotable}:
+        names = ", ".join(each.address for each in promotable) or "none"
+        raise Refused(KIND, f"{to} is no replica that can be promoted.", f"Those that can: {names}. {_STATUS}")
+    wanted = [each for each in promotable if not to or each.address == to]
+    if not wanted:
+        raise Refused(KIND, "no replica can be promoted.", f"Start a replica with a priority above 0. {_STATUS}")
+    for each in wanted:
+        if reason := _obstacle(each, needs_aof=state.durability != "any"):
+            raise Refused(KIND, f"the replica {each.address} {reason}.", _REPAIR)
+    for each in wanted:
+        if not each.is_linked or each.is_down:
+            raise NotLinked(each.address)
+    if to and any(each.priority <= FIRST_PRIORITY for each in promotable if each.address != to):
+        advice = "Raise `replica-priority` of the others, then wait ten seconds."
+        raise Refused(KIND, f"Sentinel would prefer a replica of priority {FIRST_PRIORITY} to {to}.", advice)
+    return wanted
+
+
+def _obstacle(replica: ReplicaState, *, needs_aof: bool) -> str:
+    if replica.error:
+        return f"does not answer: {replica.error}"
+    if (replica.lag_bytes or 0) > _MOST_MISSING_BYTES:
+        return f"lags behind by {lag_text(replica)}"
+    return "keeps no append-only file" if needs_aof and not replica.has_aof else ""
