@@ -39,7 +39,6 @@ from edge.northbound.late_results import LateResultPublisher
 from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.topics import Topics
-from edge.opcua.generated_structures import import_asyncua
 from edge.ops.audit_trail import open_trail
 from edge.ops.locks import keep_swept
 from edge.ops.mode_watch import ModeWatch
@@ -106,9 +105,6 @@ async def open_gateway(
     the settings from `settings_file`. `jobs_clock` is that of the gateway which this process had open before. Raises
     SettingsError, or Unavailable without the store.
     """
-    if settings.opcua.endpoint:
-        # Before any part that imports asyncua.
-        import_asyncua()
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         core = await _open_core(stack, settings, jobs_clock)

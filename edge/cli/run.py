@@ -25,15 +25,8 @@ def run(file: Path | None) -> None:
     # Most objects of the start live until the end: garbage collection would take a sixth of the start time.
     gc.disable()
 
-    from edge.prepared_modules import prepared_modules_path, use_prepared_modules
-
-    use_prepared_modules(prepared_modules_path())
     import uvloop
 
-    from edge.stand_ins import import_paho, import_structlog
-
-    import_structlog()
-    import_paho()
     from edge.app.lifecycle import serve
     from edge.app.logs import set_up
     from edge.app.systemd import notifier

@@ -1,4 +1,4 @@
-"""Every private name of asyncua that we use or override, with the reason; a test compares them with the library."""
+"""Every private name of asyncua that the product uses or overrides, with the reason."""
 
 from msgspec import Struct
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge.opcua.private_names import PRIVATE_NAMES, PrivateName
+from tests.architecture.private_names import PRIVATE_NAMES, PrivateName
 
 ROOT = Path(__file__).parents[2]
 
