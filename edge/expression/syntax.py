@@ -109,7 +109,6 @@ class Call(Struct, frozen=True):
 Node: TypeAlias = Literal | Name | Not | Negative | Junction | Compare | MemberTest | Arithmetic | Call
 
 CONDITIONAL: Final = "if"
-FALLBACK: Final = "coalesce"
 
 
 def children(node: Node) -> tuple[Node, ...]:

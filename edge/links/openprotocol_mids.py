@@ -1,6 +1,6 @@
 """The messages of Open Protocol (MIDs) that the gateway uses: numbers, errors, and tables of fields by revision."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from itertools import accumulate
 from types import MappingProxyType
@@ -367,10 +367,3 @@ def decline_of(frame: MidFrame) -> tuple[int, int]:
     """Return the number of the message that MID 0004 declines, and the error."""
     fields = parse_message(frame)
     return fields["mid"] or 0, fields["error"] or 0
-
-
-def table_rows() -> Iterator[tuple[int, int, Layout]]:
-    """Yield every table with its message and revision."""
-    for mid, tables in LAYOUTS.items():
-        for revision, layout in tables.items():
-            yield mid, revision, layout

@@ -1,25 +1,21 @@
 """Examines the store: connection, durability, memory, latency."""
 
-import asyncio
 import contextlib
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 
 from edge.config import RedisSettings
 from edge.errors import EdgeError
 from edge.maintenance.connection_advice import connection_advice
-from edge.maintenance.debian_fixes import DOCUMENTS, fixes_of
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
-from edge.maintenance.installation import gateway_advice, is_this_machine
+from edge.maintenance.installation import gateway_advice
 from edge.model.equipment_health import EquipmentHealth
 from edge.ops.working_instances import working_instances
 from edge.station.safing_tries import problem_of
 from edge.store import components, health_reports
-from edge.store.advisories import find_advisories, product_of
 from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
@@ -40,16 +36,10 @@ _OF_SENTINELS = frozenset(
     {ProblemKind.NO_MAJORITY, ProblemKind.SENTINEL_AWAY, ProblemKind.QUORUM, ProblemKind.FEW_SENTINELS}
 )
 _OF_REPLICAS = frozenset({ProblemKind.REPLICA_AWAY, ProblemKind.REPLICA_LAGS, ProblemKind.PRIORITIES})
-_UPDATE = "Install its security update when there is one: apt update && apt list --upgradable"
 
 
-async def examine_store(
-    settings: RedisSettings, documents: Path = DOCUMENTS, limits: CountLimits = NO_LIMITS
-) -> AsyncIterator[HealthFinding]:
-    """Examine the store of the settings; `documents` has the changelogs of Debian's packages.
-
-    Raises SettingsError and Unavailable when it cannot serve a gateway.
-    """
+async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS) -> AsyncIterator[HealthFinding]:
+    """Examine the store of the settings. Raises SettingsError and Unavailable when it cannot serve a gateway."""
     if settings.url == "embedded:":
         yield warning(
             "store",
@@ -61,8 +51,6 @@ async def examine_store(
         info: Mapping[str, str] = await store.execute("INFO")
         at_work = len(await active_jobs(store))
         yield ok("store", f"{_server(info)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
-        for finding in await asyncio.to_thread(list, _advisories(settings, info, documents)):
-            yield finding
         there = sorted(await working_instances(store, await leased_instances(store)))
         yield _gateways(there)
         for id, known in (await components.load_all(store)).items():
@@ -82,17 +70,6 @@ async def examine_store(
         for finding in _counts(state.counts):
             yield finding
         yield await _speed(store)
-
-
-def _advisories(settings: RedisSettings, info: Mapping[str, str], documents: Path) -> Iterator[HealthFinding]:
-    """Yield the vulnerabilities of the server that Debian has not fixed in the package of this machine."""
-    product, version = product_of(info)
-    is_here = is_this_machine(settings.url)
-    fixes = fixes_of(product, version, documents) if is_here else ""
-    for each in find_advisories(info):
-        if each.id not in fixes:
-            found = f"{_server(info)} has {each.id}: {each.summary}"
-            yield warning("store version", found, _UPDATE if is_here else "Update the server.")
 
 
 def _repaired(repair: StoreRepair) -> HealthFinding:

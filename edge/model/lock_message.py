@@ -1,13 +1,10 @@
 """The lock methods that the MES and sidecars call, and their answer."""
 
 from datetime import datetime
-from typing import Final
 
 from edge.model.instant import utc
 from edge.model.isa95 import Payload, ReturnStatus
 from edge.model.lock import Lock, LockClaim, LockKind
-
-LOCK_METHODS: Final = ("List", "Delete")
 
 
 class LockCall(Payload, frozen=True, kw_only=True):

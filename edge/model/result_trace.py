@@ -107,11 +107,6 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def references_in(result: object) -> list[TraceReference]:
-    """Return the references to traces in a result, also those of the results that it holds."""
-    return [each for each in stored_in(result) if isinstance(each, TraceReference)]
-
-
 def may_hold_files(result: object) -> bool:
     """Return whether a result has a member that can be a trace, a file, or hold further results."""
     return isinstance(result, Mapping) and not _SEARCHED_MEMBERS.isdisjoint(result)

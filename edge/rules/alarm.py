@@ -224,11 +224,6 @@ def transition(alarm: Alarm, event: AlarmEvent, now: int) -> AlarmChanged | Alar
             assert_never(event)
 
 
-def is_annunciated(alarm: Alarm) -> bool:
-    """Return whether people must be shown the alarm: it is not normal, and not silenced."""
-    return not (alarm.is_normal or alarm.shelving or alarm.suppressed or alarm.disabled)
-
-
 def _follow_condition(alarm: Alarm, event: Raise | ChangeSeverity | Clear, now: int) -> AlarmChanged | AlarmUnchanged:
     move = _move_of(alarm, event)
     target = _TABLE.get(((alarm.active, alarm.acknowledgement), move)) if move else None

@@ -91,12 +91,6 @@ def observe(rule: BaselineRule, state: BaselineState, value: float, at: int) -> 
     return BaselineState(chunks, recent, at, holds, state.taken + 1)
 
 
-def window_of(state: BaselineState) -> list[WindowSample]:
-    """Return the samples of the window in order of time."""
-    found = [pair for chunk in state.chunks for pair in zip(chunk.times, chunk.values, strict=True)]
-    return found + [(state.recent_at, value) for value in state.recent]
-
-
 def latest_of(state: BaselineState, count: int) -> list[WindowSample]:
     """Return the newest samples of the window, at most `count`, in order of time."""
     found = [(state.recent_at, value) for value in state.recent[-count:]] if count else []

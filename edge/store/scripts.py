@@ -1,7 +1,5 @@
 """Shares the script of commits with programs in other languages that use the same store."""
 
-import hashlib
-
 from edge.store.client import Store
 from edge.store.commit_script import COMMIT_LUA, COMMIT_SHA
 
@@ -13,8 +11,3 @@ async def share_script(store: Store) -> None:
     if await store.execute("HGET", store.keys.scripts(), f"{NAME}:sha1") != COMMIT_SHA:
         text = COMMIT_LUA.decode()
         await store.execute("HSET", store.keys.scripts(), NAME, text, f"{NAME}:sha1", COMMIT_SHA)
-
-
-def sha1_of(text: str) -> str:
-    """Return the name by which a Redis server calls a script."""
-    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()

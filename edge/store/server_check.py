@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from edge.errors import Defect, SettingsError
 from edge.store import undelivered
-from edge.store.advisories import Version, parse_version, product_of
 from edge.store.bounded_counts import MarkCounter, count_marks
 from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits, MarksBySender
 from edge.store.client import Store
@@ -22,8 +21,9 @@ NEARLY_FULL = 0.85
 """The used part of the memory limit from which a server counts as nearly full."""
 
 
+_Version = tuple[int, ...]
 _DURABILITY = ("server", "memory", "persistence")
-_LOADS_ALL: Mapping[str, Version] = MappingProxyType({"redis": (8, 6), "valkey": (9, 1, 2)})
+_LOADS_ALL: Mapping[str, _Version] = MappingProxyType({"redis": (8, 6), "valkey": (9, 1, 2)})
 """From these versions on a server loads its append-only file whatever the rights of its users are."""
 
 
@@ -132,7 +132,7 @@ async def drops_transactions(store: Store, info: Mapping[str, str]) -> bool:
     user has no right to see that. Raises Unavailable.
     """
     product, version = product_of(info)
-    if parse_version(version) >= _LOADS_ALL[product]:
+    if _parse(version) >= _LOADS_ALL[product]:
         return False
     try:
         answers = [
@@ -142,6 +142,17 @@ async def drops_transactions(store: Store, info: Mapping[str, str]) -> bool:
     except (AccessDenied, Defect):  # our user has not the right, or the server is older than Redis 7
         return False
     return any(answer != "OK" for answer in answers)
+
+
+def product_of(info: Mapping[str, str]) -> tuple[str, str]:
+    """Return the product of an INFO reply, `redis` or `valkey`, and its version."""
+    product = "valkey" if info.get("server_name") == "valkey" else "redis"
+    return product, str(info[f"{product}_version"])
+
+
+def _parse(version: str) -> _Version:
+    numbers = (part.partition("-")[0] for part in version.split("."))
+    return tuple(int(number) for number in numbers if number.isdecimal())
 
 
 def _durability_problems(info: Mapping[str, str]) -> Iterator[str]:

@@ -140,14 +140,6 @@ def plausible_time(source_at: int, arrived_at: int) -> int:
     return source_at if arrived_at - _LATE_MS <= source_at <= arrived_at + EARLY_MS else arrived_at
 
 
-def event_time(source_at: int, arrived_at: int, latest: int) -> int:
-    """Return the instant at which a line counts: its source time when that is plausible, else that of its arrival.
-
-    A source time more than a minute before or a second after the arrival is implausible. Time never goes back.
-    """
-    return max(latest, plausible_time(source_at, arrived_at))
-
-
 def moved_to(line: Line, at: int, arrived_at: int) -> Line:
     """Return a line at the instant at which it counts; a sample notes when it arrived."""
     if isinstance(line, Sample):

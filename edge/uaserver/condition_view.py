@@ -96,11 +96,6 @@ class ConditionKind(Struct, frozen=True):
     is_stale: bool = False
     """Whether it means that samples are missing."""
 
-    @property
-    def is_limit(self) -> bool:
-        """Return whether it has a limit state."""
-        return self.type_id in {_I.ExclusiveLimitAlarmType, _I.ExclusiveRateOfChangeAlarmType}
-
 
 class ConditionView(Struct, frozen=True):
     """A condition as clients see it, or one of its branches."""

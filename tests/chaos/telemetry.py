@@ -18,7 +18,7 @@ from edge.rules.evaluator import RuleEvaluator
 from edge.rules.rule_form import parse_rules
 from edge.rules.sample_lines import Sample
 from edge.store.stream import Entry
-from edge.telemetry.batch import decode_batch, event_time
+from edge.telemetry.batch import decode_batch, plausible_time
 from tests.outside.mqtt_client import MqttClient
 from tests.outside.servers import PREFIX, SCOPE, Broker, Gateway, Store, ended, wait_for
 
@@ -221,7 +221,7 @@ def _expected(entries: Iterator[Entry]) -> tuple[dict[tuple[str, str], list[str]
         producers[batch.producer] = batch.number
         for line in batch.lines:
             if isinstance(line, Sample):
-                at, count = event_time(line.at, batch.arrived_at, at), count + 1
+                at, count = max(at, plausible_time(line.at, batch.arrived_at)), count + 1
                 placed = replace(line, at=at)
                 for each in evaluator.feed(placed):
                     found[each.finding.rule, each.finding.subject].append(each.finding.event.value)

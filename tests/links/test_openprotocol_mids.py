@@ -16,7 +16,6 @@ from edge.links.openprotocol_mids import (
     new_message,
     parse_message,
     revisions_of,
-    table_rows,
 )
 
 GOLDEN: dict[str, tuple[bytes, dict[str, Any]]] = {
@@ -97,7 +96,9 @@ def test_message_has_the_length_of_the_specification(mid: Mid, revision: int, le
     assert len(encode_frame(new_message(mid, revision))) - 1 == length
 
 
-@pytest.mark.parametrize(("mid", "revision"), [row[:2] for row in table_rows()])
+@pytest.mark.parametrize(
+    ("mid", "revision"), [(mid, revision) for mid, tables in LAYOUTS.items() for revision in tables]
+)
 def test_every_message_is_unchanged_after_encoding_and_decoding(mid: int, revision: int) -> None:
     message = new_message(mid, revision)
     assert new_message(mid, revision, **parse_message(message)) == message

@@ -15,7 +15,6 @@ from edge.model.component import Component
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.store import components, health_reports, undelivered
-from edge.store.advisories import find_advisories
 from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.observer import StoreObserver, observer_of
@@ -183,18 +182,6 @@ async def test_problems_of_a_working_gateway_are_shown(tmp_path: Path) -> None:
         found = await examined(settings)
     assert (found["problems of edge"].level, found["problems of edge"].found) == (Level.WARNING, "broker refuses: a")
     assert "problems of gone" not in found
-
-
-async def test_a_server_with_a_known_vulnerability_is_a_warning(tmp_path: Path) -> None:
-    async with own_server(tmp_path, program=shutil.which("redis-server") or "") as server:
-        settings = RedisSettings(url=server.url)
-        async with open_store(settings, "edge") as store:
-            expected = find_advisories(await store.execute("INFO"))
-        found = {each.subject: each async for each in examine_store(settings, tmp_path)}.get("store version")
-    assert (found is not None) == bool(expected)
-    if found is not None:
-        assert found.level is Level.WARNING
-        assert expected[-1].id in found.found
 
 
 async def test_undelivered_results_near_their_limit_are_reported(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from edge.model.result_trace import (
     encode_trace,
     may_hold_files,
     read_trace,
-    references_in,
+    stored_in,
     without_files,
 )
 
@@ -38,12 +38,12 @@ def test_file_is_gzipped_json_and_the_same_each_time() -> None:
 
 @pytest.mark.parametrize("data", [{"file": "a", "sha256": "b"}, {"points": "x", "channels": []}, 3, None])
 def test_trace_member_without_file_reference_is_ignored(data: Any) -> None:
-    assert references_in({"trace": data, "x": data}) == []
+    assert [*stored_in({"trace": data, "x": data})] == []
 
 
 def test_references_of_a_batch_are_found() -> None:
     result = {"results": {"1": {"trace": REFERENCE}, "2": {"trace": {"points": 2, "channels": []}}}}
-    assert [each.file for each in references_in(result)] == ["J1/a.json.gz"]
+    assert [each.file for each in stored_in(result)] == ["J1/a.json.gz"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from edge.errors import Refused
 from edge.model.cloudevent import CloudEvent
-from edge.model.result_trace import references_in
+from edge.model.result_trace import stored_in
 from edge.northbound.trace_calls import MOST_BYTES, TraceCalls
 from edge.station.trace_files import TraceFiles, TraceLimits, read_file
 
@@ -20,7 +20,7 @@ def event(data: Any = None) -> CloudEvent:
 async def test_file_is_read_in_parts(tmp_path: Path) -> None:
     curve = {"channels": [{"name": "Torque", "values": [n**0.5 * 7.1 for n in range(60_000)]}]}
     kept = await TraceFiles(tmp_path, TraceLimits(1 << 24, 10, 60)).keep("J1", {"trace": curve})
-    (reference,) = references_in(kept)
+    (reference,) = stored_in(kept)
     calls, content = TraceCalls(str(tmp_path)), b""
     assert reference.size > MOST_BYTES
     while len(content) < reference.size:

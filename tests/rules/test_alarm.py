@@ -26,7 +26,6 @@ from edge.rules.alarm import (
     Suppress,
     Unshelve,
     Unsuppress,
-    is_annunciated,
     transition,
 )
 from tests.examples import examples
@@ -155,10 +154,9 @@ def test_an_alarm_keeps_the_person_the_comment_and_the_value() -> None:
 def test_timed_shelving_ends_at_its_instant() -> None:
     shelved = after(WARN, Shelve("bo", "spare part ordered", until=99))
     assert shelved.shelving == Shelving(by="bo", at=2, comment="spare part ordered", until=99)
-    assert not is_annunciated(shelved)
     ended = transition(shelved, ExpireShelving(), 99)
     assert isinstance(ended, AlarmChanged)
-    assert (ended.kind, is_annunciated(ended.alarm)) == (AlarmChangeKind.UNSHELVED, True)
+    assert (ended.kind, ended.alarm.shelving) == (AlarmChangeKind.UNSHELVED, None)
 
 
 class AlarmMachine(RuleBasedStateMachine):
@@ -232,7 +230,7 @@ class AlarmMachine(RuleBasedStateMachine):
         assert (alarm.severity, alarm.shelving is not None) == (naive.severity, naive.shelved)
         silent = naive.shelved or naive.suppressed or naive.disabled
         waits = naive.active != "inactive" or naive.acknowledgement != "confirmed"
-        assert (is_annunciated(alarm), alarm.is_retained) == (waits and not silent, waits or silent)
+        assert (not alarm.is_normal, alarm.is_retained) == (waits, waits or silent)
 
 
 AlarmMachine.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)

@@ -15,10 +15,10 @@ from edge.rules.baseline import (
     BaselineState,
     Chunk,
     Moments,
+    WindowSample,
     latest_of,
     observe,
     window_length,
-    window_of,
     with_window,
     without_window,
 )
@@ -99,6 +99,11 @@ def test_trimmed_window_has_the_moments_of_the_remaining_samples() -> None:
     assert math.isclose(moments.deviation, statistics.stdev(left))
 
 
+def samples_of(state: BaselineState) -> list[WindowSample]:
+    found = [pair for chunk in state.chunks for pair in zip(chunk.times, chunk.values, strict=True)]
+    return found + [(state.recent_at, value) for value in state.recent]
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 5)), min_size=1, max_size=600), st.integers(0, 20))
 def test_window_is_restored_from_its_samples(steps: list[tuple[int, int]], count: int) -> None:
     rule = BaselineRule(id="b", severity=1, tag="t", window_seconds=1)
@@ -106,9 +111,10 @@ def test_window_is_restored_from_its_samples(steps: list[tuple[int, int]], count
     for step, value in steps:
         at += step * 10
         state = observe(rule, state, float(value), at)
-    window = window_of(state)
+    window = latest_of(state, window_length(state))
+    assert window == samples_of(state)
     restored = with_window(without_window(state), window)
-    assert window_of(restored) == window
+    assert latest_of(restored, window_length(restored)) == window
     assert (restored.recent, restored.taken, restored.holds) == (state.recent, len(steps), state.holds)
     assert latest_of(state, count) == window[max(0, len(window) - count) :]
     assert window_length(state) == len(window)

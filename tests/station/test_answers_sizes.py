@@ -7,7 +7,7 @@ import pytest
 from edge.errors import Refused
 from edge.model.acceptance import MAX_BYTES
 from edge.model.job_state import JobState
-from edge.model.result_trace import references_in
+from edge.model.result_trace import TraceReference, stored_in
 from edge.station.answers import Answers
 from edge.station.trace_files import TraceFiles, TraceLimits, read_file
 from edge.store import responses, runs
@@ -47,5 +47,6 @@ async def test_curve_of_an_event_is_stored_as_a_file_and_does_not_count(plant: P
     stored = await runs.load(plant.store, "J1")
     assert stored
     data = [each.result for each in stored.run.associations.values() if each.event_id]
-    (reference,) = references_in(data[0])
+    (reference,) = stored_in(data[0])
+    assert isinstance(reference, TraceReference)
     assert (reference.points, len(read_file(tmp_path, reference))) == (60_000, reference.size)

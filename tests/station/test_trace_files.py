@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from edge.errors import Refused, Unavailable
 from edge.links.background_task import background_task
-from edge.model.result_trace import TraceReference, lost_in, references_in, stored_in
+from edge.model.result_trace import TraceReference, lost_in, stored_in
 from edge.station.trace_files import NoResultFiles, TraceFiles, TraceLimits, directory_of, read_chunk, read_file
 from tests.conftest import WaitUntil
 
@@ -44,7 +44,8 @@ def opened(tmp_path: Path) -> Callable[..., TraceFiles]:
 
 async def test_trace_of_4000_points_is_stored_and_read_again(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     kept = await opened().keep("AXLE-1", result())
-    (reference,) = references_in(kept)
+    (reference,) = stored_in(kept)
+    assert isinstance(reference, TraceReference)
     assert (reference.points, reference.channels) == (4000, ("Torque", "Angle"))
     assert len(read_file(tmp_path, reference)) == reference.size
     assert read_chunk(tmp_path, reference.file, 10, 5) == (read_file(tmp_path, reference)[10:15], reference.size)
@@ -61,7 +62,7 @@ async def test_same_trace_is_written_once(tmp_path: Path, opened: Callable[..., 
 
 async def test_traces_within_a_batch_are_stored(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     kept = await opened().keep("J1", {"results": {"1": result(), "2": result(first=1)}})
-    assert len(references_in(kept)) == len(files_in(tmp_path)) == 2
+    assert len(stored_in(kept)) == len(files_in(tmp_path)) == 2
 
 
 async def test_result_without_a_trace_is_unchanged(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
@@ -77,7 +78,7 @@ async def test_disk_error_loses_the_trace_but_not_the_result(tmp_path: Path) -> 
     kept = await files.keep("J1", result())
     assert kept["torque"] == {"value": 85.2}
     assert kept["trace"]["error"]
-    assert references_in(kept) == []
+    assert stored_in(kept) == []
     assert len(lost_in(kept)) == 1
 
 
@@ -89,7 +90,7 @@ async def test_too_many_points_are_not_stored(opened: Callable[..., TraceFiles])
 async def test_oldest_files_are_deleted_beyond_the_limit(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     files = opened(TraceLimits(1 << 20, 4, LIMITS.max_age_s))
     for n in range(8):
-        (reference,) = references_in(await files.keep(f"J{n}", result(first=n)))
+        (reference,) = stored_in(await files.keep(f"J{n}", result(first=n)))
         aged(tmp_path / reference.file, 100 - n)
     names = {each.parent.name for each in files_in(tmp_path)}
     assert len(names) <= 4
@@ -98,7 +99,7 @@ async def test_oldest_files_are_deleted_beyond_the_limit(tmp_path: Path, opened:
 
 
 async def test_files_expire_with_their_directory(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
-    (old,) = references_in(await opened().keep("J1", result()))
+    (old,) = stored_in(await opened().keep("J1", result()))
     aged(tmp_path / old.file, LIMITS.max_age_s + 1)
     await opened().keep("J2", result())
     assert {each.parent.name for each in files_in(tmp_path)} == {"J2"}
@@ -110,7 +111,7 @@ async def test_files_expire_with_their_directory(tmp_path: Path, opened: Callabl
 async def test_file_without_a_reference_is_an_orphan(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
     files = opened()
     for job in ("kept", "lost", "young"):
-        (reference,) = references_in(await files.keep(job, result()))
+        (reference,) = stored_in(await files.keep(job, result()))
         aged(tmp_path / reference.file, 60 if job == "young" else 7200)
 
     async def is_referenced(job_id: str, _digest: str) -> bool:
@@ -148,7 +149,7 @@ async def test_partial_file_of_an_aborted_write_is_removed(tmp_path: Path, opene
 
 
 async def test_changed_content_is_refused(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
-    (reference,) = references_in(await opened().keep("J1", result()))
+    (reference,) = stored_in(await opened().keep("J1", result()))
     (tmp_path / reference.file).write_bytes(b"other")
     with pytest.raises(Refused, match="does not match its hash"):
         read_file(tmp_path, reference)
@@ -178,7 +179,7 @@ async def test_deeply_nested_results_are_kept_unchanged(opened: Callable[..., Tr
     nested = json.loads('{"results": {"1": ' * 300 + '{"trace": {"channels": []}}' + "}}" * 300)
     kept = await opened().keep("J1", nested)
     assert kept is nested
-    assert references_in(kept) == []
+    assert stored_in(kept) == []
 
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.rules.sample_lines import Line, Occurrence, Quality, Sample
-from edge.telemetry.batch import MAX_TEXT_LENGTH, Batch, BatchError, decode_batch, encode_batch, event_time, fault_of
+from edge.telemetry.batch import (
+    MAX_TEXT_LENGTH,
+    Batch,
+    BatchError,
+    decode_batch,
+    encode_batch,
+    fault_of,
+    plausible_time,
+)
 
 values = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=20)
 samples = st.builds(
@@ -76,4 +84,4 @@ def test_valid_values_have_no_fault(value: Any) -> None:
     ],
 )
 def test_implausible_source_time_is_replaced_by_a_monotonic_time(source: int, latest: int, expected: int) -> None:
-    assert event_time(source, 100_000, latest) == expected
+    assert max(latest, plausible_time(source, 100_000)) == expected

@@ -1,6 +1,6 @@
 """The memory of rules is loaded as committed, without the states of other rules."""
 
-from edge.rules.baseline import BaselineState, window_length, window_of
+from edge.rules.baseline import BaselineState, latest_of, window_length
 from edge.rules.evaluator import RuleEvaluator
 from edge.rules.sample_lines import Sample
 from edge.store import rule_states
@@ -49,7 +49,8 @@ async def test_window_loaded_repeatedly_keeps_all_its_samples(store: Store) -> N
     (expected,) = evaluator.states.values()
     assert isinstance(kept.detector, BaselineState)
     assert isinstance(expected.detector, BaselineState)
-    assert window_of(kept.detector)[-window_length(expected.detector) :] == window_of(expected.detector)
+    count = window_length(expected.detector)
+    assert latest_of(kept.detector, count) == latest_of(expected.detector, count)
     assert len(await rule_states.load_window(store, ("dev", "t"))) < 400
 
 

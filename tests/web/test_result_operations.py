@@ -10,7 +10,7 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from edge.model.result_trace import references_in
+from edge.model.result_trace import stored_in
 from edge.station.trace_files import TraceFiles, TraceLimits
 from edge.web.result_views import TraceReader
 from edge.web.services import WebServices
@@ -38,7 +38,7 @@ async def answered(plant: Plant, tool: FakeEquipment, browser: Browser, folder: 
         return bool((await browser.get("/api/v1/jobs/J1/results")).json["results"])
 
     await until(shown)
-    return next((each.sha256 for each in references_in(kept)), "")
+    return next((each.sha256 for each in stored_in(kept)), "")
 
 
 async def test_each_bolt_of_a_batch_is_shown(
