@@ -7,7 +7,14 @@ import asyncio
 from collections.abc import Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import Context
-from typing import Any, TypeVar, cast
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+import structlog
+
+from edge.errors import EdgeError
+
+logger = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
 
@@ -27,7 +34,30 @@ def cancellation_reported() -> Iterator[None]:
 
 
 class TaskGroup(asyncio.TaskGroup):  # noqa: TID251 - the group of this product
-    """A task group that fails, as for any other error, when one of its tasks ends by a cancellation from within."""
+    """A task group that fails, as for any other error, when one of its tasks ends by a cancellation from within.
+
+    When its owner is cancelled it raises CancelledError, also when a task fails at the same time: asyncio before Python
+    3.13 loses the cancellation then, and a loop that expects the failure goes on for ever.
+    """
+
+    async def __aenter__(self) -> Self:
+        """Begin; see `asyncio.TaskGroup`."""
+        self._owner_cancelling = _owner().cancelling()
+        return await super().__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Wait for the tasks; see `asyncio.TaskGroup`."""
+        try:
+            await super().__aexit__(kind, error, traceback)
+        except BaseExceptionGroup as failed:
+            if _owner().cancelling() <= self._owner_cancelling:
+                raise
+            _, unexpected = failed.split(EdgeError)
+            if unexpected is not None:
+                logger.warning("task failed while it was cancelled", exc_info=unexpected)
+            raise asyncio.CancelledError from failed
 
     def create_task(
         self,
@@ -42,6 +72,22 @@ class TaskGroup(asyncio.TaskGroup):  # noqa: TID251 - the group of this product
         # A task that is cancelled before its first turn never awaits its coroutine.
         task.add_done_callback(lambda _: coro.close())
         return task
+
+
+@contextmanager
+def cancellation_kept() -> Iterator[None]:
+    """Raise CancelledError at the end of a block during which its task was cancelled, whatever the block made of it.
+
+    A library that awaits the end of a task of its own, and ignores how that ends, ignores our cancellation with it.
+    """
+    before = _owner().cancelling()
+    yield
+    if _owner().cancelling() > before:
+        raise asyncio.CancelledError
+
+
+def _owner() -> asyncio.Task[Any]:
+    return cast("asyncio.Task[Any]", asyncio.current_task())
 
 
 async def _reporting(work: Coroutine[Any, Any, _T]) -> _T:

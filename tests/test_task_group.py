@@ -1,10 +1,12 @@
 """A task that ends by a cancellation from within fails its group; its own cancellation ends it quietly."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
-from edge.task_group import CancelledWithinError, TaskGroup, cancellation_reported
+from edge.errors import Refused, unwrap_group
+from edge.task_group import CancelledWithinError, TaskGroup, cancellation_kept, cancellation_reported
 
 
 async def test_group_fails_when_what_a_task_awaits_is_cancelled() -> None:
@@ -65,3 +67,52 @@ async def test_result_of_a_task_is_returned() -> None:
     async with TaskGroup() as tasks:
         task = tasks.create_task(asyncio.sleep(0, "done"))
     assert task.result() == "done"
+
+
+@pytest.mark.parametrize("failed_first", [True, False])
+async def test_cancellation_is_kept_when_a_task_fails_at_the_same_time(*, failed_first: bool) -> None:
+    """A loop that ignores the failure went on, and who had cancelled it waited for ever."""
+    answered = asyncio.Event()
+    tries = 0
+
+    async def ask() -> None:
+        await answered.wait()
+        raise Refused("device", "the tool is busy")
+
+    async def ask_for_ever() -> None:
+        nonlocal tries
+        while True:
+            tries += 1
+            with suppress(Refused), unwrap_group():
+                async with TaskGroup() as tasks:
+                    await asyncio.wait((tasks.create_task(ask()),))
+
+    asking = asyncio.create_task(ask_for_ever())
+    await asyncio.sleep(0.01)
+    for step in (answered.set, asking.cancel) if failed_first else (asking.cancel, answered.set):
+        step()
+    await asyncio.wait((asking,), timeout=5)
+    asking.cancel()
+    assert (tries, asking.cancelled()) == (1, True)
+
+
+async def test_cancellation_that_a_library_ignores_is_kept() -> None:
+    async def ignore() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    async def serve() -> None:
+        with cancellation_kept():
+            await ignore()
+
+    task = asyncio.create_task(serve())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_time_limit_within_is_no_cancellation_to_keep() -> None:
+    with cancellation_kept(), suppress(TimeoutError):
+        async with asyncio.timeout(0.001):
+            await asyncio.Event().wait()

@@ -25,6 +25,7 @@ from edge.opcua.browse import MOST_NODES, Browser
 from edge.opcua.client_channel import TOO_LARGE
 from edge.opcua.client_transport import DEFAULT_LIMITS, BoundedClient, ClientLimits, SkippedNotification
 from edge.opcua.structures import Structures
+from edge.task_group import cancellation_kept
 
 _REQUEST_SECONDS = 4.0
 # Seconds for which the server keeps a session after its client is gone.
@@ -103,8 +104,10 @@ async def open_client(
         yield ClientSession(client, url, on_request)
     finally:
         try:
-            async with asyncio.timeout(_GOODBYE_SECONDS):
-                await client.disconnect()
+            # asyncua ends tasks of its own there, and ignores that ours is cancelled meanwhile.
+            with cancellation_kept():
+                async with asyncio.timeout(_GOODBYE_SECONDS):
+                    await client.disconnect()
         except TimeoutError:
             client.disconnect_socket()
 

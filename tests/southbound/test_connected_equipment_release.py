@@ -145,3 +145,30 @@ def test_stop_without_an_answer_is_declined_and_keeps_the_connection() -> None:
 
     run_virtual(stopped())
     assert station.stops == [(WORK.command_id, "no answer within 15 s")]
+
+
+class SlowLockable(Lockable):
+    """A device that declines each rest after `answers` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_to_rest, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def rest(self) -> None:
+        await super().rest()
+        self.asked_to_rest.set()
+        await self.answers.wait()
+        raise Refused("device", "the tool is busy")
+
+
+def test_equipment_ends_while_its_release_is_declined() -> None:
+    """The cancellation was lost with the answer, and the end of the equipment waited for ever."""
+    device, station = SlowLockable(), RecordingStation()
+
+    async def end() -> None:
+        async with asyncio.timeout(600), opened(device, station):
+            await device.asked_to_rest.wait()
+            device.answers.set()
+
+    run_virtual(end())
+    assert len(device.rests) == 1
