@@ -7,6 +7,7 @@ commands then, and serves one client.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TypeAlias
 
 from edge.errors import Unavailable, unwrap_group
@@ -17,12 +18,14 @@ from edge.sfc.signal import Phase
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
 from edge.southbound.device import Connector, Device, DeviceEvents
 from edge.station.equipment import Command, ConnectionLease, NotSent, Repetition, StationPort
+from edge.store.retry import retry_while_unavailable
+from edge.task_group import TaskGroup
 from edge.ticks import next_tick
 
 _PAUSE_S = 0.05
 
-LeaseOf: TypeAlias = Callable[[str, str], ConnectionLease]
-"""Returns the lease of the connection to a place, for the gateways that share a scope."""
+LeaseOf: TypeAlias = Callable[[Collection[str], str], ConnectionLease]
+"""Returns the lease of the connection to a place, for a gateway that serves these scopes."""
 
 
 class OnlyLease:
@@ -49,13 +52,13 @@ class OnlyLease:
         """Raise NotSent: no other gateway is connected."""
         raise NotSent("no other gateway is connected")
 
-    async def passed(self) -> AsyncIterator[Command]:
+    async def passed(self) -> AsyncIterator[Command | None]:
         """Yield nothing: no other gateway passes commands."""
         for command in await asyncio.get_running_loop().create_future():
             yield command
 
 
-def only_lease(_scope: str, _place: str) -> ConnectionLease:
+def only_lease(_scopes: Collection[str], _place: str) -> ConnectionLease:
     """Return the lease of equipment that no other gateway connects to."""
     return OnlyLease()
 
@@ -132,6 +135,7 @@ async def open_leased(
     lease: ConnectionLease,
 ) -> AsyncIterator[LeasedEquipment]:
     """Connect to equipment as `open_connected`, while this gateway holds the lease; release it at the end."""
+    open_commands = partial(station.outstanding, scopes, type_ids)
 
     @asynccontextmanager
     async def connect_leased() -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -150,9 +154,22 @@ async def open_leased(
         # The connection is in use when the open commands of the runs were read: these came before.
         while not equipment.connected:
             await next_tick(_PAUSE_S)
-        async for command in lease.passed():
-            if command.type_id in type_ids and command.scope in scopes:
-                await _take(equipment, station, command)
+        stopping: set[str] = set()
+        async with TaskGroup() as tasks:
+            async for command in lease.passed():
+                if command is None:
+                    # A start may have been in what cannot be read.
+                    for each in await retry_while_unavailable("open commands", open_commands):
+                        await _queue(equipment, station, each)
+                elif command.type_id not in type_ids or command.scope not in scopes:
+                    continue
+                elif command.phase is not Phase.STOP:
+                    await _queue(equipment, station, command)
+                elif command.command_id not in stopping:
+                    stopping.add(command.command_id)
+                    # The device may answer late: others do not wait.
+                    stop = _stop(equipment, command, stopping)
+                    tasks.create_task(stop, name=f"stop of another gateway {command.command_id}")
 
     try:
         async with open_connected(name, place, type_ids, station, scopes, connect_leased, repetition) as equipment:
@@ -162,18 +179,24 @@ async def open_leased(
             await lease.release()
 
 
-async def _take(equipment: ConnectedEquipment, station: StationPort, command: Command) -> None:
-    """Execute a command of another gateway.
+async def _queue(equipment: ConnectedEquipment, station: StationPort, command: Command) -> None:
+    """Queue a reset, or a start that waits for its answer; an outage of the store is waited for.
 
-    While the store or the equipment is unavailable a start is left out until the next connection reads the open ones;
-    stops and resets are sent again.
+    Without the connection it is left out: the next one begins with the open commands.
     """
-    with suppress(Unavailable):
-        match command.phase:
-            case Phase.STOP:
-                await equipment.stop(command)
-            case Phase.RESET:
-                await equipment.reset(command)
-            case _:
-                if await station.is_outstanding(command.command_id):
-                    await equipment.send(command)
+    with suppress(NotSent):
+        if command.phase is Phase.RESET:
+            await equipment.reset(command)
+            return
+        is_open = partial(station.is_outstanding, command.command_id)
+        if await retry_while_unavailable("command of another gateway", is_open):
+            await equipment.send(command)
+
+
+async def _stop(equipment: ConnectedEquipment, command: Command, stopping: set[str]) -> None:
+    """Stop a command; a stop that fails is sent again by the gateways until it is confirmed."""
+    try:
+        with suppress(Unavailable):
+            await equipment.stop(command)
+    finally:
+        stopping.discard(command.command_id)

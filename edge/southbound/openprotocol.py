@@ -69,7 +69,7 @@ def open_openprotocol_equipment(
     Of the gateways that share a scope, one connects: a tool has one queue of commands, and a result one receiver.
     """
     state, curves = ToolState(), ResultCurves()
-    lease = lease_of(min(scopes), "{}:{}".format(*address_of(settings)))
+    lease = lease_of(scopes, "{}:{}".format(*address_of(settings)))
     repetition = chosen_repetition(settings, Repetition.ONCE)
     events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
     reporter = LateResults(name, next(iter(scopes)), station)

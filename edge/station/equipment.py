@@ -167,8 +167,11 @@ class ConnectionLease(Protocol):
     async def pass_on(self, command: Command) -> None:
         """Pass a command to the gateway that is connected; raises NotSent when none is."""
 
-    def passed(self) -> AsyncIterator[Command]:
-        """Yield the commands of other gateways; raises Unavailable when this one does not hold the lease any more."""
+    def passed(self) -> AsyncIterator[Command | None]:
+        """Yield the commands of other gateways, None for one that cannot be read; each stays until it was taken.
+
+        Raises Unavailable when this gateway does not hold the lease any more.
+        """
 
 
 class StationPort(Protocol):

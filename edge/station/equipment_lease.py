@@ -1,8 +1,10 @@
 """The lease of the connection to one piece of equipment, which one of the gateways that share a scope holds."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
+from typing import Final
 
+import msgspec
 import structlog
 from msgspec import Struct
 
@@ -10,13 +12,14 @@ from edge.errors import Unavailable
 from edge.station.equipment import Command, NotSent
 from edge.store import equipment_leases
 from edge.store.client import Store, block_ms
-from edge.store.equipment_leases import LeaseHolder, LeaseView
+from edge.store.equipment_leases import LeaseView
 from edge.ticks import next_tick
 
 LOOK_EVERY_S = 1.0
 CONNECTS_WITHIN_S = 10.0
 """A holder that is not connected for so long may not reach the equipment: another gateway tries."""
 _PAUSE_S = 2 * LOOK_EVERY_S
+_LOGGED_CHARACTERS: Final = 200
 
 logger = structlog.get_logger(__name__)
 
@@ -38,22 +41,25 @@ class ConnectionWatch(Struct):
         return seen.holder is not None and not seen.holder.is_connected and now - self._since >= CONNECTS_WITHIN_S
 
 
+class LeaseLostError(Unavailable):
+    """Another gateway has taken the lease."""
+
+
 class EquipmentLease:
     """Implements `ConnectionLease` in the store; `monotonic` returns seconds of a clock that is never set."""
 
     def __init__(
         self,
         store: Store,
-        scope: str,
+        scopes: Collection[str],
         place: str,
         look_every_s: float = LOOK_EVERY_S,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.holder = ""
         self.has_changed = True
-        self._store = store
         self._place = place
-        self._keys = equipment_leases.keys_of(store, scope, place)
+        self._leases = equipment_leases.leases_at(store, scopes, place)
         self._look_every_s = look_every_s
         self._monotonic = monotonic
         self._written: str | None = None
@@ -61,14 +67,14 @@ class EquipmentLease:
         self._watch = ConnectionWatch()
 
     async def acquire(self) -> None:
-        """Wait until this gateway holds the lease; raises Unavailable without the store."""
+        """Wait until this gateway holds the lease; raises Unavailable without the store, or for an unreadable lease."""
         while not await self._try_to_acquire():
             await next_tick(self._look_every_s)
 
     async def confirm(self) -> None:
         """Record that this gateway is connected; raises Unavailable when it does not hold the lease any more."""
         if not await self._update(is_connected=True):
-            raise Unavailable(f"another gateway connects to {self._place}")
+            raise self._lost()
 
     async def withdraw(self) -> None:
         """Record that this gateway is not connected any more; raises Unavailable without the store."""
@@ -77,56 +83,83 @@ class EquipmentLease:
     async def release(self) -> None:
         """Release the lease: another gateway may take it at once. Raises Unavailable without the store."""
         if self._written is not None:
-            await equipment_leases.release(self._store, self._keys, self._written)
+            await equipment_leases.release(self._leases, self._written)
 
     async def pass_on(self, command: Command) -> None:
-        """Pass a command to the gateway that is connected; raises NotSent when none is."""
-        seen = await equipment_leases.load(self._store, self._keys)
-        is_there = seen.holder is not None and seen.holder.is_connected and seen.is_at_work
-        if not is_there or not await equipment_leases.pass_on(self._store, self._keys, seen.text or "", command):
+        """Pass a command to the gateway that is connected; raises NotSent when none is, or it has not this scope."""
+        seen = await equipment_leases.load(self._leases)
+        holder = seen.holder
+        if holder is not None and command.scope not in holder.scopes:
+            raise NotSent(
+                f"gateway {holder.instance} connects to {self._place} and does not serve scope {command.scope}",
+                "Set the same [gateway] scopes for both gateways.",
+            )
+        is_there = holder is not None and holder.is_connected
+        if not is_there or not await equipment_leases.pass_on(self._leases, seen, command):
             raise NotSent(f"gateway {self.holder} connects to {self._place} and is not connected")
 
-    async def passed(self) -> AsyncIterator[Command]:
-        """Yield the commands of other gateways; raises Unavailable when this one does not hold the lease any more."""
+    async def passed(self) -> AsyncIterator[Command | None]:
+        """Yield the commands of other gateways, None for one that cannot be read; remove each after it was taken.
+
+        Raises Unavailable when this gateway does not hold the lease any more.
+        """
+        taken: str | None = None
         while True:
             try:
-                text = (await equipment_leases.load(self._store, self._keys)).text
-                is_held = text == self._written
-                command = await self._next_passed() if is_held else None
+                taken = await self._first_passed(taken)
+            except LeaseLostError:
+                raise
             except Unavailable:
-                # The connection to the equipment lasts: it may work for a command.
+                # The connection to the equipment lasts: it may work for a command. What was passed stays in the list.
                 await next_tick(self._look_every_s)
                 continue
-            if not is_held:
-                raise Unavailable(f"another gateway connects to {self._place}")
-            if command is not None:
-                yield command
+            if taken is not None:
+                yield _readable(taken)
 
-    async def _next_passed(self) -> Command | None:
-        return await equipment_leases.next_passed(self._store, self._keys, block_ms(), Command)
+    async def _first_passed(self, taken: str | None) -> str | None:
+        """Remove what was taken, and wait for the next command; the lease is ours before and after."""
+        await self._remove_passed(taken)
+        found = await equipment_leases.first_passed(self._leases, block_ms())
+        if found is not None:
+            await self._remove_passed(None)
+        return found
+
+    async def _remove_passed(self, taken: str | None) -> None:
+        if not await equipment_leases.remove_passed(self._leases, self._written or "", taken):
+            raise self._lost()
+
+    def _lost(self) -> LeaseLostError:
+        return LeaseLostError(f"another gateway connects to {self._place}")
 
     async def _try_to_acquire(self) -> bool:
-        seen = await equipment_leases.load(self._store, self._keys)
+        seen = await equipment_leases.load(self._leases)
         cannot_connect = self._watch.look(seen, self._monotonic())
-        holder = seen.holder
-        is_ours = holder is not None and holder.instance == self._store.consumer
-        if holder is None or is_ours or not seen.is_at_work or cannot_connect:
-            has_changed = self._written is None or seen.text != self._written
-            ours = LeaseHolder(self._store.consumer)
-            if holder != ours and not await equipment_leases.take(self._store, self._keys, seen, ours):
+        if seen.holder is None or cannot_connect:
+            has_changed = self._written is None or seen.ours != self._written
+            ours = equipment_leases.text_of(self._leases.holder())
+            is_ours = seen.ours == ours and not seen.replaced
+            if not is_ours and not await equipment_leases.take(self._leases, seen):
                 return False
-            self._written = equipment_leases.text_of(ours)
+            self._written = ours
             self.has_changed, self.holder = has_changed, ""
             return True
-        if holder.instance != self.holder:
-            self.holder = holder.instance
+        if seen.holder.instance != self.holder:
+            self.holder = seen.holder.instance
             logger.info("another gateway connects to equipment", at=self._place, gateway=self.holder)
         return False
 
     async def _update(self, *, is_connected: bool) -> bool:
         """Write whether this gateway is connected; return False when another one has taken the lease."""
-        after = LeaseHolder(self._store.consumer, is_connected)
-        if not await equipment_leases.update(self._store, self._keys, self._written or "", after):
+        after = self._leases.holder(is_connected=is_connected)
+        if not await equipment_leases.update(self._leases, self._written or "", after):
             return False
         self._written = equipment_leases.text_of(after)
         return True
+
+
+def _readable(text: str) -> Command | None:
+    try:
+        return msgspec.json.decode(text, type=Command)
+    except msgspec.DecodeError:
+        logger.warning("passed command cannot be read", text=text[:_LOGGED_CHARACTERS])
+        return None

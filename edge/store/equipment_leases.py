@@ -1,66 +1,110 @@
 """The lease of the connection to equipment: one instance connects to it, the others pass their commands to that one.
 
-It lasts as long as the lease of its instance. Commands that are passed on stay in the runs: the list may lose them when
-the connection is lost, and the next one begins with the open commands of the runs.
+It lasts as long as the lease of its instance. Each holder has a list of its own for what is passed to it, and removes a
+command after it has taken it. The list is dropped with the connection: the next one begins with the open commands of
+the runs.
 """
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Collection, Iterable
 
 import msgspec
 from msgspec import Struct
 
+from edge.errors import Unavailable
 from edge.store import instance_leases
 from edge.store.client import Store
-from edge.store.commit import Commit, Committed, Guard, Holds
+from edge.store.commit import Commit, Committed, Guard, HashField, Revision
 from edge.store.instance_leases import unchanged
 
-_PASSED_FOR_S = 60
-_T = TypeVar("_T", bound=Struct)
+_REVISION = "rev"
+_HOLDER = "gateway:"
+_ADVICE = "A gateway of another version may have written it: update this one. Or end that gateway."
 
 
 class LeaseHolder(Struct, frozen=True, array_like=True):
-    """The instance that connects to equipment, and whether it is connected."""
+    """The instance that connects to equipment, the scopes it serves, and whether it is connected."""
 
     instance: str
+    scopes: tuple[str, ...]
     is_connected: bool = False
 
 
 class LeaseView(Struct, frozen=True):
-    """One reading of a lease: its text in the store, its holder, and whether the instance of that is at work.
+    """One reading of the leases at a place.
 
-    `instance_lease` is the value of the ended lease of an instance that is not.
+    `holder`: another instance at work that serves one of our scopes, `text` what it has written. `ours` is what this
+    instance has written. `replaced`: the instances whose leases end with a take, `ended`: those of them that are not
+    at work, with the values of their ended leases.
     """
 
-    text: str | None = None
+    revision: str = "0"
+    ours: str | None = None
     holder: LeaseHolder | None = None
-    is_at_work: bool = False
-    instance_lease: str | None = None
+    text: str | None = None
+    replaced: frozenset[str] = frozenset()
+    ended: tuple[tuple[str, str | None], ...] = ()
 
 
-class EquipmentKeys(Struct, frozen=True):
-    """The keys of the lease of equipment at a place, and of the commands that are passed to its holder."""
+class EquipmentLeases(Struct, frozen=True):
+    """The leases of equipment at a place in a store, as this instance, which serves some scopes, sees them."""
 
-    lease: str
-    passed: str
+    store: Store
+    place: str
+    scopes: frozenset[str]
+
+    @property
+    def key(self) -> str:
+        """The key of the leases."""
+        return self.store.keys.lease_equipment(self.place)
+
+    def passed(self, instance: str) -> str:
+        """Return the key of the commands that are passed to an instance."""
+        return self.store.keys.passed_commands(instance, self.place)
+
+    def holder(self, *, is_connected: bool = False) -> LeaseHolder:
+        """Return this instance as holder."""
+        return LeaseHolder(self.store.consumer, tuple(sorted(self.scopes)), is_connected)
 
 
-def keys_of(store: Store, scope: str, place: str) -> EquipmentKeys:
-    """Return the keys of equipment at a place, for instances that share a scope."""
-    return EquipmentKeys(store.keys.lease_equipment(scope, place), store.keys.passed_commands(scope, place))
+def leases_at(store: Store, scopes: Collection[str], place: str) -> EquipmentLeases:
+    """Return the leases of equipment at a place, for an instance that serves these scopes."""
+    return EquipmentLeases(store, place, frozenset(scopes))
 
 
-async def load(store: Store, keys: EquipmentKeys) -> LeaseView:
-    """Return the holder of a lease; none for a text that a foreign program or a later version wrote."""
-    text: str | None = await store.execute("GET", keys.lease)
+async def load(leases: EquipmentLeases) -> LeaseView:
+    """Return who holds the lease, a connected one first.
+
+    Raises Unavailable where an instance at work has written what cannot be read: it may be connected.
+    """
+    store = leases.store
+    stored: dict[str, str] = await store.execute("HGETALL", leases.key)
+    texts = {name.removeprefix(_HOLDER): text for name, text in stored.items() if name.startswith(_HOLDER)}
+    ours = texts.pop(store.consumer, None)
+    read = {name: _holder_of(text) for name, text in texts.items()}
+    others = {name for name, each in read.items() if each is None or not leases.scopes.isdisjoint(each.scopes)}
+    ended = await instance_leases.read_ended(store, others)
+    found: list[LeaseHolder] = []
+    for name in sorted(others - ended.keys()):
+        holder = read[name]
+        if holder is None:
+            raise Unavailable(f"the lease of gateway {name} at {leases.place} cannot be read", _ADVICE)
+        found.append(holder)
+    first = min(found, key=lambda each: not each.is_connected, default=None)
+    return LeaseView(
+        revision=stored.get(_REVISION, "0"),
+        ours=ours,
+        holder=first,
+        text=texts[first.instance] if first else None,
+        replaced=frozenset(others),
+        ended=tuple(sorted(ended.items())),
+    )
+
+
+def _holder_of(text: str) -> LeaseHolder | None:
     try:
-        holder = msgspec.json.decode(text, type=LeaseHolder) if text else None
+        return msgspec.json.decode(text, type=LeaseHolder)
     except msgspec.DecodeError:
-        holder = None
-    if holder is None:
-        return LeaseView(text)
-    ended = await instance_leases.read_ended(store, (holder.instance,))
-    return LeaseView(text, holder, holder.instance not in ended, ended.get(holder.instance))
+        return None
 
 
 def text_of(holder: LeaseHolder) -> str:
@@ -68,43 +112,72 @@ def text_of(holder: LeaseHolder) -> str:
     return msgspec.json.encode(holder).decode()
 
 
-async def take(store: Store, keys: EquipmentKeys, seen: LeaseView, after: LeaseHolder) -> bool:
-    """Write the holder of a lease as it was seen; return False when another instance was faster, or works again."""
-    guards = [unchanged(keys.lease, seen.text)]
-    if seen.holder is not None and not seen.is_at_work:
-        guards.append(unchanged(store.keys.lease_instance(seen.holder.instance), seen.instance_lease))
-    return await _write(store, keys, guards, after)
+async def take(leases: EquipmentLeases, seen: LeaseView) -> bool:
+    """Take the lease as it was seen; return False when another instance was faster, or works again."""
+    guards: list[Guard] = [Revision(leases.key, seen.revision)]
+    guards += (unchanged(leases.store.keys.lease_instance(name), value) for name, value in seen.ended)
+    return await _write(leases, guards, leases.holder(), seen.replaced)
 
 
-async def update(store: Store, keys: EquipmentKeys, before: str, after: LeaseHolder) -> bool:
-    """Write whether the holder of a lease is connected; return False when another instance has taken the lease.
+async def update(leases: EquipmentLeases, before: str, after: LeaseHolder) -> bool:
+    """Write whether this instance is connected; return False when another one has taken the lease.
 
     A holder that has just connected reads the open commands next: what was passed on before is dropped.
     """
-    return await _write(store, keys, [Holds(keys.lease, before)], after)
+    return await _write(leases, [_held(leases, before)], after)
 
 
-async def _write(store: Store, keys: EquipmentKeys, guards: Iterable[Guard], after: LeaseHolder) -> bool:
-    writes = (("SET", keys.lease, text_of(after)), ("DEL", keys.passed))
-    return isinstance(await store.commit(Commit(tuple(guards), writes)), Committed)
+async def _write(
+    leases: EquipmentLeases, guards: Iterable[Guard], after: LeaseHolder, replaced: Collection[str] = ()
+) -> bool:
+    ends = tuple(_end_of(leases, name) for name in sorted(replaced))
+    writes = (
+        *(each for end in ends for each in end),
+        ("HSET", leases.key, _HOLDER + after.instance, text_of(after)),
+        ("HINCRBY", leases.key, _REVISION, 1),
+        ("DEL", leases.passed(after.instance)),
+    )
+    return isinstance(await leases.store.commit(Commit(tuple(guards), writes)), Committed)
 
 
-async def release(store: Store, keys: EquipmentKeys, text: str) -> None:
-    """Release a lease if it is still ours."""
-    await store.commit(Commit((Holds(keys.lease, text),), (("DEL", keys.lease), ("DEL", keys.passed))))
+async def release(leases: EquipmentLeases, text: str) -> None:
+    """Release the lease if it is still ours."""
+    writes = (*_end_of(leases, leases.store.consumer), ("HINCRBY", leases.key, _REVISION, 1))
+    await leases.store.commit(Commit((_held(leases, text),), writes))
 
 
-async def pass_on(store: Store, keys: EquipmentKeys, holder: str, command: Struct) -> bool:
-    """Pass a command to the holder of a lease; return False when that has changed meanwhile."""
-    added = ("RPUSH", keys.passed, msgspec.json.encode(command).decode())
-    commit = Commit((Holds(keys.lease, holder),), (added, ("EXPIRE", keys.passed, _PASSED_FOR_S)))
-    return isinstance(await store.commit(commit), Committed)
+def _end_of(leases: EquipmentLeases, instance: str) -> tuple[tuple[str, ...], ...]:
+    return ("HDEL", leases.key, _HOLDER + instance), ("DEL", leases.passed(instance))
 
 
-async def next_passed(store: Store, keys: EquipmentKeys, wait_ms: int, form: type[_T]) -> _T | None:
-    """Return the next command that was passed on; None when there is none in time, or it cannot be read."""
-    reply = await store.wait("BLPOP", keys.passed, f"{wait_ms / 1000:.3f}")
-    try:
-        return msgspec.json.decode(reply[1], type=form) if reply else None
-    except msgspec.DecodeError:
-        return None
+def _held(leases: EquipmentLeases, text: str, instance: str = "") -> HashField:
+    return HashField(leases.key, _HOLDER + (instance or leases.store.consumer), text)
+
+
+async def pass_on(leases: EquipmentLeases, seen: LeaseView, command: Struct) -> bool:
+    """Pass a command to the holder of the lease as it was seen; return False when that has changed meanwhile.
+
+    One that waits there already takes the last place: repetitions do not add up.
+    """
+    if seen.holder is None or seen.text is None:
+        return False
+    key, text = leases.passed(seen.holder.instance), msgspec.json.encode(command).decode()
+    commit = Commit((_held(leases, seen.text, seen.holder.instance),), (("LREM", key, 0, text), ("RPUSH", key, text)))
+    return isinstance(await leases.store.commit(commit), Committed)
+
+
+async def first_passed(leases: EquipmentLeases, wait_ms: int) -> str | None:
+    """Return the first command that was passed to this instance, as it is stored; None when there is none in time.
+
+    It stays where it is: a reply that is lost loses no command.
+    """
+    key = leases.passed(leases.store.consumer)
+    text: str | None = await leases.store.wait("BLMOVE", key, key, "LEFT", "LEFT", f"{wait_ms / 1000:.3f}")
+    return text
+
+
+async def remove_passed(leases: EquipmentLeases, held: str, taken: str | None) -> bool:
+    """Remove a command that was taken, None: none; return False when this instance has lost the lease."""
+    key = leases.passed(leases.store.consumer)
+    writes = () if taken is None else (("LREM", key, 1, taken),)
+    return isinstance(await leases.store.commit(Commit((_held(leases, held),), writes)), Committed)

@@ -21,7 +21,6 @@ class Lifetime(StrEnum):
     REPUBLISH = "an hour"
     STREAM = "bounded by length"
     BACKLOG = "as long as it holds unacknowledged work"
-    PASSED = "a minute after the last was added"
     DEAD_LETTERS = "`[retention] dead_letters` after the last was added"
     REPORT = "a day after it was written last"
     FLOW = "until the flow is deleted"

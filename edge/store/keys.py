@@ -134,15 +134,15 @@ class Keys(ServerKeys, frozen=True):
         """Return the key of the instances that work on a scope, or ended and left work there."""
         return f"{self.prefix}:instances:{scope}"
 
-    @_key("string", Lifetime.OURS)
-    def lease_equipment(self, scope: str, place: str) -> str:
-        """Return the key of the instance that connects to equipment at a place, for as long as its own lease lasts."""
-        return f"{self.prefix}:lease:equipment:{scope}:{key_part(place)}"
+    @_key("hash", Lifetime.OURS)
+    def lease_equipment(self, place: str) -> str:
+        """Return the key of the instances that connect to equipment at a place, each for as long as its own lease."""
+        return f"{self.prefix}:lease:equipment:{key_part(place)}"
 
-    @_key("list", Lifetime.PASSED)
-    def passed_commands(self, scope: str, place: str) -> str:
+    @_key("list", Lifetime.OURS)
+    def passed_commands(self, consumer: str, place: str) -> str:
         """Return the key of the commands that other instances pass to the one that connects to equipment."""
-        return f"{self.prefix}:passed-commands:{scope}:{key_part(place)}"
+        return f"{self.prefix}:passed-commands:{consumer}:{key_part(place)}"
 
     @_key("string", Lifetime.REPORT)
     def health(self, consumer: str) -> str:

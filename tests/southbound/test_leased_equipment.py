@@ -27,12 +27,12 @@ class HeldLease(OnlyLease):
     def __init__(self) -> None:
         super().__init__()
         self.passed_on: list[Command] = []
-        self.commands: asyncio.Queue[Command] = asyncio.Queue()
+        self.commands: asyncio.Queue[Command | None] = asyncio.Queue()
 
     async def pass_on(self, command: Command) -> None:
         self.passed_on.append(command)
 
-    async def passed(self) -> AsyncIterator[Command]:
+    async def passed(self) -> AsyncIterator[Command | None]:
         while True:
             yield await self.commands.get()
 
@@ -99,6 +99,60 @@ async def test_passed_stop_disables_the_tool(wait_until: WaitUntil) -> None:
     assert bench.station.stops == [(bolt(1).command_id, None)]
 
 
+class FailingStation(RecordingStation):
+    """A station whose store fails at the first question whether a command is open."""
+
+    has_failed = False
+
+    async def is_outstanding(self, command_id: str) -> bool:
+        if not self.has_failed:
+            self.has_failed = True
+            raise Unavailable("the store is gone")
+        return await super().is_outstanding(command_id)
+
+
+async def test_passed_start_survives_an_outage_of_the_store(wait_until: WaitUntil) -> None:
+    lease, station = HeldLease(), FailingStation()
+    async with connected(wait_until, lease, station) as bench:
+        lease.commands.put_nowait(bolt(1))
+        await wait_until(lambda: bench.controller.tool.enabled)
+    assert station.has_failed
+
+
+async def test_unreadable_passed_command_leads_to_the_open_ones(wait_until: WaitUntil) -> None:
+    lease, station = HeldLease(), RecordingStation()
+    async with connected(wait_until, lease, station) as bench:
+        station.unanswered = [bolt(1)]
+        lease.commands.put_nowait(None)
+        await wait_until(lambda: bench.controller.tool.enabled)
+    assert station.begun == [bolt(1).command_id]
+
+
+class SlowStation(RecordingStation):
+    """A station whose store confirms no stop until `confirms` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.confirms = asyncio.Event()
+
+    async def stopped(self, command_id: str, error: str | None) -> None:
+        await self.confirms.wait()
+        await super().stopped(command_id, error)
+
+
+async def test_passed_stops_that_take_long_delay_no_passed_start(wait_until: WaitUntil) -> None:
+    lease, station = HeldLease(), SlowStation()
+    async with connected(wait_until, lease, station) as bench:
+        for command in (STOP, STOP, STOP, bolt(2)):
+            lease.commands.put_nowait(command)
+        await wait_until(lambda: bench.controller.tool.enabled)
+        assert station.stops == []
+        station.confirms.set()
+        await wait_until(lambda: station.stops)
+    # The repetitions of a stop at work are left out.
+    assert station.stops == [(STOP.command_id, None)]
+
+
 class LostLease(HeldLease):
     """A lease that another gateway takes once."""
 
@@ -106,7 +160,7 @@ class LostLease(HeldLease):
         super().__init__()
         self.losses = 1
 
-    async def passed(self) -> AsyncIterator[Command]:
+    async def passed(self) -> AsyncIterator[Command | None]:
         command = await self.commands.get()
         if self.losses:
             self.losses -= 1

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.errors import Unavailable
@@ -13,10 +15,12 @@ from edge.station.equipment import NotSent
 from edge.station.equipment_lease import ConnectionWatch, EquipmentLease
 from edge.store import equipment_leases, instance_leases
 from edge.store.client import Store
-from edge.store.equipment_leases import LeaseHolder, LeaseView
+from edge.store.equipment_leases import LeaseHolder, LeaseView, leases_at
 from edge.store.opening import open_store
+from edge.ticks import next_tick
 from tests.conftest import WaitUntil
-from tests.southbound.contract import WORK
+from tests.southbound.contract import NEXT, SCOPES, WORK
+from tests.store.servers import relay_to
 
 PLACE = "192.168.1.30:4545"
 LOOK_S = 0.02
@@ -30,7 +34,14 @@ class Gateways:
     second: Store
 
     def lease(self, store: Store) -> EquipmentLease:
-        return EquipmentLease(store, "station-1", PLACE, LOOK_S)
+        return EquipmentLease(store, SCOPES, PLACE, LOOK_S)
+
+
+async def wait_for_blocked(store: Store) -> None:
+    """Wait until a command of another store is blocked."""
+    async with asyncio.timeout(30):
+        while " flags=b" not in await store.execute("CLIENT LIST"):
+            await next_tick(LOOK_S)
 
 
 @pytest_asyncio.fixture
@@ -91,15 +102,16 @@ async def test_gateway_that_lost_the_lease_disconnects(gateways: Gateways) -> No
     lease = gateways.lease(gateways.first)
     await lease.acquire()
     await lease.confirm()
-    taken = equipment_leases.text_of(LeaseHolder("second"))
-    await gateways.first.execute("SET", gateways.first.keys.lease_equipment("station-1", PLACE), taken)
+    others = leases_at(gateways.second, SCOPES, PLACE)
+    assert await equipment_leases.take(others, await equipment_leases.load(others))
     with pytest.raises(Unavailable, match="another gateway connects"):
         await anext(lease.passed())
     with pytest.raises(Unavailable, match="another gateway connects"):
         await lease.confirm()
 
 
-CONNECTED, AWAY = LeaseHolder("first", is_connected=True), LeaseHolder("first")
+AWAY = LeaseHolder("first", ("station-1",))
+CONNECTED = replace(AWAY, is_connected=True)
 
 
 @pytest.mark.parametrize(
@@ -109,15 +121,15 @@ CONNECTED, AWAY = LeaseHolder("first", is_connected=True), LeaseHolder("first")
 def test_holder_that_does_not_connect_in_time_cannot_connect(
     holder: LeaseHolder | None, seconds: float, *, expected: bool
 ) -> None:
-    watch, seen = ConnectionWatch(), LeaseView(None if holder is None else "text", holder, is_at_work=True)
+    watch, seen = ConnectionWatch(), LeaseView(text=None if holder is None else "text", holder=holder)
     looks = [watch.look(seen, tenth / 10) for tenth in range(int(seconds * 10) + 1)]
     assert (looks[-1], any(looks[:-1])) == (expected, False)
 
 
 def test_holder_that_tries_again_or_was_not_looked_at_has_its_time_again() -> None:
     watch = ConnectionWatch()
-    looks = [watch.look(LeaseView(f"text {second // 8}", AWAY), float(second)) for second in range(20)]
-    looks += [watch.look(LeaseView("text 2", AWAY), 100.0 + second) for second in range(10)]
+    looks = [watch.look(LeaseView(text=f"text {second // 8}", holder=AWAY), float(second)) for second in range(20)]
+    looks += [watch.look(LeaseView(text="text 2", holder=AWAY), 100.0 + second) for second in range(10)]
     assert not any(looks)
 
 
@@ -143,4 +155,95 @@ async def test_commands_before_a_connection_are_dropped(gateways: Gateways) -> N
     await second.pass_on(WORK)
     await first.withdraw()
     await first.confirm()
-    assert await gateways.first.execute("LLEN", gateways.first.keys.passed_commands("station-1", PLACE)) == 0
+    assert await gateways.first.execute("LLEN", gateways.first.keys.passed_commands("first", PLACE)) == 0
+
+
+async def test_passed_command_survives_a_lost_reply_of_the_store(tmp_path: Path, redis: RedisSettings) -> None:
+    """The command was removed from the list with the reply that was lost."""
+    async with (
+        relay_to(tmp_path, redis.url) as relay,
+        open_store(RedisSettings(url=relay.url, prefix=redis.prefix), "first") as store,
+        open_store(redis, "second") as other,
+    ):
+        lost: list[bytes] = []
+
+        async def deliver(requests: bytes) -> bool:
+            if b"BLMOVE" not in requests or lost:
+                return True
+            lost.append(requests)
+            return False
+
+        for each in (store, other):
+            await instance_leases.acquire(each, each.consumer, "token")
+        first, second = EquipmentLease(store, SCOPES, PLACE, LOOK_S), EquipmentLease(other, SCOPES, PLACE, LOOK_S)
+        await first.acquire()
+        await first.confirm()
+        await second.pass_on(WORK)
+        relay.deliver = deliver
+        async with asyncio.timeout(30):
+            assert await anext(first.passed()) == WORK
+        assert lost
+
+
+async def test_passed_command_is_removed_after_it_was_taken(gateways: Gateways) -> None:
+    first, second = gateways.lease(gateways.first), gateways.lease(gateways.second)
+    passed = gateways.first.keys.passed_commands("first", PLACE)
+    await first.acquire()
+    await first.confirm()
+    for command in (WORK, NEXT):
+        await second.pass_on(command)
+    commands = first.passed()
+    async with asyncio.timeout(30):
+        assert await anext(commands) == WORK
+        assert await gateways.first.execute("LLEN", passed) == 2
+        assert await anext(commands) == NEXT
+        assert await gateways.first.execute("LLEN", passed) == 1
+    await commands.aclose()
+
+
+async def test_unreadable_passed_command_is_reported_and_removed(gateways: Gateways) -> None:
+    first, second = gateways.lease(gateways.first), gateways.lease(gateways.second)
+    await first.acquire()
+    await first.confirm()
+    await gateways.first.execute("RPUSH", gateways.first.keys.passed_commands("first", PLACE), "{}")
+    await second.pass_on(WORK)
+    commands = first.passed()
+    async with asyncio.timeout(30):
+        assert [await anext(commands), await anext(commands)] == [None, WORK]
+    await commands.aclose()
+
+
+async def test_former_holder_takes_no_command_of_the_next_one(gateways: Gateways) -> None:
+    """It waited at the list of the place, and took what was passed to the next holder."""
+    first, second = gateways.lease(gateways.first), gateways.lease(gateways.second)
+    await first.acquire()
+    await first.confirm()
+    waiting = asyncio.ensure_future(anext(first.passed()))
+    others = leases_at(gateways.second, SCOPES, PLACE)
+    await wait_for_blocked(gateways.second)
+    assert await equipment_leases.take(others, await equipment_leases.load(others))
+    await second.acquire()
+    await second.confirm()
+    await first.pass_on(WORK)
+    async with asyncio.timeout(30):
+        assert await anext(second.passed()) == WORK
+        with pytest.raises(Unavailable, match="another gateway connects"):
+            await waiting
+
+
+async def test_command_of_a_scope_that_the_holder_lacks_is_not_sent(gateways: Gateways) -> None:
+    first = gateways.lease(gateways.first)
+    second = EquipmentLease(gateways.second, ["station-1", "station-2"], PLACE, LOOK_S)
+    await first.acquire()
+    await first.confirm()
+    with pytest.raises(NotSent, match="does not serve scope station-2") as refused:
+        await second.pass_on(replace(WORK, scope="station-2"))
+    assert "[gateway] scopes" in refused.value.advice
+
+
+async def test_unreadable_lease_is_no_free_one(gateways: Gateways) -> None:
+    """It counted as free: two gateways connected."""
+    lease = gateways.lease(gateways.second)
+    await gateways.first.execute("HSET", gateways.first.keys.lease_equipment(PLACE), "gateway:first", "later")
+    with pytest.raises(Unavailable, match="cannot be read"):
+        await lease.acquire()

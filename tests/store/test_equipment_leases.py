@@ -2,70 +2,142 @@
 
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.config import RedisSettings
+from edge.errors import Unavailable
 from edge.store import equipment_leases, instance_leases
-from edge.store.client import Store
-from edge.store.equipment_leases import EquipmentKeys, LeaseHolder, LeaseView
+from edge.store.equipment_leases import EquipmentLeases, LeaseView, leases_at, text_of
 from edge.store.opening import open_store
 from tests.southbound.contract import WORK
 
 PLACE = "192.168.1.30:4545"
 NOTHING = LeaseView()
-FIRST, SECOND = LeaseHolder("first"), LeaseHolder("second")
 
 
 @pytest_asyncio.fixture
-async def first(redis: RedisSettings) -> AsyncIterator[Store]:
+async def first(redis: RedisSettings) -> AsyncIterator[EquipmentLeases]:
     async with open_store(redis, "first") as store:
         await instance_leases.acquire(store, "first", "token")
-        yield store
+        yield leases_at(store, ["station-1"], PLACE)
 
 
-def keys(store: Store) -> EquipmentKeys:
-    return equipment_leases.keys_of(store, "station-1", PLACE)
+@pytest_asyncio.fixture
+async def second(redis: RedisSettings) -> AsyncIterator[EquipmentLeases]:
+    async with open_store(redis, "second") as store:
+        await instance_leases.acquire(store, "second", "token")
+        yield leases_at(store, ["station-1"], PLACE)
 
 
-async def test_free_lease_is_taken_once(first: Store) -> None:
-    assert await equipment_leases.load(first, keys(first)) == NOTHING
-    assert await equipment_leases.take(first, keys(first), NOTHING, FIRST)
-    assert not await equipment_leases.take(first, keys(first), NOTHING, SECOND)
-    seen = await equipment_leases.load(first, keys(first))
-    assert (seen.holder, seen.is_at_work) == (FIRST, True)
+def serving(leases: EquipmentLeases, *scopes: str) -> EquipmentLeases:
+    return replace(leases, scopes=frozenset(scopes))
 
 
-async def test_lease_of_a_gateway_that_works_again_is_not_taken(first: Store) -> None:
-    await equipment_leases.take(first, keys(first), NOTHING, FIRST)
-    await instance_leases.release(first, "first", "token")
-    seen = await equipment_leases.load(first, keys(first))
-    assert not seen.is_at_work
-    await instance_leases.acquire(first, "first", "token")
-    assert not await equipment_leases.take(first, keys(first), seen, SECOND)
+async def connect(leases: EquipmentLeases) -> str:
+    """Take the free lease and connect; return what is written then."""
+    assert await equipment_leases.take(leases, await equipment_leases.load(leases))
+    connected = leases.holder(is_connected=True)
+    assert await equipment_leases.update(leases, text_of(leases.holder()), connected)
+    return text_of(connected)
 
 
-async def test_connection_drops_what_was_passed_on_before(first: Store) -> None:
+async def pass_on(leases: EquipmentLeases) -> bool:
+    return await equipment_leases.pass_on(leases, await equipment_leases.load(leases), WORK)
+
+
+async def passed_count(leases: EquipmentLeases) -> int:
+    return int(await leases.store.execute("LLEN", leases.passed("first")))
+
+
+async def test_free_lease_is_taken_once(first: EquipmentLeases, second: EquipmentLeases) -> None:
+    assert await equipment_leases.load(first) == NOTHING
+    assert await equipment_leases.take(first, NOTHING)
+    assert not await equipment_leases.take(second, NOTHING)
+    assert (await equipment_leases.load(second)).holder == first.holder()
+
+
+async def test_lease_of_a_gateway_that_works_again_is_not_taken(
+    first: EquipmentLeases, second: EquipmentLeases
+) -> None:
+    assert await equipment_leases.take(first, NOTHING)
+    await instance_leases.release(first.store, "first", "token")
+    seen = await equipment_leases.load(second)
+    assert (seen.holder, [name for name, _ in seen.ended]) == (None, ["first"])
+    await instance_leases.acquire(first.store, "first", "token")
+    assert not await equipment_leases.take(second, seen)
+
+
+async def test_connection_drops_what_was_passed_on_before(first: EquipmentLeases, second: EquipmentLeases) -> None:
     """It begins with the open commands of the runs."""
-    await equipment_leases.take(first, keys(first), NOTHING, FIRST)
-    text = equipment_leases.text_of(FIRST)
-    assert await equipment_leases.pass_on(first, keys(first), text, WORK)
-    assert await equipment_leases.update(first, keys(first), text, LeaseHolder("first", is_connected=True))
-    assert await equipment_leases.next_passed(first, keys(first), 1, type(WORK)) is None
-    assert not await equipment_leases.pass_on(first, keys(first), text, WORK)
+    held = await connect(first)
+    seen = await equipment_leases.load(second)
+    assert await equipment_leases.pass_on(second, seen, WORK)
+    assert await equipment_leases.update(first, held, first.holder())
+    assert await equipment_leases.first_passed(first, 1) is None
+    assert not await equipment_leases.pass_on(second, seen, WORK)
 
 
-async def test_unreadable_lease_and_command_count_as_none(first: Store) -> None:
-    await first.execute("SET", keys(first).lease, "somebody")
-    await first.execute("RPUSH", keys(first).passed, "{}")
-    seen = await equipment_leases.load(first, keys(first))
-    assert seen == LeaseView("somebody")
-    assert await equipment_leases.next_passed(first, keys(first), 1, type(WORK)) is None
-    assert await equipment_leases.take(first, keys(first), seen, FIRST)
+async def test_passed_command_stays_until_it_was_taken(first: EquipmentLeases, second: EquipmentLeases) -> None:
+    held = await connect(first)
+    assert await pass_on(second)
+    found = [await equipment_leases.first_passed(first, 1) for _ in range(2)]
+    assert found == [text_of(WORK), text_of(WORK)]
+    assert await equipment_leases.remove_passed(first, held, found[0])
+    assert await equipment_leases.first_passed(first, 1) is None
 
 
-async def test_released_lease_is_free_and_that_of_another_stays(first: Store) -> None:
-    await equipment_leases.take(first, keys(first), NOTHING, FIRST)
-    await equipment_leases.release(first, keys(first), equipment_leases.text_of(SECOND))
-    assert (await equipment_leases.load(first, keys(first))).holder == FIRST
-    await equipment_leases.release(first, keys(first), equipment_leases.text_of(FIRST))
-    assert await equipment_leases.load(first, keys(first)) == NOTHING
+async def test_command_that_is_passed_again_and_again_waits_once(
+    first: EquipmentLeases, second: EquipmentLeases
+) -> None:
+    await connect(first)
+    for _ in range(5):
+        assert await pass_on(second)
+    assert await passed_count(first) == 1
+
+
+async def test_former_holder_removes_nothing_of_the_next_one(first: EquipmentLeases, second: EquipmentLeases) -> None:
+    held = await connect(first)
+    assert await equipment_leases.take(second, await equipment_leases.load(second))
+    assert not await equipment_leases.remove_passed(first, held, None)
+
+
+@pytest.mark.parametrize("scopes", [("station-1", "station-2"), ("station-0", "station-1")])
+async def test_gateways_with_one_common_scope_share_one_lease(
+    first: EquipmentLeases, second: EquipmentLeases, scopes: tuple[str, ...]
+) -> None:
+    """The lease had the name of the first scope of each: both connected."""
+    other = serving(second, *scopes)
+    await connect(first)
+    seen = await equipment_leases.load(other)
+    assert seen.holder == first.holder(is_connected=True)
+
+
+async def test_gateways_without_a_common_scope_have_a_lease_each(
+    first: EquipmentLeases, second: EquipmentLeases
+) -> None:
+    other = serving(second, "station-2")
+    await connect(first)
+    await connect(other)
+    assert (await equipment_leases.load(first)).holder is None
+
+
+async def test_unreadable_lease_of_a_gateway_at_work_is_not_taken(
+    first: EquipmentLeases, second: EquipmentLeases
+) -> None:
+    await first.store.execute("HSET", first.key, "gateway:first", "somebody")
+    with pytest.raises(Unavailable, match="the lease of gateway first at"):
+        await equipment_leases.load(second)
+    await instance_leases.release(first.store, "first", "token")
+    assert await equipment_leases.take(second, await equipment_leases.load(second))
+
+
+async def test_released_lease_is_free_and_that_of_another_stays(
+    first: EquipmentLeases, second: EquipmentLeases
+) -> None:
+    held = await connect(first)
+    await equipment_leases.release(second, held)
+    assert (await equipment_leases.load(second)).holder == first.holder(is_connected=True)
+    await equipment_leases.release(first, held)
+    assert (await equipment_leases.load(second)).holder is None
