@@ -12,8 +12,6 @@ from typing import Any, Self, TypeVar, cast
 
 import structlog
 
-from edge.errors import EdgeError
-
 logger = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
@@ -54,9 +52,7 @@ class TaskGroup(asyncio.TaskGroup):  # noqa: TID251 - the group of this product
         except BaseExceptionGroup as failed:
             if _owner().cancelling() <= self._owner_cancelling:
                 raise
-            _, unexpected = failed.split(EdgeError)
-            if unexpected is not None:
-                logger.warning("task failed while it was cancelled", exc_info=unexpected)
+            logger.info("tasks failed while they were cancelled", errors=[repr(each) for each in failed.exceptions])
             raise asyncio.CancelledError from failed
 
     def create_task(

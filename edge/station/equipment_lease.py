@@ -1,7 +1,7 @@
 """The lease of the connection to one piece of equipment, which one of the gateways that share a scope holds."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from typing import Final
 
 import msgspec
@@ -98,7 +98,7 @@ class EquipmentLease:
         if not is_there or not await equipment_leases.pass_on(self._leases, seen, command):
             raise NotSent(f"gateway {self.holder} connects to {self._place} and is not connected")
 
-    async def passed(self) -> AsyncIterator[Command | None]:
+    async def passed(self) -> AsyncGenerator[Command | None, None]:
         """Yield the commands of other gateways, None for one that cannot be read; remove each after it was taken.
 
         Raises Unavailable when this gateway does not hold the lease any more.
