@@ -30,6 +30,7 @@ from edge.southbound.device import (
     handle_event,
     settle_device,
     stop_device,
+    surrender_device,
 )
 from edge.southbound.device_error import bounded_message, root_cause
 from edge.southbound.obsolete_command import CHECK_SECONDS, ObsoleteCommandError, until_obsolete
@@ -212,11 +213,10 @@ class ConnectedEquipment:
         self._memory.note_ended(command.command_id)
         # A stop has no parameters: those of the command define what to stop.
         pending = self._pending.pop(command.command_id, None)
-        running = self._running[0] if self._running and self._is_running(command) else None
+        running, work = self._running if self._running and self._is_running(command) else (None, None)
         # A queued command is stopped too: it may have been started on an earlier connection.
         error = await stop_device(device, running or pending or command)
-        if self._running and self._is_running(command):
-            self._running[1].cancel()
+        await surrender_device(device, command, work)
         await self._station.stopped(command.command_id, error)
 
     def _supersede(self, reset: Command) -> None:

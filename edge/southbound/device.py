@@ -65,11 +65,11 @@ class SubscribingDevice(Protocol):
 
 
 @runtime_checkable
-class BatchDevice(Protocol):
-    """A device that may have parts of a result when its outcome is unknown, as the first bolts of a batch."""
+class SurrenderingDevice(Protocol):
+    """A device that may have results of a command that does not take them, as the first bolts of a batch."""
 
     async def surrender(self, command: Command) -> None:
-        """Report what came for a command whose unknown outcome is durable; raises as `Device.perform`."""
+        """Report what came for a command that was stopped, or whose unknown outcome is durable; as `Device.perform`."""
 
 
 @runtime_checkable
@@ -126,7 +126,17 @@ async def settle_device(device: Device, command: Command, answer: EquipmentAnswe
     """Release the data kept for a command, or report what came of it when its outcome is unknown."""
     if not isinstance(answer, OutcomeUnknown):
         await device.settle(command)
-    elif isinstance(device, BatchDevice):
+    else:
+        await surrender_device(device, command)
+
+
+async def surrender_device(device: Device, command: Command, work: asyncio.Task[None] | None = None) -> None:
+    """Cancel the work of a command, if any, and report what came for it, where the device keeps that."""
+    if work:
+        work.cancel()
+        # Its answer may be on the way to the store: what is stored then is not reported once more.
+        await asyncio.wait((work,))
+    if isinstance(device, SurrenderingDevice):
         await device.surrender(command)
 
 

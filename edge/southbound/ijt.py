@@ -242,7 +242,6 @@ class Controller:
     async def stop(self, command: Command) -> None:
         """Abort the joining of a command and make the tool safe, unless the tool works for another command."""
         await self._make_safe(command)
-        await self._results.settle_left()
 
     async def rest(self) -> None:
         """Disable the tool while no command needs it, if the settings say so and no other system has done so."""
@@ -262,7 +261,7 @@ class Controller:
         await self._results.settle(command)
 
     async def surrender(self, command: Command) -> None:
-        """Report the joinings that came for a command of unknown outcome."""
+        """Report the joinings that came for a command that does not take them."""
         await self._results.settle_left()
 
     @contextmanager

@@ -14,11 +14,12 @@ from edge.southbound.ijt_programs import JoiningPrograms
 from edge.southbound.ijt_reading import latest_result, listed_ids, read_result
 from edge.southbound.ijt_reports import claim_of, reported
 from edge.southbound.ijt_schema import Result, parse_result
-from edge.southbound.ijt_settlement import JoiningSettlement
+from edge.southbound.ijt_settled import SettledJoinings
 from edge.southbound.ijt_state import ControllerState, ResultLimits
 from edge.southbound.late_result import LateResults
 from edge.southbound.remembered_text import RememberedText
 from edge.southbound.result_ledger import Position, ReportedResult, Standing
+from edge.southbound.result_settlement import ResultSettlement
 from edge.station.equipment import Command
 
 LAST_NUMBER = "last_sequence_number"
@@ -60,7 +61,8 @@ class JoiningCollector:
         self._reporter = reporter
         self._correlation = correlation
         self._limits = limits
-        self._settlement = JoiningSettlement(methods, state, reporter, late, acknowledges=acknowledge)
+        self._settled = SettledJoinings(methods, state, late, acknowledges=acknowledge)
+        self._settlement = ResultSettlement(state.ledger, reporter, self._settled)
         self._ledger = state.ledger
         self._memory = memory
         self._programs = programs
@@ -328,23 +330,13 @@ class JoiningCollector:
             _log.info("result without command id", result=report.result_id, correlation=self._correlation)
         match verdict.standing:
             case _ if self._known.is_held(report):
-                await self._settlement.acknowledge_own(report)
+                await self._settled.acknowledge_late(report)
             case Standing.REPEATED:
                 if verdict.is_owed:
-                    await self._settlement.acknowledge_own(report)
-            case Standing.OF_COMMAND if verdict.command_id and await self._is_open(verdict.command_id):
-                self._ledger.keep(report, verdict.command_id)
-            case Standing.FURTHER if verdict.command_id and self._ledger.answer(verdict.command_id) is not None:
-                self._ledger.keep(report, verdict.command_id, is_further=True)
-            case Standing.FURTHER if verdict.command_id:
-                await self._settlement.report_further(report, verdict.command_id)
+                    await self._settled.acknowledge_late(report)
             case _:
-                await self._settlement.dismiss(report, verdict, is_new=is_new)
+                await self._settlement.take(report, verdict, is_new=is_new)
         self._ledger.evict(self._limits.kept, self._limits.kept_bytes)
-
-    async def _is_open(self, command_id: str) -> bool:
-        # The answer of another gateway may be committed before this one ends its own work for the command.
-        return command_id == self._ledger.current or await self._reporter.is_awaited(command_id)
 
     async def _write(self) -> None:
         """Write the SequenceNumber after which a restart continues, and those that are missing before it."""

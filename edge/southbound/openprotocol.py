@@ -17,7 +17,7 @@ from edge.sfc.signal import Phase
 from edge.southbound.device import Device, DeviceEvents
 from edge.southbound.late_result import LateResults
 from edge.southbound.leased_equipment import LeasedEquipment, LeaseOf, only_lease, open_leased
-from edge.southbound.openprotocol_collector import LAST_RESULT, TighteningCollector, ToolState
+from edge.southbound.openprotocol_collector import LAST_RESULT, TighteningCollector
 from edge.southbound.openprotocol_curves import ResultCurves
 from edge.southbound.openprotocol_device import OpenProtocolTimes, TighteningDevice
 from edge.southbound.openprotocol_events import ToolEvents
@@ -28,6 +28,7 @@ from edge.southbound.openprotocol_opening import ControllerOpening
 from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_revisions import LEARNT_REVISIONS, LearntRevisions
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
+from edge.southbound.openprotocol_state import ToolState
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.remembered_text import RememberedText
 from edge.southbound.repetition import StartPolicy, chosen_repetition

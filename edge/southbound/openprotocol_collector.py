@@ -1,25 +1,23 @@
 """Collects the results of an Open Protocol controller: live ones, missed ones, and those of commands."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import structlog
-from msgspec import Struct, field
 
-from edge.errors import Refused, Unavailable
-from edge.links.openprotocol_frame import MidFrame
+from edge.errors import Refused
 from edge.links.openprotocol_mids import Decline, Mid, parse_message, revisions_of
 from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
-from edge.model.cloudevent import new_id
 from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.late_result import LateResults
-from edge.southbound.openprotocol_conversion import TighteningResult, created_at, is_batch, result_data
+from edge.southbound.openprotocol_conversion import TighteningResult, is_batch
 from edge.southbound.openprotocol_inbox import ResultInbox
-from edge.southbound.openprotocol_reports import claim_of, decode_memory, encode_memory, mark_of, reported
+from edge.southbound.openprotocol_reports import claim_of, decode_memory, reported
+from edge.southbound.openprotocol_settled import OnOwn, SettledTightenings, is_confirmed
+from edge.southbound.openprotocol_state import ToolState
 from edge.southbound.remembered_text import RememberedText
-from edge.southbound.result_ledger import Position, ReportedResult, ResultLedger, Standing
-from edge.southbound.result_numbers import ResultNumbers
+from edge.southbound.result_ledger import Position, ReportedResult, Standing
+from edge.southbound.result_settlement import ResultSettlement
 from edge.station.equipment import Command
 
 MOST_REQUESTS = 20
@@ -34,27 +32,7 @@ _SEARCHED_FOR_BATCH = 200
 LAST_RESULT = "last_result"
 """The name of the text with the last number and the last result."""
 
-OnOwn: TypeAlias = Callable[[TighteningResult, str], Awaitable[bool]]
-"""Offers a result of the operator's own as an event with an occurrence; returns whether a job has used it."""
-
 _log = structlog.get_logger(__name__)
-
-
-class ToolState(Struct):
-    """The results of a tool and their numbers, beyond one connection."""
-
-    ledger: ResultLedger = field(default_factory=ResultLedger)
-    numbers: ResultNumbers = field(default_factory=ResultNumbers)
-    is_restored: bool = False
-    has_memory: bool = False
-    """Whether an earlier process left the number up to which no result is missing."""
-
-    def remember(self, command: Command, correlation: str) -> None:
-        """Remember what a command expects, to recognize its result; one with invalid parameters expects nothing."""
-        try:
-            self.ledger.claim(claim_of(command), mark_of(command, correlation))
-        except Refused as refusal:
-            _log.info("command not expected", command=command.command_id, reason=refusal.message)
 
 
 class TighteningCollector:
@@ -85,12 +63,10 @@ class TighteningCollector:
         self._numbers = state.numbers
         self._reporter = reporter
         self._memory = memory
-        self._inbox = inbox
+        self._settled = SettledTightenings(session, state, reporter, memory, inbox, acknowledgement, on_own)
+        self._settlement = ResultSettlement(state.ledger, reporter, self._settled)
         self._correlation = correlation
         self._counts = counts
-        self._acknowledgement = acknowledgement
-        self._on_own = on_own
-        self._newest: tuple[ReportedResult, str | None] | None = None
         self._taking = asyncio.Lock()
 
     def expect(self, command: Command, identifier: str) -> None:
@@ -168,7 +144,7 @@ class TighteningCollector:
             self._ledger.note(report)
         # Follow it last: a result that could not be kept is requested on the next connection.
         self._numbers.follow(report.sequence, report.instant)
-        await self._write()
+        await self._settled.write()
 
     async def fill(self) -> None:
         """Request the newest missed results, at most twenty; older ones stay missing."""
@@ -190,7 +166,7 @@ class TighteningCollector:
                 await self._take(result)
         is_at_end = misses >= _MISSES or not self._counts
         self._numbers.narrow(gap, gap.first - 1 if is_at_end else number)
-        await self._write()
+        await self._settled.write()
 
     async def search(self, command: Command) -> None:
         """Search the newest unsettled results for those of a command by its mark; without marks, fill the gaps.
@@ -205,7 +181,7 @@ class TighteningCollector:
         latest = await self._request(0)
         number = latest["result"] or 0 if latest else 0
         most = _SEARCHED_FOR_BATCH if is_batch(command) else _SEARCHED
-        settled = self._numbers.durable(self._open_numbers()) if self._state.has_memory else None
+        settled = self._state.durable_number if self._state.has_memory else None
         floor = max(1, number - most + 1, (settled or 0) + 1)
         while latest is not None and (is_batch(command) or not self.find(command)):
             is_own = self._ledger.marks.get(latest["identifier"]) == command.command_id
@@ -216,140 +192,49 @@ class TighteningCollector:
             latest = None if at_end or not self._counts else await self._request(number)
 
     async def surrender(self, command: Command) -> None:
-        """Report the results of a command that will not be completed as late results."""
+        """Report the results of a command that does not take them: it was stopped, or its outcome is unknown."""
         self._ledger.release(command.command_id)
-        parts = self._ledger.parts(command.command_id) if is_batch(command) else []
-        await self._report_late(command.command_id, parts)
+        await self.settle_left()
 
     async def settle(self, command: Command) -> None:
         """Drop and acknowledge the results of a command whose answer is durable; report further ones as late."""
-        command_id = command.command_id
-        parts, further = self._ledger.parts(command_id), self._ledger.further(command_id)
-        if self._ledger.answer(command_id) is not None:
-            self._ledger.end(command_id)
-            self._ledger.settle(parts)
-            await self._write()
-            for report in parts:
-                await self._acknowledge(report)
-            parts = []
-        self._ledger.begun.discard(command_id)
-        self._ledger.release(command_id)
-        await self._report_late(command_id, [*parts, *further])
-        self.changed.set()
+        await self._settlement.settle(command.command_id)
+        await self.settle_left()
 
-    async def _report_late(self, command_id: str, reports: Iterable[ReportedResult]) -> None:
-        for report in reports:
-            await self._keep_late(report, command_id)
-            await self._settle(report)
+    async def settle_left(self) -> None:
+        """Report and acknowledge the results of commands that no longer wait; raises Unavailable without the store."""
+        await self._settlement.settle_left()
+        self.changed.set()
 
     async def _take(self, result: TighteningResult) -> None:
         """Keep the result of a command that waits; report any other and acknowledge it then."""
         report = self.reported(result)
         async with self._taking:
             verdict = self._ledger.judge(report)
-            match verdict.standing:
-                case Standing.REPEATED:
-                    if verdict.is_owed or not self._is_unsettled(report):
-                        await self._acknowledge(report)
-                case Standing.OF_COMMAND if verdict.command_id:
-                    await self._take_for(report, verdict.command_id)
-                case Standing.FURTHER if verdict.command_id:
-                    await self._take_further(report, verdict.command_id)
-                case _:
-                    if verdict.reason:
-                        _log.warning("result not of the command", result=report.result_id, reason=verdict.reason)
-                    await self._report_own(report)
-            if _is_confirmed(report) and "is_earlier" not in report.payload:
+            if verdict.standing is Standing.REPEATED:
+                if verdict.is_owed or not self._is_unsettled(report):
+                    await self._settled.confirm(report)
+            elif await self._settlement.take(report, verdict):
+                self.changed.set()
+                await self._settled.note(report, verdict.command_id)
+                await self._acknowledge_part(report, verdict.command_id or "")
+            if is_confirmed(report) and "is_earlier" not in report.payload:
                 # It was confirmed at its receipt on this connection: an equal frame is a result of its own from now on.
                 self._ledger.acknowledge(report, report.received)
             if report.frame and self._counts and verdict.standing is not Standing.REPEATED:
                 self._numbers.follow(report.sequence, report.instant)
         self.changed.set()
 
-    async def _take_for(self, report: ReportedResult, command_id: str) -> None:
-        # The answer of another gateway may be committed before this one ends its own work for the command.
-        if command_id == self._ledger.current or await self._reporter.is_awaited(command_id):
-            self._ledger.keep(report, command_id)
-            self.changed.set()
-            self._newest = report, command_id
-            await self._write()
-            await self._acknowledge_part(report, command_id)
-            return
-        data, occurrence = result_data(report.payload), self._occurrence(report)
-        await self._reporter.report(
-            report.result_id, created_at(report.payload), command_id, data, occurrence=occurrence
-        )
-        self._ledger.end(command_id)
-        await self._settle(report)
-
-    async def _take_further(self, report: ReportedResult, command_id: str) -> None:
-        """Keep a second result of a command as late: at once, or when the first one is durable."""
-        _log.warning("second result of a command", result=report.result_id, command=command_id)
-        if self._ledger.answer(command_id) is not None:
-            self._ledger.keep(report, command_id, is_further=True)
-            return
-        await self._keep_late(report, command_id)
-        await self._settle(report)
-
-    async def _report_own(self, report: ReportedResult) -> None:
-        result, occurrence = report.payload, self._occurrence(report)
-        try:
-            is_used = await self._on_own(result, occurrence)
-        except Refused as refusal:
-            _log.warning("event of a result refused", result=report.result_id, reason=refusal.message)
-            is_used = False
-        if not is_used:
-            data = result_data(result)
-            await self._reporter.report(report.result_id, created_at(result), None, data, occurrence=occurrence)
-        await self._settle(report)
-
-    async def _keep_late(self, report: ReportedResult, command_id: str) -> None:
-        data, created = result_data(report.payload), created_at(report.payload)
-        await self._reporter.keep(report.result_id, created, command_id, data, occurrence=self._occurrence(report))
-
-    async def _settle(self, report: ReportedResult) -> None:
-        """Record a result that is durable, then acknowledge it."""
-        self._ledger.settle([report])
-        self._newest = report, None
-        await self._write()
-        await self._acknowledge(report)
-
-    def _occurrence(self, report: ReportedResult) -> str:
-        """Return what distinguishes a result from others with its number and instant; empty where these do."""
-        if report.sequence and report.instant is not None and not self._ledger.is_taken(report):
-            return ""
-        return new_id() if report.frame else "/".join(map(str, (*report.measured, report.payload.get("identifier"))))
-
     async def _acknowledge_part(self, report: ReportedResult, command_id: str) -> None:
         """Acknowledge a result before the last of its batch: without it a controller sends no further one.
 
         The controller keeps it: after a restart of the gateway it is requested by its number.
         """
-        if self._ledger.answer(command_id) is None and not _is_confirmed(report):
-            await self._acknowledge(report)
-
-    async def _acknowledge(self, report: ReportedResult) -> None:
-        """Acknowledge a result that is durable; one in the inbox was confirmed at its receipt, and is removed there."""
-        if _is_confirmed(report):
-            try:
-                await self._inbox.remove(report.payload["kept"])
-            except Unavailable as error:
-                _log.info("settled result still in the inbox", reason=error.message)
-        elif self._ledger.owes(report):
-            # From now on an equal frame can be a result of its own.
-            self._ledger.acknowledge(report, asyncio.get_running_loop().time())
-            await self._session.send(MidFrame(self._acknowledgement))
+        if self._ledger.answer(command_id) is None and not is_confirmed(report):
+            await self._settled.confirm(report)
 
     def _is_unsettled(self, report: ReportedResult) -> bool:
         return any(each.report.frame == report.frame for each in self._ledger.unsettled())
-
-    async def _write(self) -> None:
-        """Write what survives a restart."""
-        number = self._numbers.durable(self._open_numbers())
-        await self._memory.write(encode_memory(number, *(self._newest or (None, None))))
-
-    def _open_numbers(self) -> list[int]:
-        return [each.report.sequence for each in self._ledger.unsettled()]
 
     def reported(self, result: TighteningResult) -> ReportedResult:
         """Return a result of this connection for the ledger."""
@@ -370,7 +255,3 @@ class TighteningCollector:
         except Refused as refusal:
             _log.warning("old result unreadable", result=number, reason=refusal.message)
         return None
-
-
-def _is_confirmed(report: ReportedResult) -> bool:
-    return "kept" in report.payload

@@ -132,8 +132,11 @@ def is_last_of_batch(result: TighteningResult) -> bool:
 def answer_data(results: Sequence[TighteningResult], command: Command, curves: Curves = NO_CURVES) -> dict[str, Any]:
     """Return the results of a command as plain JSON, with the VIN of the command."""
     vin = {"vin": vin} if (vin := identifier(command, "vin")) else {}
-    if not is_batch(command):
-        return result_data(results[0], curves) | vin
+    return (batch_data(results, curves) if is_batch(command) else result_data(results[0], curves)) | vin
+
+
+def batch_data(results: Sequence[TighteningResult], curves: Curves = NO_CURVES) -> dict[str, Any]:
+    """Return the results of a whole batch as plain JSON."""
     parts = [result_data(each, curves) for each in results]
     done = sum(each["evaluation"] == "OK" for each in parts)
     last = parts[-1]
@@ -144,7 +147,6 @@ def answer_data(results: Sequence[TighteningResult], command: Command, curves: C
         "counts": {"ok": done, "not_ok": len(parts) - done},
         "results": {str(n): each for n, each in enumerate(parts, 1)},
         **kept,
-        **vin,
     }
 
 

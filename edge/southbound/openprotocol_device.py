@@ -106,7 +106,8 @@ class TighteningDevice:
         await self._opening.subscribe()
 
     async def catch_up(self) -> None:
-        """Request the latest result; `run` requests those that are missing before it."""
+        """Report what an earlier connection left, and request the latest result; `run` requests those before it."""
+        await self._results.settle_left()
         try:
             await self._results.catch_up()
         except Refused as refusal:
@@ -200,8 +201,7 @@ class TighteningDevice:
         await self._events.report(kind, {kind: found["id"]})
 
     async def _handle_identifier(self, identifier: str) -> None:
-        is_new = identifier != self._identifier
-        self._identifier = identifier
+        is_new, self._identifier = identifier != self._identifier, identifier
         if identifier and is_new and identifier not in self._ledger.marks:
             await self._events.report("identifier", {"identifier": identifier})
 
@@ -267,7 +267,7 @@ class TighteningDevice:
         """Disable the tool while no command needs it, if the settings say so."""
         # Without `_starting`: a selection at the controller meanwhile is not one of the gateway.
         with self._opening.urgent():
-            await self._tool.disable()
+            await self._tool.rest()
 
     async def wake(self) -> None:
         """Enable the tool again: another gateway began a command while this one disabled it."""
@@ -281,7 +281,7 @@ class TighteningDevice:
         await self._results.settle(command)
 
     async def surrender(self, command: Command) -> None:
-        """Report the tightenings that came for a command of unknown outcome."""
+        """Report the tightenings that came for a command that does not take them."""
         await self._results.surrender(command)
 
     async def _make_safe(self, command: Command) -> None:
@@ -295,7 +295,8 @@ class TighteningDevice:
                 await self._tool.make_safe(command)
                 if command.phase is Phase.RESET and self._alarm:
                     await self._tool.acknowledge_alarm()
-            await self._results.surrender(command)
+            if command.phase is Phase.RESET:
+                self._ledger.expected = None
             self._ledger.begun.discard(command.command_id)
 
     async def _ensure_begun(self, command: Command) -> None:
@@ -395,6 +396,5 @@ class TighteningDevice:
         self._demand_release()
         await self._results.search(command)
         if not self._results.find(command):
-            raise DeviceOutcomeUnknownError(
-                f"the controller has reported a result that cannot be read: {self._unreadable}"
-            )
+            message = f"the controller has reported a result that cannot be read: {self._unreadable}"
+            raise DeviceOutcomeUnknownError(message)

@@ -28,6 +28,8 @@ class TighteningTool:
         self._locks = locks
         self.is_enabled = False
         """Whether we enabled it last."""
+        self._is_disabled = False
+        """Whether the controller has accepted on this connection that we disabled it last."""
 
     async def prepare(self, command: Command) -> str:
         """Disable the tool and select what a command names: parameter set or job, batch size, identifier.
@@ -87,6 +89,7 @@ class TighteningTool:
     async def enable(self) -> None:
         """Enable the tool: from now on the operator can trigger it."""
         if self._locks:
+            self._is_disabled = False
             await self._session.request(MidFrame(Mid.ENABLE_TOOL))
             self.is_enabled = True
 
@@ -100,11 +103,17 @@ class TighteningTool:
             except Refused:
                 self.is_enabled = was_enabled
                 raise
+            self._is_disabled = True
+
+    async def rest(self) -> None:
+        """Disable the tool, unless the controller has accepted that since we enabled it."""
+        if not self._is_disabled:
+            await self.disable()
 
     async def release(self) -> None:
         """Disable the tool after a result or an alarm; a refusal is logged, and the device is not at rest then."""
         try:
-            await self.disable()
+            await self.rest()
         except Refused as refusal:
             _log.info("tool not disabled after its command", reason=refusal.message)
 

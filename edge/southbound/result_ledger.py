@@ -164,7 +164,7 @@ class ResultLedger(Struct):
         self._serial += 1
         self._kept[self._serial] = KeptResult(report, command_id, is_further)
         self._see(report)
-        if self.expected and self.expected[0].command_id == command_id and self._completes(report, command_id):
+        if self.expected and self.expected[0].command_id == command_id and self.completes(report, command_id):
             self.expected = None
 
     def settle(self, reports: Iterable[ReportedResult]) -> None:
@@ -224,13 +224,23 @@ class ResultLedger(Struct):
 
     def answer(self, command_id: str) -> ReportedResult | None:
         """Return the result that answers a command; None until it has come."""
-        return next((report for report in self.parts(command_id) if self._completes(report, command_id)), None)
+        return next((report for report in self.parts(command_id) if self.completes(report, command_id)), None)
+
+    def completes(self, report: ReportedResult, command_id: str) -> bool:
+        """Return whether a result of a command answers it: one of a batch may be a part of it."""
+        claim = self._claims.get(command_id)
+        return claim is None or claim.classification in {"", *report.completes}
+
+    def classification(self, command_id: str) -> str:
+        """Return the classification that a command expects of its answer; "" where any answers it."""
+        claim = self._claims.get(command_id)
+        return claim.classification if claim else ""
 
     def answers(self, report: ReportedResult) -> bool:
         """Return whether a result that came just now answers the command that occupies the device."""
         verdict = self.judge(report)
         is_ours = self.current is not None and verdict.command_id == self.current
-        return is_ours and verdict.standing is Standing.OF_COMMAND and self._completes(report, verdict.command_id or "")
+        return is_ours and verdict.standing is Standing.OF_COMMAND and self.completes(report, verdict.command_id or "")
 
     def unsettled(self) -> Sequence[KeptResult]:
         """Return the results that are not durable yet, in the order in which they came."""
@@ -250,10 +260,6 @@ class ResultLedger(Struct):
         """Return the ids of the results that are kept or durable."""
         durable = {result_id for result_id, *_ in self._known}
         return durable | {kept.report.result_id for kept in self._kept.values()}
-
-    def _completes(self, report: ReportedResult, command_id: str) -> bool:
-        claim = self._claims.get(command_id)
-        return claim is None or claim.classification in {"", *report.completes}
 
     def _owner(self, report: ReportedResult) -> tuple[ResultClaim | None, str | None]:
         if report.command_id is not None:

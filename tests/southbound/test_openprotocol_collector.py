@@ -12,9 +12,10 @@ from edge.links.openprotocol_mids import Mid
 from edge.links.openprotocol_session import OpenProtocolSession, open_openprotocol
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from edge.southbound.late_result import LateResults
-from edge.southbound.openprotocol_collector import LAST_RESULT, TighteningCollector, ToolState
+from edge.southbound.openprotocol_collector import LAST_RESULT, TighteningCollector
 from edge.southbound.openprotocol_conversion import TighteningResult, identifier_of
 from edge.southbound.openprotocol_inbox import ResultInbox
+from edge.southbound.openprotocol_state import ToolState
 from edge.southbound.remembered_text import RememberedText
 from tests.southbound.contract import WORK
 from tests.southbound.recording_station import RecordingStation

@@ -25,6 +25,22 @@ async def test_stop_of_an_action_whose_time_is_over_disables_the_tool(wait_until
         assert bench.controller.violations == []
 
 
+async def test_tool_is_disabled_once_before_and_once_after_a_command(wait_until: WaitUntil) -> None:
+    """A second disable after the result holds back the next start for the time of an answer."""
+    async with strict(wait_until) as bench:
+        for n in range(3):
+            await completed(bench, wait_until, bolt(n))
+        bench.controller.tool.habits.absent = True
+        await bench.equipment.send(bolt(3))
+        await wait_until(lambda: bench.controller.tool.enabled)
+        await bench.equipment.stop(replace(bolt(3), phase=Phase.STOP, parameters={}))
+        await bench.equipment.send(bolt(4))
+        await wait_until(lambda: bench.controller.tool.enabled)
+        locks = [mid for mid in bench.controller.mids() if mid in {42, 43}]
+        # At the connection, and around each command.
+        assert locks == [42] + [42, 43, 42] * 4 + [42, 43]
+
+
 async def test_declined_disable_is_repeated_until_a_later_one_is_accepted(wait_until: WaitUntil) -> None:
     async with strict(wait_until) as bench:
         tool, quirks = bench.controller.tool, bench.controller.quirks
