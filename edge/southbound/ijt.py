@@ -34,7 +34,7 @@ from edge.southbound.ijt_tool import JoiningTool, OpenRelease
 from edge.southbound.late_result import LateResults
 from edge.southbound.obsolete_command import ObsoleteCommandError
 from edge.southbound.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session, readable_events
-from edge.southbound.remembered_text import RememberedText
+from edge.southbound.remembered_text import RememberedText, memory_of
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.southbound.result_file import ResultFileReader, find_transfer
 from edge.station.equipment import Command, Repetition, StationPort
@@ -105,7 +105,7 @@ def open_ijt(
             methods,
             state,
             reporter,
-            RememberedText(station, name, LAST_NUMBER),
+            RememberedText(station, memory_of(name, settings.url), LAST_NUMBER),
             acknowledge=acknowledges,
             programs=programs,
             correlation=settings.correlation,

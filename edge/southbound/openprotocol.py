@@ -30,7 +30,7 @@ from edge.southbound.openprotocol_revisions import LEARNT_REVISIONS, LearntRevis
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 from edge.southbound.openprotocol_state import ToolState
 from edge.southbound.openprotocol_tool import TighteningTool
-from edge.southbound.remembered_text import RememberedText
+from edge.southbound.remembered_text import RememberedText, memory_of
 from edge.southbound.repetition import StartPolicy, chosen_repetition
 from edge.station.equipment import Repetition, StationPort
 
@@ -70,13 +70,15 @@ def open_openprotocol_equipment(
     Of the gateways that share a scope, one connects: a tool has one queue of commands, and a result one receiver.
     """
     state, curves = ToolState(), ResultCurves()
-    lease = lease_of(scopes, "{}:{}".format(*address_of(settings)))
+    place = "{}:{}".format(*address_of(settings))
+    lease = lease_of(scopes, place)
     repetition = chosen_repetition(settings, Repetition.ONCE)
     events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
     reporter = LateResults(name, next(iter(scopes)), station)
-    memory = RememberedText(station, name, LAST_RESULT)
-    inbox = ResultInbox(partial(station.recall, name), partial(station.remember, name), station.gateway)
-    learnt = LearntRevisions(settings, RememberedText(station, name, LEARNT_REVISIONS))
+    own = memory_of(name, place)
+    memory = RememberedText(station, own, LAST_RESULT)
+    inbox = ResultInbox(partial(station.recall, own), partial(station.remember, own), station.gateway)
+    learnt = LearntRevisions(settings, RememberedText(station, own, LEARNT_REVISIONS))
     starts, correlation = StartPolicy(station, repetition), settings.correlation
     new_device = partial(TighteningDevice, correlation=correlation, starts=starts, times=times)
     opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox))

@@ -8,8 +8,13 @@ from edge.station.equipment import StationPort
 _log = structlog.get_logger(__name__)
 
 
+def memory_of(name: str, place: str) -> str:
+    """Return the name of the memory of equipment at a place: gateways of a store may call two devices the same."""
+    return f"{name}@{place}"
+
+
 class RememberedText:
-    """The text `field` of the equipment `name`: written when it changes; without the store, with its next change."""
+    """The text `field` of the memory `name`: written when it changes; without the store, with its next change."""
 
     def __init__(self, station: StationPort, name: str, field: str) -> None:
         self._station = station

@@ -126,7 +126,7 @@ class Keys(ServerKeys, frozen=True):
 
     @_key("hash", Lifetime.OURS)
     def equipment_memory(self, name: str) -> str:
-        """Return the key of what equipment needs beyond its connection: revisions, the last result, open results."""
+        """Return the key of what equipment, as `wrench@host:port`, needs later: revisions, last and open results."""
         return f"{self.prefix}:equipment-memory:{name}"
 
     @_key("set", Lifetime.OURS)

@@ -39,6 +39,11 @@ def bolt(number: int, **parameters: Any) -> Command:
     return replace(WORK, command_id=WORK.command_id.replace("J1", job_id), job_id=job_id, parameters=parameters)
 
 
+def memory_at(controller: StrictController) -> str:
+    """Return the name of the memory of the equipment at a controller."""
+    return f"wrench@127.0.0.1:{controller.port}"
+
+
 @asynccontextmanager
 async def attached(
     controller: StrictController,

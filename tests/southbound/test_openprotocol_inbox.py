@@ -1,6 +1,7 @@
 """Results are confirmed when they are durable, also where a controller waits for that before it goes on."""
 
 import asyncio
+import copy
 from collections.abc import Mapping
 
 import pytest
@@ -16,7 +17,7 @@ from tests.outside.devices.openprotocol_controller import open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.outside.devices.openprotocol_tool import Habits
 from tests.southbound.recording_station import RecordingStation
-from tests.southbound.strict_controller import StrictBench, attached, bolt, completed, strict
+from tests.southbound.strict_controller import StrictBench, attached, bolt, completed, memory_at, strict
 
 
 class Memory:
@@ -154,7 +155,7 @@ async def test_controller_that_waits_for_confirmation_sends_curves(wait_until: W
             data = await completed(bench, wait_until, bolt(n))
             assert [channel["name"] for channel in data["trace"]["channels"]] == ["Angle", "Torque"]
         assert bench.controller.violations == []
-        await wait_until(lambda: bench.station.memory["wrench"]["unsettled_results:edge"] == "[]")
+        await wait_until(lambda: bench.station.memory[memory_at(bench.controller)]["unsettled_results:edge"] == "[]")
 
 
 async def test_link_level_needs_no_acknowledgements_of_the_application(wait_until: WaitUntil) -> None:
@@ -216,5 +217,36 @@ async def test_confirmed_result_survives_a_restart_before_its_answer(wait_until:
         async with attached(controller, station):
             await wait_until(lambda: station.answers)
             assert station.outcomes()[command.command_id]["evaluation"] == "OK"
-            await wait_until(lambda: station.memory["wrench"]["unsettled_results:edge"] == "[]")
+            await wait_until(lambda: station.memory[memory_at(controller)]["unsettled_results:edge"] == "[]")
         assert len(controller.tool.entries("pulled")) == 1
+
+
+class OtherStation(RecordingStation):
+    """The station of another gateway on the store of a first one."""
+
+    def __init__(self, first: RecordingStation) -> None:
+        super().__init__()
+        self.memory = first.memory
+
+    @property
+    def gateway(self) -> str:
+        return "other"
+
+
+async def test_inbox_of_another_controller_with_the_same_name_is_left(wait_until: WaitUntil) -> None:
+    """Two gateways call the tools of their stations `wrench`: the second one to connect takes nothing of the first."""
+    station, quirks = StoreAway(keeps_results=True), Quirks(link=True)
+    async with (
+        open_strict_controller(quirks) as first,
+        open_strict_controller(quirks) as second,
+        attached(first, station) as bench,
+    ):
+        await wait_until(lambda: bench.equipment.connected)
+        await bench.equipment.send(bolt(1))
+        await wait_until(lambda: first.acknowledged == [1])
+        memories = copy.deepcopy(station.memory)
+        async with attached(second, OtherStation(station)) as other:
+            await wait_until(lambda: other.equipment.connected)
+            await completed(other, wait_until, bolt(2))
+            assert other.station.late_results == []
+        assert {name: station.memory[name] for name in memories} == memories

@@ -12,7 +12,7 @@ from tests.conftest import WaitUntil
 from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.southbound.recording_station import RecordingStation
-from tests.southbound.strict_controller import TIMES, attached, bolt, completed, strict
+from tests.southbound.strict_controller import TIMES, attached, bolt, completed, memory_at, strict
 
 
 def starts(controller: StrictController) -> list[int]:
@@ -98,15 +98,16 @@ async def test_connection_cut_during_the_start_teaches_no_older_revision(wait_un
 async def test_replaced_controller_with_other_revisions_is_connected(wait_until: WaitUntil) -> None:
     """The spare takes only newer revisions than the learnt one."""
     station = RecordingStation()
-    station.memory["wrench"] = {"revisions": "1:2 60:1 what 64:x"}
-    async with open_strict_controller(Quirks(newest_result=6)) as controller, attached(controller, station) as bench:
-        await wait_until(lambda: bench.equipment.connected)
-        assert (starts(controller), results(controller)) == ([2], [1])
-        controller.quirks.refused = {60: 97}
-        async with controller.unplugged():
-            pass
-        await wait_until(lambda: len(results(controller)) >= 7)
-        assert results(controller)[1:7] == [1, 6, 5, 4, 3, 2]
+    async with open_strict_controller(Quirks(newest_result=6)) as controller:
+        station.memory[memory_at(controller)] = {"revisions": "1:2 60:1 what 64:x"}
+        async with attached(controller, station) as bench:
+            await wait_until(lambda: bench.equipment.connected)
+            assert (starts(controller), results(controller)) == ([2], [1])
+            controller.quirks.refused = {60: 97}
+            async with controller.unplugged():
+                pass
+            await wait_until(lambda: len(results(controller)) >= 7)
+            assert results(controller)[1:7] == [1, 6, 5, 4, 3, 2]
 
 
 @pytest.mark.parametrize(("newest", "error"), [(1, 97), (2, 79), (3, 74), (1, 75)])
@@ -115,7 +116,7 @@ async def test_older_revision_of_results_is_learnt(wait_until: WaitUntil, newest
     async with strict(wait_until, quirks) as bench:
         assert results(bench.controller) == list(range(6, newest - 1, -1))
         assert (await completed(bench, wait_until, bolt(1)))["evaluation"] == "OK"
-        assert "60:" in bench.station.memory["wrench"]["revisions"]
+        assert "60:" in bench.station.memory[memory_at(bench.controller)]["revisions"]
 
 
 async def test_setting_fixes_the_revision_of_a_message(wait_until: WaitUntil) -> None:

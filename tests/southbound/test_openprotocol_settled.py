@@ -10,7 +10,7 @@ from tests.conftest import WaitUntil
 from tests.outside.devices.openprotocol_controller import open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.outside.devices.openprotocol_tool import Habits
-from tests.southbound.strict_controller import attached, bolt, completed, strict
+from tests.southbound.strict_controller import attached, bolt, completed, memory_at, strict
 from tests.southbound.test_openprotocol_disturbed import DurableStation
 
 BATCH = bolt(1, batch_size=3, classification="batch")
@@ -87,7 +87,7 @@ async def test_bolts_of_a_batch_that_is_reset_are_settled(wait_until: WaitUntil)
         assert [each.command_id for each in station.late_results] == [BATCH.command_id]
         assert not controller.tool.enabled
         # Nothing is unsettled: a restart continues after the last result.
-        await wait_until(lambda: '"number":1' in station.memory["wrench"]["last_result"])
+        await wait_until(lambda: '"number":1' in station.memory[memory_at(controller)]["last_result"])
 
 
 async def test_answered_result_is_confirmed_on_the_next_connection(wait_until: WaitUntil) -> None:
