@@ -44,8 +44,14 @@ def from_toml(value: object, hint: object) -> Reading:
     try:
         return _checked(msgspec.convert(value, hint), hint)
     except msgspec.ValidationError:
-        shown = repr(value) if isinstance(value, _toml_type(hint)) else KINDS.get(type(value), "a date or time")
+        shown = repr(value) if _is_of_type(value, hint) else KINDS.get(type(value), "a date or time")
         return Reading(None, (f"expected {expected(hint)}, got {shown}",))
+
+
+def _is_of_type(value: object, hint: object) -> bool:
+    """Return whether a value has the type of an annotation; a whole number is a number, too."""
+    kind = _toml_type(hint)
+    return isinstance(value, kind) or (kind is float and type(value) is int)
 
 
 def from_text(text: str, hint: object) -> Reading:

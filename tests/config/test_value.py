@@ -42,6 +42,13 @@ def test_invalid_value_is_none_and_has_a_fault(written: object) -> None:
     assert reading.faults[0].startswith("expected a whole number of at least 1 and at most 9, got ")
 
 
+@pytest.mark.parametrize("written", [-1, -0.5])
+def test_whole_number_below_the_bound_of_a_number_is_shown(written: float) -> None:
+    """A whole number is a number: `got a whole number` does not name the fault."""
+    reading = value.from_toml(written, Annotated[float, Meta(ge=0)])
+    assert reading.faults == (f"expected a number of at least 0, got {written}",)
+
+
 @pytest.mark.parametrize("url", ["mqtt", "mqtt://", "mqtt://:1883", "mqtt://h:0", "mqtt://h:x", "mqtt://[h", "ws://h"])
 def test_a_url_needs_a_known_scheme_and_a_host(url: str) -> None:
     assert len(value.from_toml(url, Broker).faults) == 1
