@@ -192,7 +192,12 @@ def _as_text(raw: bytes) -> str:
     except UnicodeDecodeError:
         # Controllers with names in Latin-1 or Chinese characters; each byte becomes one character.
         text = raw.decode("latin-1")
-    return "".join(each for each in text if each.isprintable()).strip()
+    # A code with a control character is another one than without it: it is written as an escape.
+    return "".join(map(_visible, text.strip(" \0\t\r\n")))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
 def _as_date(raw: bytes) -> datetime | None:

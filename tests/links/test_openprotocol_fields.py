@@ -71,3 +71,18 @@ def test_left_aligned_numbers_are_read() -> None:
 
 def test_name_in_another_encoding_is_read() -> None:
     assert decode_data((DataField("name", 4, FieldKind.TEXT),), b"\xd7\xf3\xff ")["name"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"VIN 1\0\0  ", "VIN 1"),
+        (b"VIN 1\r\n   ", "VIN 1"),
+        (b"VIN\x1d1     ", "VIN\\x1d1"),
+        (b"VIN\0 1", "VIN\\x00 1"),
+        (b"Stra\xdfe \xa0", "Straße \\xa0"),
+    ],
+)
+def test_control_character_in_an_identity_is_kept_visible(raw: bytes, text: str) -> None:
+    """Without it the code of one vehicle would be that of another; blanks and line ends at the ends are padding."""
+    assert decode_data((DataField("identifier", len(raw), FieldKind.TEXT),), raw) == {"identifier": text}
