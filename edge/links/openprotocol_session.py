@@ -143,7 +143,7 @@ async def _connected(
 
 
 class OpenProtocolSession:
-    """One connection; `controller` are the fields of MID 0002, `revisions` the negotiated revision by message."""
+    """One connection; `controller`: fields of MID 0002, `origin`: its header; `revisions`: those negotiated by MID."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class OpenProtocolSession:
         self._lost: Unavailable | None = None
         self._is_stopping = False
         self.received_at = 0.0
-        """The second, by the clock of the loop, at which the message came that `messages` yielded last."""
+        """The second of the loop at which the message came that `messages` yielded last."""
         self._last_sent = self._last_received = asyncio.get_running_loop().time()
         self._keep_alive_s = times.keep_alive
 
@@ -183,7 +183,7 @@ class OpenProtocolSession:
         newest = revisions_of(Mid.STARTED)[0]
         answer = await self.negotiate(Mid.START, revisions_of(Mid.STARTED), answers={Mid.STARTED})
         # All additions are optional, and the revision in the header is not always that of the data.
-        self.controller = parse_message(replace(answer, revision=newest))
+        self.controller = parse_message(replace(answer, revision=newest)) | {"origin": (answer.station, answer.spindle)}
         self._link.active = link_layer and self.controller["sequence_numbers"] == 1
 
     def stop(self) -> None:

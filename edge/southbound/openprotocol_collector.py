@@ -238,7 +238,8 @@ class TighteningCollector:
 
     def reported(self, result: TighteningResult) -> ReportedResult:
         """Return a result of this connection for the ledger."""
-        return reported(result, self._ledger.marks, correlation=self._correlation)
+        origin = self._session.controller["origin"]
+        return reported(result, self._ledger.marks, correlation=self._correlation, origin=origin)
 
     async def _request(self, number: int) -> TighteningResult | None:
         """Request an old result, 0 for the latest; None when the controller does not have it."""

@@ -20,9 +20,6 @@ from edge.southbound.openprotocol_conversion import (
 from edge.southbound.result_ledger import SINGLE, Program, ReportedResult, ResultClaim
 from edge.station.equipment import Command
 
-_DEFAULT = frozenset({0, 1})
-"""The station and the spindle of a header that names none are the first."""
-
 _ENVELOPE = frozenset({"mid", "revision", "station", "spindle", "received", "kept", "is_earlier"})
 
 
@@ -39,8 +36,13 @@ def mark_of(command: Command, correlation: str) -> str:
     return identifier_of(command, correlation) if correlation == "mark" else ""
 
 
-def reported(result: TighteningResult, marks: Mapping[str, str], *, correlation: str) -> ReportedResult:
-    """Return a result for the ledger; one that the controller sent by itself has the second when it was received."""
+def reported(
+    result: TighteningResult, marks: Mapping[str, str], *, correlation: str, origin: tuple[int, int] = (0, 0)
+) -> ReportedResult:
+    """Return a result for the ledger; one that the controller sent by itself has the second when it was received.
+
+    `origin` are the station and the spindle in the header of the greeting: those of the connection.
+    """
     identifier = str(result.get("identifier") or "")
     is_mark = correlation == "mark"
     received = result.get("received")
@@ -56,7 +58,7 @@ def reported(result: TighteningResult, marks: Mapping[str, str], *, correlation:
         completes=SINGLE | {"batch"} if is_last_of_batch(result) else SINGLE,
         frame="" if received is None else _digest(result),
         received=received or 0.0,
-        is_foreign=_is_foreign(result),
+        is_foreign=_is_foreign(result, *origin),
     )
 
 
@@ -66,10 +68,11 @@ def _program_of(result: TighteningResult) -> Program:
     return {kind: frozenset({str(name)}) for kind, name in program.items() if name is not None}
 
 
-def _is_foreign(result: TighteningResult) -> bool:
-    """Return whether another station or spindle than the commanded one, the first, made a result."""
+def _is_foreign(result: TighteningResult, station: int, spindle: int) -> bool:
+    """Return whether another station or spindle than that of the connection made a result; a blank is the first."""
     is_system = result.get("mid") == Mid.SPINDLES_RESULT
-    return result.get("station", 0) not in _DEFAULT or (not is_system and result.get("spindle", 0) not in _DEFAULT)
+    is_of_station = (result.get("station") or 1) == (station or 1)
+    return not is_of_station or (not is_system and (result.get("spindle") or 1) != (spindle or 1))
 
 
 def _digest(result: TighteningResult) -> str:

@@ -29,8 +29,8 @@ def command(**parameters: Any) -> Command:
     return replace(WORK, parameters=parameters)
 
 
-def report(correlation: str = "mark", /, **fields: Any) -> ReportedResult:
-    return reported({**RESULT, **fields}, {"M": WORK.command_id}, correlation=correlation)
+def report(correlation: str = "mark", origin: tuple[int, int] = (0, 0), /, **fields: Any) -> ReportedResult:
+    return reported({**RESULT, **fields}, {"M": WORK.command_id}, correlation=correlation, origin=origin)
 
 
 def test_result_is_reported_with_its_identity_and_command() -> None:
@@ -60,6 +60,20 @@ def test_equal_frames_have_one_digest_whenever_they_were_received() -> None:
 )
 def test_result_of_another_station_or_spindle_is_foreign(header: dict[str, Any], *, foreign: bool) -> None:
     assert report(**header).is_foreign is foreign
+
+
+@pytest.mark.parametrize(
+    ("header", "foreign"),
+    [
+        ({"station": 2, "spindle": 3}, False),
+        ({"station": 2, "spindle": 1}, True),
+        ({"station": 1, "spindle": 3}, True),
+        ({}, True),
+        ({"mid": Mid.SPINDLES_RESULT, "station": 2}, False),
+    ],
+)
+def test_result_of_the_station_in_the_greeting_is_ours(header: dict[str, Any], *, foreign: bool) -> None:
+    assert report("mark", (2, 3), **header).is_foreign is foreign
 
 
 def test_claim_names_the_program_the_identifier_and_the_classification() -> None:

@@ -78,6 +78,13 @@ async def test_two_gateways_at_one_controller_work_in_turn(wait_until: WaitUntil
         assert controller.violations == []
 
 
+async def test_controller_that_is_not_the_first_station_answers_its_commands(wait_until: WaitUntil) -> None:
+    """All its headers name station 3, also that of its greeting: a port for each station."""
+    async with strict(wait_until, Quirks(station=3)) as bench:
+        assert (await completed(bench, wait_until, bolt(1)))["vin"] == "J1"
+        assert (bench.station.late_results, bench.controller.violations) == ([], [])
+
+
 MEGABYTE = 1 << 20
 RESULT_FRAME = b"00700061001         " + b"x" * 50 + b"\0"
 

@@ -71,11 +71,14 @@ SPINDLES = (
 Values = Mapping[str, int | str]
 
 
-def frame(mid: int, data: bytes | str = b"", revision: int = 1, sequence: int = 0, *, ends: bool = True) -> bytes:
+def frame(
+    mid: int, data: bytes | str = b"", revision: int = 1, sequence: int = 0, *, ends: bool = True, station: int = 0
+) -> bytes:
     """Return one message; its end is a NUL, but after binary data (chapter 2.4.1)."""
     raw = data.encode("latin-1") if isinstance(data, str) else data
     shown = f"{sequence:02d}" if sequence else "  "
-    header = f"{HEADER + len(raw):04d}{mid:04d}{revision:03d}     {shown}  "
+    origin = f"{station:02d}" if station else "  "
+    header = f"{HEADER + len(raw):04d}{mid:04d}{revision:03d} {origin}  {shown}  "
     return header.encode() + raw + (b"\0" if ends else b"")
 
 

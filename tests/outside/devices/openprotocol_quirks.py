@@ -16,7 +16,8 @@ class Quirks:
     `result_error`. `refused` maps messages to the error that declines them; `unanswered` are never answered.
     `names_request`: 0005 to 0008 carries 0008. `link`: it offers sequence numbers. `latency` delays each message in
     both directions by seconds; `pieces`: it sends frames in pieces of that many bytes. `resends`: it sends a result
-    that was not acknowledged again at the next subscription. `clients` is the most that it serves.
+    that was not acknowledged again at the next subscription. `clients` is the most that it serves. `station` is that
+    of its headers, 0 for blanks.
     """
 
     newest_start: int = 6
@@ -39,6 +40,7 @@ class Quirks:
     spindles: int = 0
     points: int = 0
     ack_seconds: float = 3.0
+    station: int = 0
     silence: float = 15.0
 
 

@@ -23,6 +23,7 @@ class Peculiar(Protocol):
     latency: float
     pieces: int
     ack_seconds: float
+    station: int
     silence: float
 
 
@@ -161,7 +162,7 @@ class Client:
                 await self._send(mid, data, revision)
             else:
                 await asyncio.sleep(self._quirks.latency)
-                await self._write_out(frames.frame(mid, data, revision, ends=mid != 900))
+                await self._write_out(frames.frame(mid, data, revision, ends=mid != 900, station=self._quirks.station))
             if mid == 2:
                 self._has_link = self._link_from_next
             self._replies.task_done()
@@ -184,7 +185,7 @@ class Client:
                 sequence = self._sent = self._sent % 99 + 1
             self._awaited = sequence % 99 + 1 if self._has_link else _ACKNOWLEDGEMENT[mid]
             self._confirmed.clear()
-            message = frames.frame(mid, data, revision, sequence, ends=mid != 900)
+            message = frames.frame(mid, data, revision, sequence, ends=mid != 900, station=self._quirks.station)
             for _ in range(_TIMES):
                 await asyncio.sleep(self._quirks.latency)
                 await self._write_out(message)
