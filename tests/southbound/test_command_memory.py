@@ -30,6 +30,16 @@ def test_oldest_ended_command_is_forgotten_first() -> None:
     assert [memory.has_ended(str(number)) for number in range(3)] == [False, True, True]
 
 
+def test_commands_that_are_never_sent_do_not_fill_the_memory() -> None:
+    memory = CommandMemory(limit=2)
+    commands = [replace(WORK, command_id=str(number)) for number in range(3)]
+    for command in commands:
+        memory.note_queued(command)
+        memory.count_defect(command.command_id)
+    assert [memory.is_unsent(each.command_id) for each in commands] == [False, True, True]
+    assert [memory.count_defect(str(number)) for number in (2, 0)] == [2, 1]
+
+
 def test_defects_of_a_command_are_counted_until_it_ends() -> None:
     memory = CommandMemory()
     assert [memory.count_defect("a") for _ in range(2)] == [1, 2]

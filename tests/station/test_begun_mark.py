@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.station.begun_mark import begun_again, mark_of_process
+from edge.station.begun_mark import ReleasedStarts, begun_again, mark_of_process
 from edge.station.equipment import Begin
 
 
@@ -29,3 +29,12 @@ def test_mark_of_an_earlier_release_counts_as_one_without_sentinel() -> None:
 
 def test_marks_of_two_processes_differ() -> None:
     assert mark_of_process("g1") != mark_of_process("g1")
+
+
+def test_released_starts_are_forgotten_when_they_end_or_are_many() -> None:
+    """A process that runs for years would keep the id of each command otherwise."""
+    released = ReleasedStarts(most=2)
+    for command_id in "abc":
+        released.add(command_id)
+    released.discard("b")
+    assert [each in released for each in "abc"] == [False, False, True]
