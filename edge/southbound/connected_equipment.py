@@ -215,9 +215,9 @@ class ConnectedEquipment:
         pending = self._pending.pop(command.command_id, None)
         running, work = self._running if self._running and self._is_running(command) else (None, None)
         # A queued command is stopped too: it may have been started on an earlier connection.
-        error = await stop_device(device, running or pending or command)
+        error, has_answered = await stop_device(device, running or pending or command)
         await surrender_device(device, command, work)
-        await self._station.stopped(command.command_id, error)
+        await self._station.stopped(command.command_id, error, is_answer=has_answered)
 
     def _supersede(self, reset: Command) -> None:
         """Queue a reset ahead of all other commands, and cancel the starts of the action that it resets."""

@@ -111,15 +111,18 @@ def _answer_count(device: object) -> int:
     return device.answer_count if isinstance(device, AnsweringDevice) else 0
 
 
-async def stop_device(device: Device, command: Command) -> str | None:
-    """Stop a command; return why the device has not confirmed it, None when it has. Raises Unavailable."""
+async def stop_device(device: Device, command: Command) -> tuple[str | None, bool]:
+    """Stop a command; return why the device has not confirmed it, None when it has, and whether it has answered.
+
+    Raises Unavailable.
+    """
     try:
         await complete_in_time(device, device.stop(command), STOP_SECONDS)
     except Refused as refusal:
-        return bounded_message(refusal)
+        return bounded_message(refusal), True
     except TimeoutError:
-        return f"no answer within {STOP_SECONDS:g} s"
-    return None
+        return f"no answer within {STOP_SECONDS:g} s", False
+    return None, True
 
 
 async def settle_device(device: Device, command: Command, answer: EquipmentAnswer | OutcomeUnknown) -> None:

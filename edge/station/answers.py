@@ -17,7 +17,7 @@ from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.answer_signal import error_of, holds_result, is_result, kept_data, signal_of
-from edge.station.begun_mark import begun_again, mark_of_process
+from edge.station.begun_mark import ReleasedStarts, begun_again, mark_of_process
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
 from edge.station.dispatch import command_of
@@ -82,8 +82,7 @@ class Answers:
         self._samples = RateLimit(_MOST_UNSOLICITED, _WITHIN_S)
         self._late_samples = RateLimit(_MOST_LATE, _WITHIN_S)
         self._process = mark_of_process(store.keys.generation_id)
-        self._released: set[str] = set()
-        """The commands whose begun mark this process committed."""
+        self._released = ReleasedStarts()
 
     async def begin(self, command_id: str) -> Begin:
         """Commit the begun mark of a command before its start is sent.
@@ -131,8 +130,7 @@ class Answers:
         """Return whether a command is known here to wait for its answer."""
         if self._direct.is_waiting(command_id):
             return True
-        key = parse_command_id(command_id)
-        loaded = self._runs.cached(key.job_id) if key else None
+        loaded = self._runs.cached(key.job_id) if (key := parse_command_id(command_id)) else None
         return loaded is not None and is_outstanding(loaded.stored.run, command_id)
 
     async def _lacks_result(self, command_id: str) -> bool:
@@ -209,11 +207,14 @@ class Answers:
     def _log_ignored(self, command_id: str, reason: str) -> None:
         self._faults.info("answer ignored", f"ignored {reason}", command=command_id, reason=reason)
 
-    async def stopped(self, command_id: str, error: str | None) -> None:
+    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
         """Remove a confirmed stop or reset from the safing commands; record why one was declined, also at its job.
 
-        Equipment may decline it every few seconds, for days: only a new reason is written, and the job has the first.
+        Without `is_answer`, none came. A stop may be declined for days: the job has the first reason, the last is kept.
         """
+        self._released.discard(command_id)
+        if is_answer:
+            self.stats.record_contact(self._runs.clock())
         if error is None:
             await self._store.commit(safing.remove(self._store.keys, command_id))
             return
@@ -280,8 +281,8 @@ class Answers:
         late = Late(result.command_id or "", kept_data(result.data) if len(data) <= MAX_BYTES else None)
         if not key or not isinstance(await self._runs.signal(job_id, late, also=lambda _: kept), Decision):
             await self._store.commit(kept)
-        named = {"job": job_id, "command": result.command_id, "source": result.source}
-        self._faults.warning("late result kept", f"late {reason}", **named, reason=reason)
+        named = {"job": job_id, "command": result.command_id, "source": result.source, "reason": reason}
+        self._faults.warning("late result kept", f"late {reason}", **named)
         self.stats.record_late()
         self.stats.record_result(result.data)
 
@@ -338,8 +339,7 @@ class Answers:
         """Return whether a command still waits for an answer in the store."""
         if self._direct.is_waiting(command_id):
             return True
-        key = parse_command_id(command_id)
-        loaded = await self._runs.load(key.job_id) if key else None
+        loaded = await self._runs.load(key.job_id) if (key := parse_command_id(command_id)) else None
         return loaded is not None and is_outstanding(loaded.stored.run, command_id)
 
     async def has_result(self, command_id: str, result_id: str) -> bool:

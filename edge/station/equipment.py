@@ -193,8 +193,8 @@ class StationPort(Protocol):
         A repeated answer changes nothing; a late result is kept. A result that exceeds the limit fails its action.
         """
 
-    async def stopped(self, command_id: str, error: str | None) -> None:
-        """Record that the equipment carried out a stop, or the reason why it did not."""
+    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
+        """Record that the equipment carried out a stop, or why it did not; without `is_answer`, it has not answered."""
 
     async def late(self, result: LateResult) -> None:
         """Keep a result that no command waits for."""

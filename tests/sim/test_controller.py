@@ -51,7 +51,7 @@ class Answers(list[EquipmentAnswer]):
     async def begin(self, command_id: str) -> Begin:
         pytest.fail(f"a command with a recognised id was begun: {command_id}")
 
-    async def stopped(self, command_id: str, error: str | None) -> None:
+    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
         pytest.fail(f"the controller confirmed a stop: {command_id} {error}")
 
     async def late(self, result: LateResult) -> None:

@@ -30,6 +30,7 @@ class RecordingStation:
         self.failures: list[Exception] = []
         self.begun: list[str] = []
         self.stops: list[tuple[str, str | None]] = []
+        self.unanswered_stops = 0
         self.late_results: list[LateResult] = []
         self.unknown: list[OutcomeUnknown] = []
         self.refused: list[RefusedMessage] = []
@@ -53,7 +54,8 @@ class RecordingStation:
         self.begun.append(command_id)
         return Begin.NEW
 
-    async def stopped(self, command_id: str, error: str | None) -> None:
+    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
+        self.unanswered_stops += not is_answer
         self.stops.append((command_id, error))
 
     async def late(self, result: LateResult) -> None:

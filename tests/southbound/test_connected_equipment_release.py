@@ -144,7 +144,7 @@ def test_stop_without_an_answer_is_declined_and_keeps_the_connection() -> None:
             assert equipment.connection_count == 1
 
     run_virtual(stopped())
-    assert station.stops == [(WORK.command_id, "no answer within 15 s")]
+    assert (station.stops, station.unanswered_stops) == ([(WORK.command_id, "no answer within 15 s")], 1)
 
 
 class SlowLockable(Lockable):

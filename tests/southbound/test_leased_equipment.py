@@ -135,9 +135,9 @@ class SlowStation(RecordingStation):
         super().__init__()
         self.confirms = asyncio.Event()
 
-    async def stopped(self, command_id: str, error: str | None) -> None:
+    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
         await self.confirms.wait()
-        await super().stopped(command_id, error)
+        await super().stopped(command_id, error, is_answer=is_answer)
 
 
 async def test_passed_stops_that_take_long_delay_no_passed_start(wait_until: WaitUntil) -> None:

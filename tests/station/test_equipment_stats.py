@@ -73,6 +73,14 @@ async def test_answer_to_a_run_not_in_the_cache_has_no_round_trip(plant: Plant) 
     assert plant.answers.stats.round_trips.total == 0
 
 
+@pytest.mark.parametrize(("error", "answers"), [(None, True), ("the job runs", True), ("no answer", False)])
+async def test_stop_that_equipment_answered_updates_last_seen(
+    plant: Plant, error: str | None, *, answers: bool
+) -> None:
+    await plant.answers.stopped(await waiting(plant), error, is_answer=answers)
+    assert plant.answers.stats.last_seen == (NOW if answers else None)
+
+
 async def test_event_or_refused_message_updates_last_seen(plant: Plant) -> None:
     stats = plant.answers.stats
     await plant.answers.event(EquipmentEvent("/tool", "1", "scan.v1", SCOPE))
