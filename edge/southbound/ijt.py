@@ -315,7 +315,7 @@ class Controller:
         return await self._starts.claim(command)
 
     async def _start(self, command: Command) -> None:
-        self._starts.count(command)
+        await self._starts.permit(command)
         self._skipped = self._results.skipped
         await self._tool.prepare(command)
         self._results.expect(command)

@@ -149,6 +149,7 @@ class MqttEquipment:
         if not command.offered_again and self._sent.is_sent(command):
             return
         require_broker(self._session, self.name)
+        await self._station.permit_start()
         if (begin := await self._begin(command)) is not Begin.NEW:
             _log.info("start not repeated", equipment=self.name, command=command.command_id)
             if begin is Begin.LOST:
@@ -322,7 +323,8 @@ class MqttEquipment:
 
     async def _offer_outstanding(self) -> None:
         async with self._offering:
-            for command in await self._outstanding():
+            # Resets first: a start is not sent while the primary of the store is not confirmed.
+            for command in sorted(await self._outstanding(), key=lambda each: each.phase is Phase.START):
                 if command.queued:
                     # The sender of queued commands sends it and marks it as sent.
                     continue

@@ -332,7 +332,7 @@ class TighteningDevice:
             raise
         if not await self._starts.claim(command):
             return False
-        self._starts.count(command)
+        await self._starts.permit(command)
         self._results.expect(command, identifier)
         self._ledger.begun.add(command.command_id)
         try:

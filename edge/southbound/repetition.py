@@ -1,11 +1,14 @@
 """Whether a start may be sent a second time, according to the settings of the equipment or the default of its kind."""
 
 from functools import partial
+from typing import Final
 
 from edge.config import EquipmentSettings
 from edge.errors import Refused
 from edge.station.equipment import Begin, Command, Repetition, StationPort
 from edge.store.retry import retry_while_unavailable
+
+_LOOK_AGAIN_S: Final = 0.1
 
 
 def chosen_repetition(settings: EquipmentSettings, default: Repetition) -> Repetition:
@@ -17,6 +20,15 @@ def count_repeated_start(station: StationPort, command: Command) -> None:
     """Count a start that is being sent, if the equipment may have received it before."""
     if command.offered_again or command.begun:
         station.record_repeated_start()
+
+
+async def permit_start(station: StationPort, command: Command) -> None:
+    """Return when a start may be sent, and count it if the equipment may have received it before.
+
+    A start that has waited in memory waits on while the primary of the store is not confirmed.
+    """
+    await retry_while_unavailable("start", station.permit_start, _LOOK_AGAIN_S)
+    count_repeated_start(station, command)
 
 
 class StartPolicy:
@@ -43,6 +55,6 @@ class StartPolicy:
             case Begin.GONE:
                 raise Refused("device", "the command was stopped before it was started")
 
-    def count(self, command: Command) -> None:
-        """Count a start that is being sent, if the equipment may have received it before."""
-        count_repeated_start(self._station, command)
+    async def permit(self, command: Command) -> None:
+        """Return when a start may be sent, as `permit_start`."""
+        await permit_start(self._station, command)

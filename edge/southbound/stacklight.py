@@ -17,7 +17,7 @@ from edge.sfc.signal import Phase
 from edge.southbound.alarm_lamps import FollowAlarms, no_alarms, show_alarms
 from edge.southbound.connected_equipment import ConnectedEquipment, open_connected
 from edge.southbound.device import Device, DeviceEvent
-from edge.southbound.repetition import count_repeated_start
+from edge.southbound.repetition import permit_start
 from edge.station.equipment import Command, EquipmentEvent, StationPort
 
 _log = structlog.get_logger(__name__)
@@ -145,7 +145,7 @@ class StackLight:
         if wrong := [name for name, wish in wanted.items() if not isinstance(wish, bool)]:
             raise Refused("device", f"expected true or false: {', '.join(sorted(wrong))}")
         if command.phase is Phase.START:
-            count_repeated_start(self._station, command)
+            await permit_start(self._station, command)
         await self._lines.switch(wanted)
         return wanted
 

@@ -317,8 +317,8 @@ class Camera:
     async def _start(self, command: Command) -> None:
         part = {"Id": identifier(command, "part_id")}
         arguments = ({"Id": meas_id_of(command)}, part, recipe_of(command))
+        await self._starts.permit(command)
         self._results.expect(command)
-        self._starts.count(command)
         outputs = await self._call(self._automatic, "StartSingleJob", *arguments)
         # Without a JobId, the MeasId says which result is that of the job.
         self._jobs[command.command_id] = (raw_id(outputs[0]) if outputs else None) or ""

@@ -20,7 +20,7 @@ from edge.station.answer_signal import error_of, holds_result, is_result, kept_d
 from edge.station.begun_mark import ReleasedStarts, begun_again, mark_of_process
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
-from edge.station.dispatch import command_of
+from edge.station.dispatch import command_of, permit_start
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, LateResult, OutcomeUnknown
 from edge.station.equipment_events import EquipmentEvents
 from edge.station.equipment_stats import EquipmentStats
@@ -111,6 +111,10 @@ class Answers:
         self._released.add(command_id)
         return Begin.NEW
 
+    async def permit_start(self) -> None:
+        """Raise NotSent while no start may leave."""
+        permit_start(self._store)
+
     async def admits(self, command_id: str | None) -> bool:
         """Return whether an answer to a command, or to none, is handled; else it is counted only.
 
@@ -161,7 +165,8 @@ class Answers:
             return
         at = self._runs.clock()
         self.stats.record_contact(at)
-        sent_at = _sent_at(self._runs.cached(key.job_id), answer.command_id)
+        cached = self._runs.cached(key.job_id)
+        sent_at = cached.sent_at(answer.command_id) if cached else None
         loaded = await self._runs.get(key.job_id)
         if loaded and self._is_for_other_equipment(loaded, answer.command_id):
             event = "answer to a command of other equipment"
@@ -392,9 +397,3 @@ class Answers:
 def _is_of_earlier_run(key: CommandKey, loaded: LoadedJob | None) -> bool:
     """Return whether the run of a command is gone: its job was removed, and perhaps stored again."""
     return loaded is None or loaded.stored.run.run_id != key.run_id
-
-
-def _sent_at(loaded: LoadedJob | None, command_id: str) -> int | None:
-    """Return since when a command waits for its answer; None when its run is not cached."""
-    waiting = find_command(loaded.stored.run, command_id) if loaded else None
-    return waiting.armed_at if waiting else None

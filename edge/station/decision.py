@@ -18,7 +18,7 @@ from edge.sfc.intervention import held_failures
 from edge.sfc.lock_change import NO_LOCK_CHANGE, LockChange, lock_change
 from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Outcome, Run
+from edge.sfc.run import ActionState, Outcome, Run, find_command
 from edge.sfc.run_locks import NO_LOCKS
 from edge.sfc.signal import (
     Abort,
@@ -65,6 +65,11 @@ class LoadedJob(Struct, frozen=True):
         if self.job.ended_at is not None:
             return self.job.ended_at + keep_ended_ms
         return next_deadline(self.net, self.stored.run)
+
+    def sent_at(self, command_id: str) -> int | None:
+        """Return since when a command waits for its answer; None when it does not."""
+        waiting = find_command(self.stored.run, command_id)
+        return waiting.armed_at if waiting else None
 
     def unanswered(self) -> Outbox:
         """Return the commands of the run that wait for an answer."""

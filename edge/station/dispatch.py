@@ -16,6 +16,7 @@ from edge.station.decision import LoadedJob
 from edge.station.equipment import Command, EquipmentPort, NotSent, PausableEquipment, Repetition, withdraw
 from edge.station.runs import Runs
 from edge.store import instance_leases
+from edge.store.client import Store
 from edge.store.runs import Outgoing
 
 logger = structlog.get_logger(__name__)
@@ -81,10 +82,8 @@ class Dispatch:
                     await equipment.pause(command)
             case _ if self._is_busy(equipment.name):
                 raise NotSent(f"{equipment.name} executes a command of a flow")
-            case _ if reason := self._runs.store.unconfirmed:
-                # Another gateway may work on another primary already, and start this action, too.
-                raise NotSent(f"the primary of the store is not confirmed: {reason}")
             case _:
+                permit_start(self._runs.store)
                 await equipment.send(command)
         return Performed.SENT
 
@@ -169,6 +168,12 @@ class Dispatch:
         if loaded is None or loaded.job.correlation_id != command.correlation_id:
             return command
         return replace(command, causation_id=loaded.job.causation_id, trace=loaded.job.trace)
+
+
+def permit_start(store: Store) -> None:
+    """Raise NotSent while the primary is not confirmed: another gateway may work on another one, and start it, too."""
+    if reason := store.unconfirmed:
+        raise NotSent(f"the primary of the store is not confirmed: {reason}")
 
 
 def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, offered_again: bool = False) -> Command:

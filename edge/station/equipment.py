@@ -184,6 +184,12 @@ class StationPort(Protocol):
     async def begin(self, command_id: str) -> Begin:
         """Commit the begun mark of a command with repetition `once` before its start is sent."""
 
+    async def permit_start(self) -> None:
+        """Raise NotSent while no start may leave: no majority of the sentinels confirms the primary of the store.
+
+        Call it right before a start is sent, also one that has waited in memory for the device.
+        """
+
     async def admits(self, command_id: str | None) -> bool:
         """Return whether an answer to a command, or to none, is handled; of unsolicited ones only a sample is."""
 

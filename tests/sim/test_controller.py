@@ -51,6 +51,9 @@ class Answers(list[EquipmentAnswer]):
     async def begin(self, command_id: str) -> Begin:
         pytest.fail(f"a command with a recognised id was begun: {command_id}")
 
+    async def permit_start(self) -> None:
+        """Permit every start."""
+
     async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
         pytest.fail(f"the controller confirmed a stop: {command_id} {error}")
 

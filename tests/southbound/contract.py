@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from edge.errors import Unavailable
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, EquipmentPort, Repetition
+from edge.station.equipment import Command, EquipmentPort, NotSent, Repetition
 from tests.conftest import WaitUntil
 from tests.southbound.recording_station import RecordingStation
 
@@ -274,6 +274,19 @@ class Contract:
         await bench.equipment.send(replace(WORK, offered_again=True))
         await wait_until(lambda: bench.device.begun)
         assert bench.station.repeated_starts == 1
+
+    async def test_queued_start_waits_until_the_primary_is_confirmed(self, bench: Bench, wait_until: WaitUntil) -> None:
+        """The fence was looked at when a start was queued, and a tool was switched on after it had closed."""
+        bench.station.unconfirmed = "a failover has begun"
+        with suppress(NotSent):
+            await bench.equipment.send(WORK)
+        await wait_until(lambda: bench.station.refused_starts or bench.device.begun)
+        assert bench.device.begun == []
+        await bench.equipment.reset(RESET)
+        await wait_until(lambda: RESET.command_id in bench.station.outcomes())
+        bench.station.unconfirmed = ""
+        await bench.equipment.send(NEXT)
+        await wait_until(lambda: bench.device.begun)
 
     async def test_working_equipment_is_connected_and_reports_no_problem(
         self, bench: Bench, wait_until: WaitUntil

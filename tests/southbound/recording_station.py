@@ -14,6 +14,7 @@ from edge.station.equipment import (
     EquipmentAnswer,
     EquipmentEvent,
     LateResult,
+    NotSent,
     OutcomeUnknown,
     Task,
 )
@@ -40,6 +41,9 @@ class RecordingStation:
         self.unsolicited = set[str | None]()
         self.traffic: list[tuple[TrafficKind, Any]] = []
         self.repeated_starts = 0
+        self.unconfirmed = ""
+        """Why no start may leave."""
+        self.refused_starts = 0
         self.disabled: set[str] = set()
         self.memory: dict[str, dict[str, str]] = {}
         self.files: dict[str, bytes] = {}
@@ -53,6 +57,11 @@ class RecordingStation:
             return Begin.AGAIN
         self.begun.append(command_id)
         return Begin.NEW
+
+    async def permit_start(self) -> None:
+        if self.unconfirmed:
+            self.refused_starts += 1
+            raise NotSent(self.unconfirmed)
 
     async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
         self.unanswered_stops += not is_answer
