@@ -26,9 +26,11 @@ from edge.store.sentinels import Primary, Sentinels, SentinelView, agreed
 from edge.store.store_state import ReplicaState
 
 CAUGHT_UP_WITHIN_S: Final = 1.0
-PROMOTED_WITHIN_S: Final = 5.0
-"""Sentinel takes about 1.2 s; one that coordinates has the sentinels elect a leader first."""
+PROMOTED_WITHIN_S: Final = 15.0
+"""Sentinel takes about 1.2 s. It gives up after `failover-timeout`, 10 s in our guide: until then a replica may be
+promoted, and the gateways accept nothing at the present primary."""
 COORDINATED_WITHIN_S: Final = 15.0
+_DEMOTED_WITHIN_S: Final = 5.0
 LINKED_WITHIN_S: Final = 5.0
 """For about a second after a failover a sentinel has no connection to a replica, or the link of the replica begins."""
 _LINKED_AGAIN_WITHIN_S: Final = 20.0
@@ -55,6 +57,10 @@ class SwitchedOver(Struct, frozen=True):
     config_epoch: int
     took_s: float
     paused_s: float | None = None
+
+
+class GivenUp(Unavailable):
+    """Sentinel has given up the failover: nothing was changed."""
 
 
 def does_not_coordinate(error: str) -> bool:
@@ -236,31 +242,50 @@ class _Line:
             raise
 
     async def _with_pause(self) -> tuple[Primary, float]:
-        """Change the primary while its writes are paused; return the new one and the duration of the pause."""
+        """Change the primary while its writes are paused; return the new one and the duration of the pause.
+
+        The former primary writes again only when nothing was changed, or as a replica: else two would take writes.
+        """
         primary = str(self._primary)
-        (paused,) = await self._call(primary, ("CLIENT", "PAUSE", _PAUSE_MS, "WRITE"))
-        if isinstance(paused, ReplyError):
-            raise _not_permitted(paused)
-        began = self._now()
-        self._report(f"writes of {primary} paused")
+        await self._pause(primary)
+        began, may_write = self._now(), True
         task = asyncio.create_task(self._keep_paused(primary), name="pause")
         try:
             offset = int((await self._info(primary))["master_repl_offset"])
             await self._until(
                 lambda: self._have(offset), CAUGHT_UP_WITHIN_S, "a replica does not catch up; nothing was changed"
             )
+            may_write = False
             if error := await self._demand():
+                may_write = True
                 raise Refused(KIND, f"the sentinel refuses: {error}.", f"Nothing was changed. {_STATUS}")
             self._report("replicas have everything, failover begun")
             new = await self._until_named(PROMOTED_WITHIN_S)
             paused_s = self._now() - began
-            await self._demote(primary, new)
+            may_write = await self._demote(primary, new)
+        except GivenUp:
+            may_write = True
+            raise
         finally:
             task.cancel()
             await asyncio.wait((task,))
-            with contextlib.suppress(Unavailable):
-                await self._call(primary, ("CLIENT", "UNPAUSE"))
+            if may_write:
+                with contextlib.suppress(Unavailable):
+                    await self._call(primary, ("CLIENT", "UNPAUSE"))
+            else:
+                self._report(f"the pause of {primary} ends in {_PAUSE_MS / 1000:g} s; what it accepts then is lost")
         return new, paused_s
+
+    async def _pause(self, primary: str) -> None:
+        """Pause the writes of the primary. Raises Refused when our user may not do that, or not demote it later."""
+        # An invalid port changes nothing: it only shows whether the command is permitted.
+        (demoted,) = await self._call(primary, ("REPLICAOF", self._primary.host, "-1"))
+        if any(each in str(demoted) for each in ("NOPERM", "unknown command")):
+            raise _not_permitted(demoted)
+        (paused,) = await self._call(primary, ("CLIENT", "PAUSE", _PAUSE_MS, "WRITE"))
+        if isinstance(paused, ReplyError):
+            raise _not_permitted(paused)
+        self._report(f"writes of {primary} paused")
 
     async def _keep_paused(self, primary: str) -> None:
         """Prolong the pause: should this process end, the writes continue by themselves soon."""
@@ -277,21 +302,35 @@ class _Line:
             return False
         return all(info["role"] == "slave" and int(info["slave_repl_offset"]) >= offset for info in infos)
 
-    async def _demote(self, primary: str, new: Primary) -> None:
+    async def _demote(self, primary: str, new: Primary) -> bool:
         """Demote the former primary as Sentinel does it, and drop its clients with their paused commands.
 
         Sentinel could not do it before the end of the pause, as its own messages wait, and would take ten seconds more.
-        A majority names the new primary already.
+        A majority names the new primary already. Return False when it could not be demoted.
         """
-        (reply, *_) = await self._call(
-            primary,
-            ("REPLICAOF", new.host, new.port),
-            ("CONFIG", "REWRITE"),
-            ("CLIENT", "KILL", "TYPE", "normal"),
-            ("CLIENT", "KILL", "TYPE", "pubsub"),
-        )
-        if isinstance(reply, ReplyError):
-            self._report(f"Sentinel makes {primary} a replica in about ten seconds: our user may not ({reply})")
+        reason = ""
+
+        async def demoted() -> bool:
+            nonlocal reason
+            try:
+                (reply, *_) = await self._call(
+                    primary,
+                    ("REPLICAOF", new.host, new.port),
+                    ("CONFIG", "REWRITE"),
+                    ("CLIENT", "KILL", "TYPE", "normal"),
+                    ("CLIENT", "KILL", "TYPE", "pubsub"),
+                )
+            except Unavailable as error:
+                reason = error.message
+                return False
+            reason = str(reply) if isinstance(reply, ReplyError) else ""
+            return not reason
+
+        with contextlib.suppress(Unavailable):
+            await self._until(demoted, _DEMOTED_WITHIN_S, "")
+            return True
+        self._report(f"{primary} was not made a replica ({reason}): Sentinel does it about ten seconds after the pause")
+        return False
 
     async def _until_named(self, within_s: float) -> Primary:
         """Wait until a majority of the sentinels names a new primary."""
@@ -303,7 +342,7 @@ class _Line:
             new = self._successor()
             if not begun and new is None and self._now() - asked_at > _BEGINS_WITHIN_S:
                 message = f"Sentinel has given up the failover; {self._primary} is still the primary"
-                raise Unavailable(message, "Work continues. Read the log of the sentinels, then try again.")
+                raise GivenUp(message, "Work continues. Read the log of the sentinels, then try again.")
             return new is not None
 
         advice = f"The gateways continue as soon as a majority of the sentinels confirms a primary. {_STATUS}"

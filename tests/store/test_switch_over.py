@@ -174,7 +174,7 @@ async def test_failover_that_does_not_end_lets_the_writes_continue(tmp_path: Pat
             if "failover begun" in text:
                 line.nodes[1].signal(signal.SIGSTOP)
 
-        with pytest.raises(Unavailable, match="has not named a new primary"):
+        with pytest.raises(Unavailable, match="Sentinel has given up the failover"):
             await switch_over(line.settings(unique), report=freeze)
         async with asyncio.timeout(1):
             assert await line.nodes[0].call("SET", "word", "1") == "OK"
@@ -187,6 +187,64 @@ async def test_user_without_the_rights_changes_nothing(tmp_path: Path, unique: s
         with pytest.raises(Refused, match="the server refuses: NOPERM"):
             await switch_over(line.settings(unique))
         assert await roles(line) == ["master", "slave"]
+
+
+async def test_user_without_the_right_to_demote_changes_nothing(tmp_path: Path, unique: str) -> None:
+    """The replica was promoted, and the former primary went on as a second one for ten seconds."""
+    async with open_line(tmp_path) as line:
+        await line.nodes[0].call("ACL", "SETUSER", "default", "-replicaof")
+        with pytest.raises(Refused, match="the server refuses: NOPERM"):
+            await switch_over(line.settings(unique))
+        assert await roles(line) == ["master", "slave"]
+
+
+async def test_former_primary_that_is_not_demoted_stays_paused(tmp_path: Path, unique: str) -> None:
+    """Two primaries that both take writes: what the former one accepts is lost."""
+    async with open_line(tmp_path) as line, asyncio.TaskGroup() as tasks:
+        former, progress, writes = line.nodes[0], list[str](), list[asyncio.Task[bool]]()
+
+        async def is_paused() -> bool:
+            try:
+                async with asyncio.timeout(0.5):
+                    await former.call("SET", "word", "1")
+            except TimeoutError:
+                return True
+            return False
+
+        def interfere(text: str) -> None:
+            progress.append(text)
+            if "paused" in text:
+                tasks.create_task(former.call("ACL", "SETUSER", "default", "-replicaof"))
+            elif "the pause of" in text:
+                writes.append(tasks.create_task(is_paused()))
+
+        done = await switch_over(line.settings(unique), report=interfere)
+        assert done.primary == address(line.nodes[1])
+        assert any("was not made a replica (NOPERM" in text for text in progress)
+        assert [await each for each in writes] == [True]
+
+
+async def test_former_primary_that_thaws_late_is_still_demoted(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path) as line, asyncio.TaskGroup() as tasks:
+        former, promoted = line.nodes
+
+        async def thaw() -> None:
+            await until(lambda: is_primary(promoted))
+            # Longer than one call waits for its reply.
+            await asyncio.sleep(2.5)
+            former.signal(signal.SIGCONT)
+
+        def freeze(text: str) -> None:
+            if "failover begun" in text:
+                former.signal(signal.SIGSTOP)
+                tasks.create_task(thaw())
+
+        await switch_over(line.settings(unique), report=freeze)
+        assert await roles(line) == ["slave", "master"]
+
+
+async def is_primary(node: Node) -> bool:
+    return bool((await node.call("ROLE"))[0] == "master")
 
 
 async def test_single_server_cannot_switch_over(redis: RedisSettings) -> None:
