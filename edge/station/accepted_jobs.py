@@ -3,32 +3,39 @@
 A failover loses what the new primary had not received; who ordered such a job has the answer that it was accepted.
 """
 
-import time
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
+from edge.instant import Clock, now_ms
 from edge.model.isa95 import OrderCall, ReturnStatus
 from edge.model.job_state import Cause
 from edge.station.job_call import CallAnswer, JobCall
-from edge.store import jobs
+from edge.store import dedupe, jobs
 from edge.store.client import Store
 
 _MOST: Final = 1000
-_WITHIN_S: Final = 600.0
+_WITHIN_MS: Final = 600_000
 _ORDERS: Final = frozenset({Cause.STORE, Cause.STORE_AND_START})
 
 logger = structlog.get_logger(__name__)
 
 
+class _Acceptance(Struct, frozen=True):
+    """When a call was answered, and when its sender sent it, each in milliseconds since the epoch."""
+
+    at: int
+    sent_at: int
+
+
 class AcceptedJobs:
     """The latest accepted jobs of each store, by its prefix; a job that was removed on request is forgotten."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = now_ms) -> None:
         self._clock = clock
-        self._accepted: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._accepted: OrderedDict[tuple[str, str], _Acceptance] = OrderedDict()
 
     def note(self, prefix: str, call: JobCall, answer: CallAnswer) -> None:
         """Record the effect of a call that was answered."""
@@ -36,19 +43,28 @@ class AcceptedJobs:
             return
         match call.arguments:
             case OrderCall(job_order=order) if call.method in _ORDERS:
-                self._accepted[prefix, order.job_order_id] = self._clock()
+                now = self._clock()
+                self._accepted[prefix, order.job_order_id] = _Acceptance(now, min(call.sent_at or now, now))
                 if len(self._accepted) > _MOST:
                     self._accepted.popitem(last=False)
             case arguments if call.method in {Cause.CANCEL, Cause.CLEAR} and not isinstance(arguments, OrderCall):
                 self._accepted.pop((prefix, arguments.job_order_id), None)
 
     async def report_lost(self, store: Store) -> None:
-        """Log each job that this store does not have, and forget it. Raises Unavailable."""
+        """Log each job that this store does not have, and forget it. Raises Unavailable.
+
+        One with a tombstone was removed: by any gateway, by a command, or at the end of its retention.
+        """
         now, prefix = self._clock(), store.keys.prefix
-        recent = [name for (of, name), at in self._accepted.items() if of == prefix and now - at < _WITHIN_S]
-        for job_id in await jobs.missing(store, recent):
-            seconds = round(now - self._accepted.pop((prefix, job_id)), 1)
-            logger.error("accepted job lost in a failover", job=job_id, accepted_seconds_ago=seconds)
+        recent = [name for (of, name), each in self._accepted.items() if of == prefix and now - each.at < _WITHIN_MS]
+        missing = await jobs.missing(store, recent)
+        queries = [dedupe.query_removal(store.keys, job_id) for job_id in missing]
+        removals = await store.fetch_all(*queries)
+        for job_id, query in zip(missing, queries, strict=True):
+            accepted, removed_at = self._accepted.pop((prefix, job_id)), removals.value(query)
+            if removed_at is None or removed_at < accepted.sent_at:
+                seconds = (now - accepted.at) / 1000
+                logger.error("accepted job lost in a failover", job=job_id, accepted_seconds_ago=seconds)
 
 
 accepted_jobs: Final = AcceptedJobs()

@@ -77,12 +77,13 @@ def next_generation(
     """Return the generation of a primary after what is stored at it; the stored one when nothing is to be written.
 
     A process that has not followed the jobs' clock, `jobs_ms` None, keeps the difference of the clocks; the first one
-    that has followed it corrects the difference.
+    that has followed it corrects the difference. Any other epoch is a new generation, also a smaller one: epochs begin
+    again when a person sets up the sentinels again.
     """
     new = stored
-    if new is None or new.config_epoch < config_epoch:
+    if new is None or new.config_epoch != config_epoch:
         new = Generation(new_id, config_epoch, *((stored.clock_ms, stored.clock_epoch) if stored else ()))
-    if jobs_ms is not None and new.clock_epoch < new.config_epoch:
+    if jobs_ms is not None and new.clock_epoch != new.config_epoch:
         clock_ms = adopted_clock_ms(jobs_ms, server_ms, new.clock_ms)
         new = replace(new, clock_ms=clock_ms, clock_epoch=new.config_epoch)
     return new

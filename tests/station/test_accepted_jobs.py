@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.model.isa95 import OrderCall, ReturnStatus
 from edge.model.job_state import Cause
 from edge.station.accepted_jobs import AcceptedJobs, accepted_jobs
 from edge.station.job_call import CallAnswer, JobCall
+from edge.store import dedupe
 from edge.store.client import Store
 from tests.station.plant import SCOPE, Plant, order
 
@@ -34,12 +36,34 @@ async def test_job_that_was_refused_or_removed_is_not_named(plant: Plant) -> Non
     assert await lost(accepted_jobs, plant.store) == []
 
 
+async def test_job_that_another_process_has_cleared_is_not_named(plant: Plant) -> None:
+    """A gateway, a command and the end of the retention remove jobs, too; a repeated call accepts them once more."""
+    accepted, sent_at = AcceptedJobs(plant.runs.clock), plant.runs.clock()
+    for job_id in ("cleared", "again"):
+        answer = await plant.order(Cause.STORE, order(job_id))
+        accepted.note(plant.store.keys.prefix, replace(stored(job_id), sent_at=sent_at), answer)
+        assert (await plant.ask(Cause.CANCEL, job_id)).status is ReturnStatus.NO_ERROR
+    again = replace(stored("again"), sent_at=sent_at)
+    accepted.note(plant.store.keys.prefix, again, CallAnswer(ReturnStatus.NO_ERROR))
+    assert await lost(accepted, plant.store) == []
+
+
+async def test_job_that_was_accepted_after_its_removal_is_named(plant: Plant) -> None:
+    accepted = AcceptedJobs(lambda: 2_000)
+    accepted.note(plant.store.keys.prefix, stored("lost"), CallAnswer(ReturnStatus.NO_ERROR))
+    await plant.store.commit(dedupe.bury(plant.store.keys, "lost", 1_000, 60_000))
+    assert await lost(accepted, plant.store) == ["lost"]
+
+
+def stored(job_id: str) -> JobCall:
+    return JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order(job_id)), "/mes", job_id)
+
+
 async def test_job_that_was_accepted_long_ago_is_not_named(plant: Plant) -> None:
     """Retention or a person may have removed it since."""
-    now = 0.0
+    now = 0
     accepted = AcceptedJobs(lambda: now)
-    for job_id, now in (("old", 0.0), ("new", 500.0)):  # noqa: B007 - the clock reads it
-        call = JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order(job_id)), "/mes", job_id)
-        accepted.note(plant.store.keys.prefix, call, CallAnswer(ReturnStatus.NO_ERROR))
-    now = 700.0
+    for job_id, now in (("old", 0), ("new", 500_000)):  # noqa: B007 - the clock reads it
+        accepted.note(plant.store.keys.prefix, stored(job_id), CallAnswer(ReturnStatus.NO_ERROR))
+    now = 700_000
     assert await lost(accepted, plant.store) == ["new"]

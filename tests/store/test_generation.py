@@ -31,7 +31,6 @@ async def test_generation_lasts_until_a_later_failover(connection: CommandConnec
     keys = Keys(unique)
     first = await adopt_generation(connection, keys, primary(3))
     assert await adopt_generation(connection, keys, primary(3)) == first
-    assert await adopt_generation(connection, keys, primary(2)) == first
     second = await adopt_generation(connection, keys, primary(4))
     assert second.id != first.id
     assert (await load_generation(connection, keys))[0] == second
@@ -64,7 +63,8 @@ FIRST = Generation("first", 3, 0, 3)
         (None, 3, None, Generation("new", 3, 0, 0)),
         (None, 3, 160_000, Generation("new", 3, 60_000, 3)),
         (FIRST, 3, 160_000, FIRST),
-        (FIRST, 2, 160_000, FIRST),
+        (FIRST, 0, None, Generation("new", 0, 0, 3)),
+        (FIRST, 0, 160_000, Generation("new", 0, 60_000, 0)),
         (FIRST, 4, None, Generation("new", 4, 0, 3)),
         (FIRST, 4, 160_000, Generation("new", 4, 60_000, 4)),
         (FIRST, 4, 40_000, Generation("new", 4, -60_000, 4)),
@@ -77,7 +77,8 @@ FIRST = Generation("first", 3, 0, 3)
         "first start",
         "first start, jobs' clock ahead",
         "no failover",
-        "an older view of the failover",
+        "sentinels set up again",
+        "sentinels set up again, jobs' clock ahead",
         "adopted without knowledge of the jobs' clock",
         "new host behind",
         "new host ahead",
@@ -92,6 +93,16 @@ def test_jobs_clock_runs_on_at_the_new_primary(
 ) -> None:
     """The clock of the server shows 100,000 ms."""
     assert next_generation(stored, epoch, "new", jobs_ms, 100_000) == expected
+
+
+async def test_epochs_that_begin_again_make_a_new_generation(connection: CommandConnection, unique: str) -> None:
+    """A person set up the sentinels again: the former count was higher, and no failover made a new generation."""
+    keys = Keys(unique)
+    before = await adopt_generation(connection, keys, primary(7))
+    anew = await adopt_generation(connection, keys, primary(0))
+    after = await adopt_generation(connection, keys, primary(1))
+    assert len({before.id, anew.id, after.id}) == 3
+    assert await adopt_generation(connection, keys, primary(1)) == after
 
 
 async def test_gateway_corrects_the_clock_that_a_command_has_adopted(
