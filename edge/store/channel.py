@@ -1,4 +1,4 @@
-"""Subscribes to a channel of the store over a connection of its own."""
+"""Subscribes to channels of the store, each over a connection of its own."""
 
 import asyncio
 import contextlib
@@ -13,36 +13,57 @@ from edge.store.pipeline import Pipeline, ReplyError, pack_command
 _SUBSCRIBED_WITHIN_S = 5.0
 
 
-@contextlib.asynccontextmanager
-async def subscribe(endpoint: Endpoint, greeting: Greeting | None, channel: str) -> AsyncIterator[AsyncIterator[str]]:
-    """Subscribe to a channel for the length of the block; earlier messages are lost.
+class Subscriptions:
+    """The subscriptions of a store; each new connection has to pass the greeting, if there is one."""
 
-    Raises Unavailable, also from the iterator when the connection is lost.
-    """
-    pushed: asyncio.Queue[Any] = asyncio.Queue()
-    pipeline = Pipeline(_SUBSCRIBED_WITHIN_S, 2, pushed.put_nowait)
-    try:
-        await _subscribe(pipeline, endpoint, greeting, channel)
-        yield _messages(pipeline, pushed)
-    finally:
-        pipeline.fail("the subscription has ended")
+    def __init__(self, endpoint: Endpoint, greeting: Greeting | None = None) -> None:
+        self._endpoint = endpoint
+        self._greeting = greeting
+        self._open: set[Pipeline] = set()
+        self._ended: Unavailable | None = None
 
+    @contextlib.asynccontextmanager
+    async def subscribe(self, channel: str) -> AsyncIterator[AsyncIterator[str]]:
+        """Subscribe to a channel for the length of the block; earlier messages are lost.
 
-async def _subscribe(pipeline: Pipeline, endpoint: Endpoint, greeting: Greeting | None, channel: str) -> None:
-    try:
-        async with asyncio.timeout(_SUBSCRIBED_WITHIN_S):
-            await connect(pipeline, endpoint, greeting)
-            # A subscription is confirmed by a push message; the reply to PING comes after it.
-            (reply,) = await pipeline.call(pack_command(("SUBSCRIBE", channel)) + pack_command(("PING",)), 1)
-    except OSError as error:
-        raise Unavailable(f"Redis does not answer: {str(error) or 'no reply in time'}", ADVICE_START) from error
-    if isinstance(reply, ReplyError):
-        raise error_of_reply(str(reply))
+        Raises Unavailable, also from the iterator when the connection is lost.
+        """
+        pushed: asyncio.Queue[Any] = asyncio.Queue()
+        pipeline = Pipeline(_SUBSCRIBED_WITHIN_S, 2, pushed.put_nowait)
+        self._open.add(pipeline)
+        try:
+            await self._begin(pipeline, channel)
+            yield self._messages(pipeline, pushed)
+        finally:
+            self._open.discard(pipeline)
+            pipeline.fail("the subscription has ended")
 
+    async def _begin(self, pipeline: Pipeline, channel: str) -> None:
+        self._raise_ended()
+        try:
+            async with asyncio.timeout(_SUBSCRIBED_WITHIN_S):
+                await connect(pipeline, self._endpoint, self._greeting)
+                # A subscription is confirmed by a push message; the reply to PING comes after it.
+                (reply,) = await pipeline.call(pack_command(("SUBSCRIBE", channel)) + pack_command(("PING",)), 1)
+        except OSError as error:
+            raise Unavailable(f"Redis does not answer: {str(error) or 'no reply in time'}", ADVICE_START) from error
+        if isinstance(reply, ReplyError):
+            raise error_of_reply(str(reply))
 
-async def _messages(pipeline: Pipeline, pushed: asyncio.Queue[Any]) -> AsyncIterator[str]:
-    while (message := await pushed.get()) is not None:
-        kind, _, payload = message
-        if kind == "message":
-            yield payload
-    raise Unavailable(f"Redis does not answer: {pipeline.failure}", ADVICE_START)
+    async def _messages(self, pipeline: Pipeline, pushed: asyncio.Queue[Any]) -> AsyncIterator[str]:
+        while (message := await pushed.get()) is not None:
+            kind, _, payload = message
+            if kind == "message":
+                yield payload
+        self._raise_ended()
+        raise Unavailable(f"Redis does not answer: {pipeline.failure}", ADVICE_START)
+
+    def _raise_ended(self) -> None:
+        if self._ended is not None:
+            raise Unavailable(self._ended.message, self._ended.advice)
+
+    def end(self, error: Unavailable) -> None:
+        """End every subscription for ever: from now on each one raises the error."""
+        self._ended = error
+        for pipeline in tuple(self._open):
+            pipeline.fail(error.message)

@@ -3,8 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import structlog
@@ -15,6 +14,7 @@ from edge.fault_points import FaultPoint, fault_point
 from edge.latency import Latency
 from edge.store.blocking_connections import BlockingConnections
 from edge.store.bounds import BoundedCount, MarksBySender
+from edge.store.channel import Subscriptions
 from edge.store.commit import Commit, CommitResult, Stale, pack
 from edge.store.commit_script import run_commit
 from edge.store.connection import CommandConnection, Endpoint
@@ -41,9 +41,6 @@ MAX_BLOCK_MS = _MAX_BLOCK_S * 1000
 _OVER_ADVICE = "The gateway opens the store again by itself; a command can be repeated."
 COMMIT_BUCKETS_S = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Bounds of commits: from a socket on this host to a disk that hangs."""
-
-Subscribe = Callable[[str], AbstractAsyncContextManager[AsyncIterator[str]]]
-"""Subscribes to a channel for the length of the block, and yields its messages; earlier ones are lost."""
 
 
 def block_ms() -> int:
@@ -77,14 +74,15 @@ class Store:
         self,
         connection: CommandConnection,
         blocking: BlockingConnections,
-        subscribe: Subscribe,
+        subscriptions: Subscriptions,
         keys: Keys,
         consumer: str | None,
         ha: HighAvailability | None = None,
     ) -> None:
         self._connection = connection
         self._blocking = blocking
-        self.subscribe = subscribe
+        self._subscriptions = subscriptions
+        self.subscribe = subscriptions.subscribe
         self.keys = keys
         self.heartbeat = Heartbeat()
         self.defects = Defects()
@@ -126,6 +124,9 @@ class Store:
         error = Unavailable(f"the primary of the store has changed: {reason}", _OVER_ADVICE)
         self._connection.end(error)
         self._blocking.end(error)
+        self._subscriptions.end(error)
+        if self.ha is not None:
+            self.ha.replication.end(error)
 
     @property
     def endpoint(self) -> Endpoint:

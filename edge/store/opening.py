@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from edge.config import RedisSettings
 from edge.errors import Defect, SettingsError, Unavailable
 from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of, shown
 from edge.store.blocking_connections import BlockingConnections
-from edge.store.channel import subscribe
+from edge.store.channel import Subscriptions
 from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
 from edge.store.connection import CommandConnection, Endpoint
@@ -105,7 +104,7 @@ def _connect(
     stack.callback(connection.close)
     blocking = BlockingConnections(endpoint, _BLOCKING_TIMEOUT_S)
     stack.callback(blocking.close)
-    return Store(connection, blocking, functools.partial(subscribe, endpoint, None), _keys(settings), consumer)
+    return Store(connection, blocking, Subscriptions(endpoint), _keys(settings), consumer)
 
 
 _BLOCKING_TIMEOUT_S = TIMEOUT_S + MAX_BLOCK_MS / 1000
@@ -141,7 +140,7 @@ async def _behind_sentinel(
     least = 1 if settings.durability == "replicated" else 0
     replication = Replication(marking, keys.replication_mark(), sentinels.views.values(), least)
     ha = HighAvailability(sentinels, fence, check, replication)
-    store = Store(connection, blocking, functools.partial(subscribe, endpoint, check), keys, consumer, ha)
+    store = Store(connection, blocking, Subscriptions(endpoint, check), keys, consumer, ha)
     check.on_other = store.end
     works = (
         ("sentinels", _watch(sentinels, fence)),

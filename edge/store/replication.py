@@ -102,6 +102,10 @@ class Replication:
         self._wanted.set()
         await confirmed
 
+    def end(self, error: Unavailable) -> None:
+        """Close the connection for ever: callers that wait, and later ones, raise the error."""
+        self._connection.end(error)
+
     async def run(self) -> None:
         """Serve the callers until cancelled, all that wait by one WAIT."""
         while True:

@@ -187,3 +187,36 @@ async def test_store_opens_with_the_rights_of_the_documentation(tmp_path: Path, 
             async with store.subscribe(f"{unique}:words") as messages:
                 await store.execute("PUBLISH", f"{unique}:words", "heard")
                 assert await anext(messages) == "heard"
+
+
+async def test_store_that_is_over_leaves_no_connection_open(tmp_path: Path, unique: str) -> None:
+    """A recorder of traffic went on listening to the former primary, and the connection of begun marks stayed."""
+    async with open_line(tmp_path) as line:
+
+        async def connections() -> set[str]:
+            listed = str(await line.nodes[0].call("CLIENT", "LIST"))
+            return {
+                each.split(" ")[0]
+                for each in listed.splitlines()
+                if "sentinel-" not in each and "cmd=client" not in each
+            }
+
+        before = await connections()
+        async with open_store(line.settings(unique), "edge") as store:
+            async with store.subscribe(f"{unique}:words") as messages:
+                await store.settle_start()
+                assert len(await connections() - before) >= 3
+                store.end("the test ends it")
+                with pytest.raises(Unavailable, match="the primary of the store has changed"):
+                    async with asyncio.timeout(2):
+                        await anext(messages)
+
+                async def are_gone() -> bool:
+                    return not await connections() - before
+
+                await until(are_gone, 5)
+            with pytest.raises(Unavailable, match="the primary of the store has changed"):
+                async with store.subscribe(f"{unique}:words"):
+                    pass
+            with pytest.raises(Unavailable, match="the primary of the store has changed"):
+                await store.settle_start()
