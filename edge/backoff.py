@@ -1,6 +1,7 @@
 """Computes the delays between attempts."""
 
 import asyncio
+import contextlib
 import random
 
 
@@ -24,9 +25,15 @@ class Backoff:
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
 
-    async def pause(self) -> None:
-        """Wait before the next attempt, which begins when this returns."""
+    async def pause(self, woken: asyncio.Event | None = None) -> None:
+        """Wait before the next attempt, at most until `woken` is set; the attempt begins when this returns."""
         lasted = self._loop.time() - self._began > self._stable
         self._attempt = 0 if lasted else self._attempt + 1
-        await asyncio.sleep(delay(self._attempt, self._shortest, self._longest))
+        pause_s = delay(self._attempt, self._shortest, self._longest)
+        if woken is None:
+            await asyncio.sleep(pause_s)
+        else:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await woken.wait()
         self._began = self._loop.time()

@@ -18,6 +18,17 @@ def test_delays_are_jittered() -> None:
     assert len({delay(3, 0.1, 30.0) for _ in range(20)}) > 1
 
 
+async def test_pause_ends_when_it_is_woken() -> None:
+    backoff, woken = Backoff(shortest=60.0, longest=60.0, stable=60.0), asyncio.Event()
+    asyncio.get_running_loop().call_soon(woken.set)
+    async with asyncio.timeout(5):
+        await backoff.pause(woken)
+
+
+async def test_pause_that_nothing_wakes_ends_by_itself() -> None:
+    await Backoff(shortest=0.002, longest=0.002, stable=60.0).pause(asyncio.Event())
+
+
 async def test_backoff_is_reset_after_a_stable_connection() -> None:
     loop = asyncio.get_running_loop()
 

@@ -16,6 +16,7 @@ from edge.app.wiring import open_gateway
 from edge.backoff import Backoff
 from edge.config import Settings
 from edge.errors import EdgeError, SettingsError, Unavailable, unwrap_group
+from edge.links.background_task import background_task
 from edge.maintenance.clock import Clock, read_clock
 from edge.store.client import Store
 from edge.store.generation import JobsClock
@@ -93,10 +94,7 @@ class _Life:
         """Wait before the store is opened again; return the settings to open it with, None to stop."""
         logger.warning("store not opened again, retrying", reason=error.message, advice=error.advice)
         self._notify(f"WATCHDOG=1\nSTATUS=store unavailable, no job continues: {error.message}")
-        pausing, waking = asyncio.create_task(backoff.pause()), asyncio.create_task(self.woken.wait())
-        await asyncio.wait((pausing, waking), return_when=asyncio.FIRST_COMPLETED)
-        pausing.cancel()
-        waking.cancel()
+        await backoff.pause(self.woken)
         if self.stopping.is_set():
             return None
         return await self._following(settings)
@@ -110,7 +108,10 @@ class _Life:
 
     async def _serve(self, settings: Settings) -> Settings | None:
         """Serve with these settings; return those to serve with next, None to stop."""
-        async with open_gateway(settings, self._notify, self._settings_file, self._jobs_clock) as gateway:
+        async with (
+            open_gateway(settings, self._notify, self._settings_file, self._jobs_clock) as gateway,
+            background_task(self._wake_at_end(gateway.store), "end of the store"),
+        ):
             self._former = self._reopening = None
             # Objects created so far live until the end: exclude them from garbage collection.
             gc.freeze()
@@ -118,14 +119,12 @@ class _Life:
             self._notify(f"READY=1\nSTATUS={gateway.serving}")
             logger.info("ready", gateway=settings.gateway.name, serving=gateway.serving)
             following = settings
-            over = asyncio.create_task(self._wake_at_end(gateway.store))
             while following == settings and not self.stopping.is_set() and not gateway.store.over.is_set():
                 await self.woken.wait()
                 if gateway.store.over.is_set():
                     self._reopening = Backoff(*REOPEN_S, stable=REOPEN_S[1])
                 self.woken.clear()
                 following = settings if self.stopping.is_set() or self._reopening else await self._reload(settings)
-            over.cancel()
             if gateway.store.over.is_set() and self._reopening is None:
                 # Another failover while the gateway was being opened, or while it read its settings.
                 self._reopening = Backoff(*REOPEN_S, stable=REOPEN_S[1])

@@ -6,14 +6,14 @@ A sentinel may elect another primary only when a majority sees this one down. On
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final
 
 import structlog
 from msgspec import Struct
 
 from edge.errors import Unavailable
-from edge.store.sentinels import Primary, SentinelView, agreed
+from edge.store.sentinels import Primary, SentinelView, TakeView, agreed
 
 logger = structlog.get_logger(__name__)
 
@@ -194,6 +194,22 @@ class Fence:
             logger.warning("primary not confirmed, work waits", primary=str(self.primary), reason=self.reason)
         if now or before:
             self._was_confirmed = now
+
+
+async def ask_fence(ask: Callable[[TakeView], Awaitable[object]]) -> Fence:
+    """Ask the sentinels once; return the fence of the primary by their answers. Raises Unavailable without any.
+
+    fence = await ask_fence(sentinels.refresh)
+    """
+    heard: list[tuple[SentinelView, float]] = []
+    await ask(lambda *each: heard.append(each))
+    primary = agreed(view for view, _ in heard)
+    if primary is None:
+        raise Unavailable("no sentinel answers", "Start the sentinels, or correct [redis] url.")
+    fence = Fence(primary, asyncio.get_running_loop().time)
+    for view, sent_at in heard:
+        fence.take(view, sent_at)
+    return fence
 
 
 def quorum_problem(views: Iterable[SentinelView]) -> str:

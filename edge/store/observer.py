@@ -13,7 +13,7 @@ from edge.instant import now_ms
 from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of
 from edge.store.client import Store
 from edge.store.connection import CommandConnection, Endpoint
-from edge.store.fence import Fence
+from edge.store.fence import Fence, ask_fence
 from edge.store.keys import Keys
 from edge.store.pipeline import Command
 from edge.store.query import values_of
@@ -176,25 +176,14 @@ async def open_observer(settings: RedisSettings) -> AsyncIterator[StoreObserver]
             address = sentinel_address_of(settings)
             sentinels = Sentinels(address)
             stack.callback(sentinels.close)
-            fence = await _fence_of(sentinels)
+            fence: Fence | None = None
+            with contextlib.suppress(Unavailable):
+                fence = await ask_fence(sentinels.refresh)
             found = StoreObserver(address.server, keys.generation(), settings.durability, sentinels, lambda: fence)
         else:
             found = StoreObserver(await _endpoint(settings), keys.generation(), settings.durability)
         stack.callback(found.close)
         yield found
-
-
-async def _fence_of(sentinels: Sentinels) -> Fence | None:
-    """Query the sentinels once; return the fence by their answers, None when there is none."""
-    heard: list[tuple[SentinelView, float]] = []
-    await sentinels.refresh(lambda *each: heard.append(each))
-    primary = agreed(view for view, _ in heard)
-    if primary is None:
-        return None
-    fence = Fence(primary, asyncio.get_running_loop().time)
-    for view, sent_at in heard:
-        fence.take(view, sent_at)
-    return fence
 
 
 async def _endpoint(settings: RedisSettings) -> Endpoint:

@@ -16,13 +16,13 @@ from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
-from edge.store.fence import QUORUM_ADVICE, Fence, quorum_problem
+from edge.store.fence import QUORUM_ADVICE, Fence, ask_fence, quorum_problem
 from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
 from edge.store.replication import Replication
 from edge.store.retry import restart_on_defect
-from edge.store.sentinels import ASK_EVERY_S, Sentinels, SentinelView
+from edge.store.sentinels import ASK_EVERY_S, Sentinels
 from edge.store.server_check import check_durability, check_version, lasting_problems, refuse_cluster
 from edge.task_group import TaskGroup
 
@@ -124,11 +124,8 @@ async def _behind_sentinel(
     address = sentinel_address_of(settings)
     sentinels = Sentinels(address)
     stack.callback(sentinels.close)
-    views: list[tuple[SentinelView, float]] = []
-    primary = await sentinels.find_primary(lambda *heard: views.append(heard))
-    fence = Fence(primary, asyncio.get_running_loop().time)
-    for view, sent_at in views:
-        fence.take(view, sent_at)
+    fence = await ask_fence(sentinels.find_primary)
+    primary = fence.primary
     keys, endpoint = _keys(settings), replace(address.server, host=primary.host, port=primary.port)
     check = GenerationCheck(keys, primary)
     connection = CommandConnection(endpoint, greeting=check)

@@ -42,7 +42,8 @@ async def serve_stores(
                 raise
             logger.warning("store not opened again, retrying", reason=error.message, advice=error.advice)
         backoff = backoff or Backoff(*REOPEN_S, stable=REOPEN_S[1])
-        if await _is_stopped(backoff, stopping):
+        await backoff.pause(stopping)
+        if stopping.is_set():
             return
 
 
@@ -53,19 +54,9 @@ async def _is_over_first(store: Store, serve: Callable[[Store], Awaitable[None]]
         await asyncio.wait((serving, over), return_when=asyncio.FIRST_COMPLETED)
     finally:
         over.cancel()
-        if not serving.done():
-            serving.cancel()
-            await asyncio.wait((serving,))
+        serving.cancel()
+        await asyncio.wait((serving, over))
     if store.over.is_set():
         return True
     await serving
     return False
-
-
-async def _is_stopped(backoff: Backoff, stopping: asyncio.Event) -> bool:
-    """Pause; return whether the process stops meanwhile."""
-    pausing, stop = asyncio.ensure_future(backoff.pause()), asyncio.ensure_future(stopping.wait())
-    await asyncio.wait((pausing, stop), return_when=asyncio.FIRST_COMPLETED)
-    pausing.cancel()
-    stop.cancel()
-    return stopping.is_set()

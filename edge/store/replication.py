@@ -18,7 +18,6 @@ from edge.store.sentinels import SentinelView, agreed
 
 WAIT_MS: Final = 1000
 _LOOK_AGAIN_MS: Final = 50
-_DOWN: Final = frozenset({"s_down", "o_down", "disconnected"})
 _ADVICE = "The effect may exist: repeat the call. See the replicas with: edge store status"
 
 
@@ -30,7 +29,7 @@ def promotable_replicas(views: Iterable[SentinelView]) -> set[tuple[str, int]]:
     heard = tuple(views)
     primary = agreed(heard)
     own = (primary.host, primary.port) if primary else None
-    places = {each.place for view in heard for each in view.replicas if each.priority > 0 and not each.flags & _DOWN}
+    places = {each.place for view in heard for each in view.replicas if each.priority > 0 and not each.is_down}
     return places - {own}
 
 

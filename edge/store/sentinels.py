@@ -29,6 +29,8 @@ _MOST_LEARNT = 16
 _ADVICE = "Start the sentinels, or correct [redis] url."
 _SERVICE_UNKNOWN = "ERR No such master"
 
+_DOWN: Final = frozenset({"s_down", "o_down", "disconnected"})
+
 _Place = tuple[str, int]
 _learnt: Final[dict[tuple[str, tuple[_Place, ...]], dict[str, _Place]]] = {}
 """The sentinels that others have named, by service and listed sentinels: each by its id."""
@@ -62,6 +64,11 @@ class ReplicaView(Struct, frozen=True):
         """Return the address for messages."""
         return f"{self.place[0]}:{self.place[1]}"
 
+    @property
+    def is_down(self) -> bool:
+        """Whether the sentinel does not reach it."""
+        return bool(self.flags & _DOWN)
+
 
 class SentinelView(Struct, frozen=True):
     """What one sentinel reports of a service; durations are in seconds.
@@ -83,6 +90,11 @@ class SentinelView(Struct, frozen=True):
     known: Mapping[str, _Place] = {}
     """The other sentinels by their ids, as far as it reports them."""
     replicas: Sequence[ReplicaView] = ()
+
+    @property
+    def reaches_primary(self) -> bool:
+        """Whether it reaches the primary that it watches."""
+        return not self.flags & _DOWN
 
     @property
     def majority(self) -> int:

@@ -19,7 +19,6 @@ MOST_LAG_S: Final = 10.0
 LEAST_SENTINELS: Final = 3
 LEAST_REPLICAS_REPLICATED: Final = 2
 """With `durability = "replicated"` each replica has to confirm: with one only, its loss stops the line."""
-_DOWN: Final = frozenset({"s_down", "o_down", "disconnected"})
 _STATUS: Final = "See: edge store status"
 
 
@@ -214,7 +213,7 @@ def _replica(views: Sequence[ReplicaView], nodes: Mapping[str, NodeReport], prim
         address=address,
         error=report.error,
         is_linked=is_linked,
-        is_down=all(each.flags & _DOWN for each in views),
+        is_down=all(each.is_down for each in views),
         lag_bytes=lag_bytes,
         lag_s=lag_s,
         has_aof=report.has_aof if answers else None,
@@ -229,7 +228,7 @@ def _sentinel(report: SentinelReport) -> SentinelState:
         address=report.address,
         error=report.error,
         primary=str(view.primary) if view else "",
-        reaches_primary=view is not None and not view.flags & _DOWN,
+        reaches_primary=view is not None and view.reaches_primary,
         quorum=view.quorum if view else 0,
     )
 
@@ -334,13 +333,18 @@ def byte_count(count: int) -> str:
     return f"{count} B"
 
 
+_POWER_CUT_LOSES: Final = "may lose the last two seconds; nothing with `appendfsync always`"
 _MAY_LOSE: Final = {
     "any": "the server may be one that forgets: a power cut or a full memory may lose accepted jobs",
-    "required": "a power cut may lose the last two seconds; nothing with `appendfsync always`",
-    "replicated": "nothing accepted is lost by a failover: a job is answered after the replicas have it",
+    "required": f"a power cut {_POWER_CUT_LOSES}",
+    "replicated": (
+        "nothing accepted is lost by a failover: a job is answered after the replicas have it; "
+        f"a power cut of all machines {_POWER_CUT_LOSES}"
+    ),
 }
 _FAILOVER_LOSES: Final = (
-    "a failover may lose what the replicas have not received; a partition what was accepted within `down-after`"
+    "a failover may lose what the replicas have not received; a partition what was accepted within `down-after`; "
+    f"a power cut of all machines {_POWER_CUT_LOSES}"
 )
 
 

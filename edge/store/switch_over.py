@@ -17,7 +17,7 @@ from edge.errors import EdgeError, Refused, Unavailable
 from edge.store.address import is_sentinel, sentinel_address_of
 from edge.store.candidates import FIRST_PRIORITY, KIND, NotLinked, candidates_of
 from edge.store.connection import CommandConnection, Endpoint
-from edge.store.fence import Fence
+from edge.store.fence import Fence, ask_fence
 from edge.store.keys import Keys
 from edge.store.observer import StoreObserver
 from edge.store.pipeline import Command, ReplyError
@@ -78,21 +78,17 @@ async def switch_over(settings: RedisSettings, to: str = "", report: Report = la
     address = sentinel_address_of(settings)
     sentinels = Sentinels(address)
     with contextlib.closing(sentinels):
-        heard: list[tuple[SentinelView, float]] = []
-        await sentinels.refresh(lambda *each: heard.append(each))
-        primary = agreed(view for view, _ in heard)
-        if primary is None:
-            raise Refused(KIND, "no sentinel answers.", f"Start the sentinels. {_STATUS}")
-        fence = Fence(primary, asyncio.get_running_loop().time)
-        for view, sent_at in heard:
-            fence.take(view, sent_at)
+        try:
+            fence = await ask_fence(sentinels.refresh)
+        except Unavailable as error:
+            raise Refused(KIND, f"{error.message}.", error.advice) from error
         key = Keys(settings.prefix).generation()
         with contextlib.closing(
             StoreObserver(address.server, key, settings.durability, sentinels, lambda: fence)
         ) as observer:
             async with _watched(sentinels, fence):
                 candidates = await _linked_candidates(observer, to, report)
-                with contextlib.closing(_Line(sentinels, primary, address.server, candidates, report)) as line:
+                with contextlib.closing(_Line(sentinels, fence.primary, address.server, candidates, report)) as line:
                     async with line.preferring(to):
                         return await line.switch()
 

@@ -4,13 +4,16 @@ import asyncio
 import gc
 import os
 import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from edge.app.lifecycle import serve
+from edge.app.lifecycle import _Life, serve
 from edge.config import MqttSettings, Settings
+from edge.store.client import Store
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 from tests.store.sentinel_line import Line, open_line
@@ -44,6 +47,44 @@ async def test_gateway_serves_again_after_a_failover(
     events = [entry["event"] for entry in logs]
     assert events.count("store over, primary changed") == 1
     assert events[-1] == "stopped"
+
+
+async def test_store_that_is_over_before_the_gateway_serves_is_opened_again(
+    tmp_path: Path, unique: str, wait_until: WaitUntil
+) -> None:
+    """A failover while the gateway was being opened: the next failure was taken for settings that cannot be used."""
+    ready = 0
+    async with open_line(tmp_path, nodes=1) as line:
+
+        def end_the_first_store(message: str) -> None:
+            nonlocal ready
+            ready += message.startswith("READY=1")
+            if ready == 1 and message.startswith("READY=1"):
+                gc.unfreeze()
+                (store,) = (each for each in gc.get_objects() if isinstance(each, Store) and is_open(each, unique))
+                store.end("a failover while the gateway was opened")
+                for sentinel in line.sentinels:
+                    sentinel.signal(signal.SIGSTOP)
+
+        life = _Life(end_the_first_store, None)
+        with capture_logs() as logs:
+            running = asyncio.create_task(life.run(settings_of(line, unique)))
+            await wait_until(lambda: running.done() or is_logged(logs, "store not opened again, retrying"))
+            for sentinel in line.sentinels:
+                sentinel.signal(signal.SIGCONT)
+            await wait_until(lambda: running.done() or ready == 2)
+            life.stopping.set()
+            life.woken.set()
+            await running
+    assert not is_logged(logs, "settings not applied")
+
+
+def is_open(store: Store, prefix: str) -> bool:
+    return store.keys.prefix == prefix and not store.over.is_set()
+
+
+def is_logged(logs: Sequence[Mapping[str, Any]], event: str) -> bool:
+    return any(entry["event"] == event for entry in logs)
 
 
 async def test_gateway_without_a_primary_stops_on_a_signal(tmp_path: Path, unique: str, wait_until: WaitUntil) -> None:

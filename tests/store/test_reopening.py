@@ -8,7 +8,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.errors import Unavailable
 from edge.store.client import Store
-from edge.store.reopening import serve_stores
+from edge.store.reopening import REOPEN_S, serve_stores
 from tests.store.sentinel_line import open_line
 
 
@@ -54,6 +54,20 @@ async def test_visitor_that_stops_ends_between_two_stores(redis: RedisSettings) 
 
     async with asyncio.timeout(60):
         await serve_stores(redis, end, stopping)
+
+
+async def test_visitor_that_is_cancelled_between_two_stores_leaves_no_task(redis: RedisSettings) -> None:
+    """The pause and the wait for the stop went on in tasks of their own."""
+
+    async def end(store: Store) -> None:
+        store.end("the primary has changed")
+        asyncio.get_running_loop().call_later(REOPEN_S[0] / 4, serving.cancel)
+        await asyncio.Event().wait()
+
+    before = asyncio.all_tasks()
+    serving = asyncio.create_task(serve_stores(redis, end, asyncio.Event()))
+    await asyncio.wait((serving,))
+    assert asyncio.all_tasks() == before
 
 
 async def test_first_store_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
