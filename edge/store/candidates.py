@@ -38,7 +38,7 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
     promotable = [each for each in state.replicas if each.priority > 0]
     if to and to not in {each.address for each in promotable}:
         names = ", ".join(each.address for each in promotable) or "none"
-        raise Refused(KIND, f"{to} is no replica that can be promoted.", f"Those that can: {names}. {_STATUS}")
+        raise Refused(KIND, f"{to} is not a replica that can be promoted.", f"Those that can: {names}. {_STATUS}")
     wanted = [each for each in promotable if not to or each.address == to]
     if not wanted:
         raise Refused(KIND, "no replica can be promoted.", f"Start a replica with a priority above 0. {_STATUS}")

@@ -52,7 +52,7 @@ def position_key(position: str) -> tuple[int, int]:
     found = _POSITION.fullmatch(position)
     order = (int(found[1]), int(found[2])) if found else None
     if order is None or max(order) > _LARGEST:
-        raise ValueError(f"{position!r} is no position of a stream")
+        raise ValueError(f"{position!r} is not a position of a stream")
     return order
 
 

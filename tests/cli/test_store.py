@@ -113,5 +113,5 @@ async def test_refused_switch_over_exits_with_1_and_records_why(tmp_path: Path) 
     async with open_line(tmp_path) as line:
         result = await switch_over(line, tmp_path, "--to", "10.0.0.9:6379", "--json")
         assert result.exit_code == 1
-        assert "is no replica that can be promoted" in result.output
+        assert "is not a replica that can be promoted" in result.output
         assert "is no replica" in str(await line.nodes[0].call("XRANGE", "p:audit", "-", "+"))

@@ -144,7 +144,7 @@ async def test_unreadable_change_is_skipped(store: Store) -> None:
     "text", ["", "1", " 1-0", "1_0-0", "+1-0", "٣-0", "1-0\n", "1--1", f"0-{1 << 64}", f"{'9' * 25}-0"]
 )
 def test_invalid_position_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no position"):
+    with pytest.raises(ValueError, match="is not a position"):
         position_key(text)
 
 
