@@ -22,15 +22,16 @@ _ADVICE = "The effect may exist: repeat the call. See the replicas with: edge st
 
 
 def promotable_replicas(views: Iterable[SentinelView]) -> set[tuple[str, int]]:
-    """Return the replicas that a failover may promote: those with a priority that a sentinel does not see down.
+    """Return the replicas that a failover may promote: those with a priority that a sentinel sees as running.
 
-    A sentinel that has not heard of the last failover yet still names the primary of now among its replicas.
+    A former primary that was killed or hangs is silent. A sentinel that has not heard of the last failover yet still
+    names the primary of now among its replicas.
     """
     heard = tuple(views)
     primary = agreed(heard)
     own = (primary.host, primary.port) if primary else None
-    places = {each.place for view in heard for each in view.replicas if each.priority > 0 and not each.is_down}
-    return places - {own}
+    replicas = (each for view in heard for each in view.replicas)
+    return {each.place for each in replicas if each.priority > 0 and not each.is_down and not each.is_silent} - {own}
 
 
 def priority_problem(views: Iterable[SentinelView]) -> str:
@@ -132,11 +133,14 @@ class Replication:
             return
         count = max(len(needed), self._least)
         info: Command = ("INFO", "replication")
-        commands: tuple[Command, ...] = (("SET", self._mark_key, ""), info, ("WAIT", count, WAIT_MS), info)
+        commands: tuple[Command, ...] = (("SET", self._mark_key, ""), info, ("WAIT", count, _LOOK_AGAIN_MS), info)
         ends = asyncio.get_running_loop().time() + WAIT_MS / 1000
         replies = values_of(commands, await self._connection.call(*commands))
         wanted, offsets = read_offsets(replies[1]).offset, read_offsets(replies[3])
         while True:
+            # The sentinels may have learnt meanwhile that one is gone.
+            needed = promotable_replicas(self._views)
+            count = max(len(needed), self._least)
             confirmed = {place for place, has in offsets.confirmed.items() if has >= wanted}
             if needed <= confirmed and len(needed) >= self._least:
                 return

@@ -27,6 +27,8 @@ ANSWERS_WITHIN_S: Final = 0.5
 _BACKOFF_S = (0.05, 0.3)
 _MOST_LEARNT = 16
 _ADVICE = "Start the sentinels, or correct [redis] url."
+_SILENT_MS: Final = 500
+"""A sentinel asks a replica at once after a failover: one that runs has answered by then."""
 _SERVICE_UNKNOWN = "ERR No such master"
 
 _DOWN: Final = frozenset({"s_down", "o_down", "disconnected"})
@@ -59,6 +61,9 @@ class ReplicaView(Struct, frozen=True):
     priority: int
     offset: int
     is_replica: bool = True
+    is_silent: bool = False
+    """Whether it has answered nothing since the sentinel learnt of the last failover, for _SILENT_MS at least. Sentinel
+    promotes no replica before it has answered INFO (`sentinelSelectSlave` of sentinel.c)."""
 
     def __str__(self) -> str:
         """Return the address for messages."""
@@ -239,6 +244,8 @@ def _replica_of(fields: Mapping[str, str]) -> ReplicaView:
         priority=int(fields["slave-priority"]),
         offset=int(fields["slave-repl-offset"]),
         is_replica=fields.get("role-reported") == "slave",
+        # The sentinel learns the run id from the first INFO; the time runs from the failover until the first answer.
+        is_silent=not fields["runid"] and int(fields["last-ok-ping-reply"]) >= _SILENT_MS,
     )
 
 

@@ -19,7 +19,7 @@ from edge.store.opening import open_store
 from edge.store.replication import priority_problem, promotable_replicas, read_offsets
 from edge.store.sentinels import Primary, ReplicaView, SentinelView
 from edge.store.stream import BEGINNING
-from tests.store.sentinel_line import PROGRAMS, Line, Node, open_line, until
+from tests.store.sentinel_line import PROGRAMS, SERVICE, Line, Node, open_line, until
 
 UP, DOWN = frozenset({"slave"}), frozenset({"slave", "s_down"})
 A, B = ("10.0.0.1", 6379), ("10.0.0.2", 6379)
@@ -39,6 +39,8 @@ def view(name: str, *replicas: ReplicaView) -> SentinelView:
         ([view("s", ReplicaView(A, UP, 100, 5), ReplicaView(B, UP, 100, 5))], {A, B}),
         ([view("s", ReplicaView(A, UP, 0, 5))], set()),
         ([view("s", ReplicaView(A, DOWN, 100, 5))], set()),
+        ([view("s", ReplicaView(A, UP, 100, 0, is_silent=True))], set()),
+        ([view("s", ReplicaView(A, UP, 100, 0, is_silent=True)), view("t", ReplicaView(A, UP, 100, 5))], {A}),
         ([view("s", ReplicaView(A, DOWN, 100, 5)), view("t", ReplicaView(A, UP, 100, 5))], {A}),
         (
             [
@@ -51,7 +53,17 @@ def view(name: str, *replicas: ReplicaView) -> SentinelView:
             {A, B},
         ),
     ],
-    ids=["none", "one seen by two", "two", "never promoted", "down", "down for one sentinel", "one view is older"],
+    ids=[
+        "none",
+        "one seen by two",
+        "two",
+        "never promoted",
+        "down",
+        "silent",
+        "silent for one sentinel",
+        "down for one sentinel",
+        "one view is older",
+    ],
 )
 def test_replicas_that_a_failover_may_promote_are_found(
     views: list[SentinelView], expected: set[tuple[str, int]]
@@ -227,3 +239,41 @@ async def is_unsettled(store: Store) -> bool:
     except Unavailable as error:
         return "not confirmed" in error.message
     return False
+
+
+async def test_start_does_not_wait_until_a_frozen_former_primary_counts_as_down(tmp_path: Path, unique: str) -> None:
+    """It waited for `down-after`, 2 s; no sentinel could have promoted a server that had not answered it."""
+    async with open_line(tmp_path) as line:
+        former, new = line.nodes
+        former.signal(signal.SIGSTOP)
+
+        async def has_started() -> bool:
+            async with open_store(line.settings(unique), "edge") as store:
+                assert store.endpoint.port == new.port
+                await store.settle_start()
+            return True
+
+        await until(has_started, 30)
+        flags = [
+            each["flags"]
+            for sentinel in line.sentinels
+            for each in await sentinel.call("SENTINEL", "REPLICAS", SERVICE)
+            if int(each["port"]) == former.port
+        ]
+        assert any("down" not in each for each in flags), flags
+
+
+async def test_start_waits_for_a_former_primary_that_still_runs(tmp_path: Path, unique: str) -> None:
+    """After a failover by command it can be promoted again, without the mark, until Sentinel has demoted it."""
+    async with open_line(tmp_path) as line:
+        await line.fail_over()
+
+        async def is_opened() -> bool:
+            async with open_store(line.settings(unique), "edge") as store:
+                if store.endpoint.port != line.nodes[1].port:
+                    return False
+                with pytest.raises(Unavailable, match="replicas have confirmed"):
+                    await store.settle_start()
+            return True
+
+        await until(is_opened, 30)
