@@ -197,7 +197,7 @@ class Fence:
 
 
 async def ask_fence(ask: Callable[[TakeView], Awaitable[object]]) -> Fence:
-    """Ask the sentinels once; return the fence of the primary by their answers. Raises Unavailable without any.
+    """Query the sentinels once; return the fence of the primary by their answers. Raises Unavailable without any.
 
     fence = await ask_fence(sentinels.refresh)
     """

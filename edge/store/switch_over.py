@@ -27,8 +27,8 @@ from edge.store.store_state import ReplicaState
 
 CAUGHT_UP_WITHIN_S: Final = 1.0
 PROMOTED_WITHIN_S: Final = 15.0
-"""Sentinel takes about 1.2 s. It gives up after `failover-timeout`, 10 s in our guide: until then a replica may be
-promoted, and the gateways accept nothing at the present primary."""
+"""Sentinel takes about 1.2 s. It ends its attempt after `failover-timeout`, 10 s in our guide: until then a replica may
+be promoted, and the gateways accept nothing at the present primary."""
 COORDINATED_WITHIN_S: Final = 15.0
 _DEMOTED_WITHIN_S: Final = 5.0
 LINKED_WITHIN_S: Final = 5.0

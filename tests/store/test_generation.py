@@ -99,9 +99,9 @@ async def test_epochs_that_begin_again_make_a_new_generation(connection: Command
     """A person set up the sentinels again: the former count was higher, and no failover made a new generation."""
     keys = Keys(unique)
     before = await adopt_generation(connection, keys, primary(7))
-    anew = await adopt_generation(connection, keys, primary(0))
+    again = await adopt_generation(connection, keys, primary(0))
     after = await adopt_generation(connection, keys, primary(1))
-    assert len({before.id, anew.id, after.id}) == 3
+    assert len({before.id, again.id, after.id}) == 3
     assert await adopt_generation(connection, keys, primary(1)) == after
 
 
