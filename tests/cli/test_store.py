@@ -114,4 +114,4 @@ async def test_refused_switch_over_exits_with_1_and_records_why(tmp_path: Path) 
         result = await switch_over(line, tmp_path, "--to", "10.0.0.9:6379", "--json")
         assert result.exit_code == 1
         assert "is not a replica that can be promoted" in result.output
-        assert "is no replica" in str(await line.nodes[0].call("XRANGE", "p:audit", "-", "+"))
+        assert "is not a replica" in str(await line.nodes[0].call("XRANGE", "p:audit", "-", "+"))
