@@ -34,7 +34,7 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     answers of a flood, which no command waited for and which are not kept. `problem` is why it cannot work although
     it is connected, or that it may still be active. `safing` counts the stops, resets and releases that it has not
     confirmed, `open_safing` are the oldest of these. `programs` are the joining processes, parameter sets or jobs that
-    it lists, the first 200.
+    it lists, the first 200. `last_late` is which of its results did not count last, and why.
     """
 
     name: str
@@ -58,6 +58,8 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     safing: int = 0
     open_safing: tuple[OpenSafing, ...] = ()
     last_error: str = ""
+    last_late: str = ""
+    last_late_at: int | None = None
     programs: tuple[str, ...] = ()
     connection: ConnectionState = ConnectionState()
 

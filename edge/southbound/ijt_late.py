@@ -9,7 +9,7 @@ from msgspec import Struct
 from edge.southbound.ijt_conversion import measured_values, result_data, was_aborted
 from edge.southbound.ijt_schema import Result
 from edge.southbound.late_result import LateResults
-from edge.southbound.result_ledger import ReportedResult, ResultLedger
+from edge.southbound.result_ledger import ReportedResult, ResultLedger, Verdict
 
 OnOwn: TypeAlias = Callable[[Result, str], Awaitable[bool]]
 """Offers a joining of the operator's own as an event with an occurrence; returns whether a job has used it."""
@@ -26,10 +26,19 @@ class LateJoinings(Struct, frozen=True):
     on_own: OnOwn
     add_files: AddLateFiles
 
-    async def report(self, report: ReportedResult, command_id: str | None) -> None:
-        """Report a joining of a command, or one of the operator's own; raises Unavailable without the store."""
+    async def report_own(self, report: ReportedResult, verdict: Verdict) -> None:
+        """Report a joining of no command, with the reason where it is known; raises Unavailable without the store."""
         result, occurrence = report.payload, self._occurrence(report)
-        if was_aborted(result) or (command_id is None and await self.on_own(result, occurrence)):
+        if was_aborted(result) or await self.on_own(result, occurrence):
+            return
+        created, add = result["ResultMetaData"].get("CreationTime"), self._adder(report, None)
+        named = report.result_id, created, verdict.candidate, result_data(result)
+        await self.reporter.keep(*named, add, occurrence, verdict.reason)
+
+    async def report(self, report: ReportedResult, command_id: str) -> None:
+        """Report a joining of a command; raises Unavailable without the store."""
+        result, occurrence = report.payload, self._occurrence(report)
+        if was_aborted(result):
             return
         created, add = result["ResultMetaData"].get("CreationTime"), self._adder(report, command_id)
         await self.reporter.report(report.result_id, created, command_id, result_data(result), add, occurrence)

@@ -25,6 +25,7 @@ class SettledJoinings:
         self._late = late
         self._acknowledges = acknowledges and "AcknowledgeResults" in methods
         self.report = late.report
+        self.report_own = late.report_own
         self.keep = late.keep
 
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:

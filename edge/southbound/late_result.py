@@ -84,8 +84,12 @@ class LateResults:
         data: Any,
         add_files: AddFiles = _add_nothing,
         occurrence: str = "",
+        reason: str = "",
     ) -> None:
-        """Keep a result as late; it confirms no stop. Raises Unavailable while the station cannot keep it."""
+        """Keep a result as late; it confirms no stop. With a `reason` it is not the one that its command waits for.
+
+        Raises Unavailable while the station cannot keep it.
+        """
         await _add(data, add_files)
         await self._station.late(
             LateResult(
@@ -96,6 +100,7 @@ class LateResults:
                 data=data,
                 command_id=command_id,
                 created_at=None if created is None else milliseconds(created),
+                reason=reason,
             )
         )
 

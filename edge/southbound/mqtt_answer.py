@@ -16,6 +16,12 @@ from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Kept, LateRe
 UNKNOWN = "unknown"
 """The `mdcserrorkind` of equipment that lost its memory and cannot report whether it executed a command."""
 
+REPEATED_ID = "repeated_id"
+"""The `mdcserrorkind` of equipment that has another command with the id, which a gateway with another store sent.
+
+Both gateways receive this answer, and neither knows which command the equipment carries out.
+"""
+
 NOT_STOPPED = "not_stopped"
 """The `mdcserrorkind` of equipment that declines to stop a command: the tool may still be active."""
 
@@ -90,8 +96,8 @@ def to_answer(event: CloudEvent) -> EquipmentAnswer | OutcomeUnknown:
     if not event.causationid:
         raise Refused("unreadable", "an answer without causationid", "Name the id of the command in causationid.")
     error = (event.mdcserrormessage or event.mdcserrorkind) if event.mdcserrorkind else None
-    if event.mdcserrorkind == UNKNOWN:
-        return OutcomeUnknown(event.causationid, error or UNKNOWN)
+    if error and event.mdcserrorkind in {UNKNOWN, REPEATED_ID}:
+        return OutcomeUnknown(event.causationid, error)
     return EquipmentAnswer(command_id=event.causationid, data=event.data, error=error)
 
 

@@ -17,7 +17,7 @@ from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.openprotocol_reports import encode_memory
 from edge.southbound.openprotocol_state import ToolState
 from edge.southbound.remembered_text import RememberedText
-from edge.southbound.result_ledger import ReportedResult
+from edge.southbound.result_ledger import ReportedResult, Verdict
 
 OnOwn: TypeAlias = Callable[[TighteningResult, str], Awaitable[bool]]
 """Offers a result of the operator's own as an event with an occurrence; returns whether a job has used it."""
@@ -48,14 +48,16 @@ class SettledTightenings:
         self._on_own = on_own
         self._newest: tuple[ReportedResult, str | None] | None = None
 
-    async def report(self, report: ReportedResult, command_id: str | None) -> None:
-        """Report a result as the answer to its command, or as one of the operator's own."""
+    async def report(self, report: ReportedResult, command_id: str) -> None:
+        """Report a result as the answer to its command."""
+        await self._report_of(command_id, [report], self._occurrence(report))
+
+    async def report_own(self, report: ReportedResult, verdict: Verdict) -> None:
+        """Report a result that counts for no command: as an event of the operator's own, or as a late one."""
         occurrence = self._occurrence(report)
-        if command_id is not None:
-            await self._report_of(command_id, [report], occurrence)
-        elif not await self._is_used(report, occurrence):
-            data, created = result_data(report.payload), created_at(report.payload)
-            await self._reporter.report(report.result_id, created, None, data, occurrence=occurrence)
+        if not await self._is_used(report, occurrence):
+            named = report.result_id, created_at(report.payload), verdict.candidate, result_data(report.payload)
+            await self._reporter.keep(*named, occurrence=occurrence, reason=verdict.reason)
 
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:
         """Report all results of a command as its answer, if it is not stored; return them."""

@@ -22,6 +22,10 @@ SINGLE = frozenset({"single"})
 _REMEMBERED = 10_000
 _WRONG_PROGRAM = "its program is not the commanded one"
 _FOREIGN = "another station or spindle made it"
+_EARLIER = "it was made before the start of the command"
+_OTHER_FORM = "it is of another classification than the command"
+_OTHER_IDENTIFIER = "its identifier is not that of the command"
+_NO_IDENTIFIER = "it has no identifier"
 
 
 class ReportedResult(Struct, frozen=True):
@@ -82,12 +86,16 @@ class Standing(Enum):
 
 
 class Verdict(Struct, frozen=True):
-    """The decision on a reported result; `is_owed`: a repetition is to be acknowledged at once."""
+    """The decision on a reported result; `is_owed`: a repetition is to be acknowledged at once.
+
+    `reason` is why an unsolicited one does not count, where that is known, and `candidate` the command that waits.
+    """
 
     standing: Standing
     command_id: str | None = None
     reason: str = ""
     is_owed: bool = False
+    candidate: str | None = None
 
 
 class KeptResult(Struct):
@@ -148,13 +156,14 @@ class ResultLedger(Struct):
         if (repeated := self._repetition(report)) is not None:
             return repeated
         if report.is_foreign:
-            return Verdict(Standing.UNSOLICITED, reason=_FOREIGN)
+            return Verdict(Standing.UNSOLICITED, reason=_FOREIGN, candidate=self.current)
         claim, command_id = self._owner(report)
         if command_id is None:
-            return Verdict(Standing.UNSOLICITED)
+            return self._unowned(report)
         completes = claim is None or claim.classification in {"", *report.completes}
         if claim is not None and not fits(claim.program, report.program):
-            return Verdict(Standing.UNSOLICITED, reason=_WRONG_PROGRAM)
+            reason = f"{_WRONG_PROGRAM}: {_difference(claim.program, report.program)}"
+            return Verdict(Standing.UNSOLICITED, reason=reason, candidate=command_id)
         if command_id in self._answered or (completes and self.answer(command_id) is not None):
             return Verdict(Standing.FURTHER, command_id)
         return Verdict(Standing.OF_COMMAND, command_id)
@@ -271,6 +280,17 @@ class ResultLedger(Struct):
                 return (claim, claim.command_id) if is_expected else (None, None)
         return None, None
 
+    def _unowned(self, report: ReportedResult) -> Verdict:
+        """Return the verdict on a result of no command, with the reason why it is not that of the one at work."""
+        if self.expected is not None:
+            claim, before = self.expected
+            reason = _OTHER_FORM if is_newer(report, before) else _EARLIER
+            return Verdict(Standing.UNSOLICITED, reason=reason, candidate=claim.command_id)
+        if self.current is not None and report.frame:
+            reason = _OTHER_IDENTIFIER if report.identifier else _NO_IDENTIFIER
+            return Verdict(Standing.UNSOLICITED, reason=reason, candidate=self.current)
+        return Verdict(Standing.UNSOLICITED)
+
     def _repetition(self, report: ReportedResult) -> Verdict | None:
         if report.frame:
             return self._repeated_frame(report)
@@ -338,6 +358,13 @@ class ResultLedger(Struct):
 def fits(commanded: Program, reported: Program) -> bool:
     """Return whether a reported program can be the commanded one: they share a name of each kind that both state."""
     return all(commanded[kind] & reported[kind] for kind in commanded.keys() & reported.keys())
+
+
+def _difference(commanded: Program, reported: Program) -> str:
+    """Return in which programs a result differs from what was commanded."""
+    kinds = [each for each in commanded.keys() & reported.keys() if not commanded[each] & reported[each]]
+    named = ((each, ", ".join(sorted(reported[each])), ", ".join(sorted(commanded[each]))) for each in sorted(kinds))
+    return "; ".join(f"{kind.replace('_', ' ')} {found} instead of {wanted}" for kind, found, wanted in named)
 
 
 def is_newer(report: ReportedResult, before: Position) -> bool:

@@ -21,8 +21,11 @@ class SettledController(Protocol):
     A report or an acknowledgement that was interrupted is repeated.
     """
 
-    async def report(self, report: ReportedResult, command_id: str | None) -> None:
-        """Report a result as the answer to its command, or as one that belongs to none."""
+    async def report(self, report: ReportedResult, command_id: str) -> None:
+        """Report a result as the answer to its command."""
+
+    async def report_own(self, report: ReportedResult, verdict: Verdict) -> None:
+        """Report a result that counts for no command, with the reason where the verdict has one."""
 
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:
         """Report what answers a command that no longer waits, if it is not stored; return the results it consists of.
@@ -129,7 +132,7 @@ class ResultSettlement:
         if verdict.reason:
             _log.warning("result not of the command", result=report.result_id, reason=verdict.reason)
         if command_id is None:
-            await self._controller.report(report, None)
+            await self._controller.report_own(report, verdict)
         elif was_given_up or not self._ledger.completes(report, command_id):
             # A part of a batch is no answer: it would resolve an unknown outcome.
             await self._controller.keep(report, command_id)

@@ -51,8 +51,8 @@ _LOST = "the job was started, and the camera neither is at it nor has its result
 _SKIPPED = "a result that {} was skipped: it may be that of this command"
 _MIRROR_SECONDS = 0.05
 _UNTIL_READY = -1.0
-# The seconds to answer a stop, and then to end the job.
-_STOP_SECONDS, _END_SECONDS = 10.0, 3.0
+# The seconds to answer a stop, and then to end the job; those for which a ready camera may still report its result.
+_STOP_SECONDS, _END_SECONDS, _LOST_SECONDS = 10.0, 3.0, 30.0
 
 
 def open_vision(
@@ -335,10 +335,15 @@ class Camera:
         def may_be_skipped() -> bool:
             return results.skipped > 0 and not self._executes
 
+        time = asyncio.get_running_loop().time
+        idle_since = time()
         while not await self._changed.wait_until(lambda: has_ended() or may_be_skipped(), self._poll_seconds):
             # The event of its result may be lost.
             if not self._executes and (found := await results.find(command)) is not None:
                 return found
+            idle_since = time() if self._executes else idle_since
+            if time() - idle_since >= _LOST_SECONDS:
+                raise DeviceOutcomeUnknownError(_LOST)
         # The result that was skipped may be that of another job: its own one may follow.
         await self._changed.wait_until(has_ended, self._poll_seconds)
         if command_id not in results.kept:

@@ -237,12 +237,12 @@ class Answers:
     async def late(self, result: LateResult) -> None:
         """Keep a result that no command waits for; a result that names a waiting command is its answer."""
         self.stats.record_contact(self._runs.clock())
-        if result.command_id and await self.is_outstanding(result.command_id):
+        if result.command_id and not result.reason and await self.is_outstanding(result.command_id):
             await self.answer(EquipmentAnswer(result.command_id, result.data))
             return
         key = parse_command_id(result.command_id or "")
         stored = await self._keep_traces(key.job_id if key else "", result.data)
-        await self._keep_late(msgspec.structs.replace(result, data=stored), "no command waits for it")
+        await self._keep_late(msgspec.structs.replace(result, data=stored), result.reason or "no command waits for it")
 
     async def _with_stored_traces(
         self, job_id: str, answer: EquipmentAnswer | OutcomeUnknown
@@ -267,7 +267,7 @@ class Answers:
         return found
 
     async def _keep_late(self, result: LateResult, reason: str) -> None:
-        """Commit a late result once: a dead letter, and an entry in the attempts of its job where that is stored."""
+        """Commit a late result once: a dead letter, and an attempt of its job, for which one with a reason is none."""
         if await dedupe.load_answer(self._store, result.source, result.key) is not None:
             self.stats.record_ignored()
             return
@@ -277,18 +277,15 @@ class Answers:
         details = {"command_id": result.command_id or "", "source": result.source, "key": result.key}
         details |= {"data": data[:_LETTER_DATA], "created_at": str(result.created_at or "")}
         letter = Letter(LetterKind.LATE, result.scope, job_id, reason, self._runs.clock(), details)
-        kept = join(
-            (
-                dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms),
-                self._mark(result.source, result.key, "null"),
-            )
-        )
+        added = dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms)
+        kept = join((added, self._mark(result.source, result.key, "null")))
         late = Late(result.command_id or "", kept_data(result.data) if len(data) <= MAX_BYTES else None)
-        if not key or not isinstance(await self._runs.signal(job_id, late, also=lambda _: kept), Decision):
+        is_attempt = key and not result.reason
+        if not is_attempt or not isinstance(await self._runs.signal(job_id, late, also=lambda _: kept), Decision):
             await self._store.commit(kept)
         named = {"job": job_id, "command": result.command_id, "source": result.source, "reason": reason}
         self._faults.warning("late result kept", f"late {reason}", **named)
-        self.stats.record_late()
+        self.stats.record_late(self._runs.clock(), f"{result.key}: {reason}")
         self.stats.record_result(result.data)
 
     def _late_result(self, answer: Answer, loaded: LoadedJob | None) -> LateResult:

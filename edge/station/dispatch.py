@@ -135,6 +135,13 @@ class Dispatch:
             return not await self.has_begun(stop, job_id)
         return equipment.connected is False and await self.never_left(stop, job_id)
 
+    def obstacle_of(self, type_id: str) -> str:
+        """Return why the equipment of a type cannot take commands now; empty when it can."""
+        equipment = self.routes.get(type_id)
+        if equipment is None:
+            return ""
+        return equipment.problem or (equipment.connection.text if equipment.connected is False else "")
+
     async def stop(self, scope: str, command_id: str, type_id: str) -> None:
         """Stop a command, even if its job was removed meanwhile: its id and type are sufficient.
 

@@ -102,7 +102,8 @@ class OutcomeUnknown(Struct, frozen=True):
 class LateResult(Struct, frozen=True):
     """A result that no command waits for.
 
-    `source` and `key` together identify it permanently; `command_id` where known.
+    `source` and `key` together identify it permanently; `command_id` where known. With a `reason` it does not count for
+    that command, which may wait for another result.
     """
 
     source: str
@@ -111,6 +112,7 @@ class LateResult(Struct, frozen=True):
     data: Any
     command_id: str | None = None
     created_at: int | None = None
+    reason: str = ""
 
 
 class EquipmentEvent(Struct, frozen=True):

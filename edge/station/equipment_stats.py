@@ -30,6 +30,8 @@ class EquipmentStats:
         self.ignored = 0
         self.refused = 0
         self.last_error = ""
+        self.last_late = ""
+        self.last_late_at: int | None = None
         self.round_trips = Latency(ROUND_TRIP_S)
         """From the decision to send a command until its answer has arrived."""
 
@@ -67,9 +69,10 @@ class EquipmentStats:
         self.unknown += 1
         self.last_error = f"outcome unknown: {reason}"
 
-    def record_late(self) -> None:
-        """Record a result that no command waits for."""
+    def record_late(self, at: int, reason: str) -> None:
+        """Record a result that no command waits for, and why it does not count."""
         self.late += 1
+        self.last_late, self.last_late_at = reason, at
 
     def record_unsolicited(self) -> None:
         """Record an answer that no command waits for, and that is not kept."""

@@ -127,6 +127,7 @@ def _troubles(equipment: Sequence[EquipmentHealth]) -> list[tuple[object, ...]]:
             each.failed,
             each.refused,
             each.last_error,
+            each.last_late,
             each.unknown,
             each.safing,
         )
@@ -163,6 +164,8 @@ def _health(watched: WatchedEquipment, outstanding: int, open_safing: Sequence[O
         safing=len(open_safing),
         open_safing=tuple(open_safing[:_OPEN_SAFING]),
         last_error=stats.last_error,
+        last_late=stats.last_late,
+        last_late_at=stats.last_late_at,
         programs=programs_of(watched.equipment)[:_PROGRAMS],
         connection=watched.equipment.connection,
     )

@@ -166,7 +166,8 @@ class Sender:
         never_left = command_id in queue.never_sent or await self._dispatch.withdraw(stop, job_id)
         removal = safing.remove(self._runs.store.keys, command_id) if never_left else Commit()
         if never_left:
-            await self._record(job_id, Withdrawn(command_id, queue.never_sent.get(command_id, "")), removal)
+            reason = queue.never_sent.get(command_id) or self._dispatch.obstacle_of(stop.type_id)
+            await self._record(job_id, Withdrawn(command_id, reason), removal)
             queue.never_sent.pop(command_id, None)
             return
         if command_id in queue.doubtful:

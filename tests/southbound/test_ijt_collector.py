@@ -350,7 +350,7 @@ async def test_result_of_another_process_leaves_the_command_waiting() -> None:
     raw["ResultMetaData"]["AssociatedEntities"].append({"Name": "P", "EntityId": "P2 10Nm", "EntityType": 26})
     await results.handle_live(raw)
     assert results.find(WORK) is None
-    assert [each.command_id for each in station.late_results] == [None]
+    assert [(each.command_id, each.reason != "") for each in station.late_results] == [(WORK.command_id, True)]
     await results.handle_live(numbered(WORK.command_id, "R2", 2))
     assert results.find(WORK)
 

@@ -6,11 +6,12 @@ import pytest
 
 from edge.southbound.ijt_late import LateJoinings
 from edge.southbound.late_result import LateResults
-from edge.southbound.result_ledger import ReportedResult, ResultLedger
+from edge.southbound.result_ledger import ReportedResult, ResultLedger, Standing, Verdict
 from tests.southbound.contract import WORK
 from tests.southbound.recording_station import RecordingStation
 
 INTERVENTION = 6
+OWN = Verdict(Standing.UNSOLICITED)
 
 
 def report(sequence: int = 0, **meta: Any) -> ReportedResult:
@@ -40,14 +41,14 @@ class Reports:
 @pytest.mark.parametrize("used", [True, False])
 async def test_own_joining_not_used_as_an_event_is_late(*, used: bool) -> None:
     reports = Reports(is_used=used)
-    await reports.joinings.report(report(), None)
+    await reports.joinings.report_own(report(), OWN)
     assert (reports.offered, len(reports.station.late_results)) == ([""], int(not used))
 
 
 async def test_joining_with_the_id_of_a_durable_one_has_another_key() -> None:
     reports = Reports()
     for sequence in (1, 2):
-        await reports.joinings.report(report(sequence), None)
+        await reports.joinings.report_own(report(sequence), OWN)
         reports.ledger.settle([report(sequence)])
     assert [each.key for each in reports.station.late_results] == ["R1", "R1 2/None/None"]
 
@@ -61,6 +62,15 @@ async def test_second_joining_of_a_command_is_kept_with_its_file() -> None:
 
 async def test_aborted_joining_is_not_reported() -> None:
     reports = Reports()
-    await reports.joinings.report(report(Classification=INTERVENTION), None)
+    await reports.joinings.report_own(report(Classification=INTERVENTION), OWN)
     await reports.joinings.keep(report(Classification=INTERVENTION), WORK.command_id)
     assert (reports.offered, reports.station.late_results) == ([], [])
+
+
+async def test_joining_that_does_not_count_is_late_with_its_command_and_reason() -> None:
+    reports = Reports()
+    verdict = Verdict(Standing.UNSOLICITED, reason="its program is not the commanded one", candidate=WORK.command_id)
+    await reports.joinings.report_own(report(), verdict)
+    (late,) = reports.station.late_results
+    assert (late.command_id, late.reason) == (WORK.command_id, "its program is not the commanded one")
+    assert reports.station.answers == []

@@ -46,3 +46,9 @@ def test_result_without_an_own_command_is_unsolicited() -> None:
 def test_event_without_scope_is_unreadable() -> None:
     with pytest.raises(Refused, match="without subject"):
         to_equipment_event(_event())
+
+
+def test_declined_repeated_id_leaves_the_outcome_unknown() -> None:
+    """Both gateways receive the answer: that whose command is at work ended it as failed, too."""
+    kind = {"mdcserrorkind": "repeated_id", "mdcserrormessage": "another command had this id"}
+    assert to_answer(_event(causationid="c", **kind)) == OutcomeUnknown("c", "another command had this id")

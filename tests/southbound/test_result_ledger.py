@@ -15,6 +15,7 @@ from edge.southbound.result_ledger import (
     ResultClaim,
     ResultLedger,
     Standing,
+    Verdict,
     fits,
     is_newer,
 )
@@ -147,7 +148,8 @@ def test_identifier_of_an_open_command_wins_over_known_numbers() -> None:
 def test_result_of_another_program_is_unsolicited_and_the_command_waits() -> None:
     book = ledger()
     verdict = book.judge(mine(frame(program=SET_4)))
-    assert (verdict.standing, verdict.reason) == (Standing.UNSOLICITED, "its program is not the commanded one")
+    reason = "its program is not the commanded one: parameter set 4 instead of 3"
+    assert verdict == Verdict(Standing.UNSOLICITED, reason=reason, candidate=MINE.command_id)
     take(book, mine(frame(program=SET_4)))
     assert book.answer(MINE.command_id) is None
     assert take(book, mine(frame(2))) is Standing.OF_COMMAND
@@ -309,3 +311,15 @@ def test_result_that_was_only_noted_is_new_as_a_frame() -> None:
     book.note(requested())
     assert take(book, requested()) is Standing.REPEATED
     assert take(book, frame()) is Standing.UNSOLICITED
+
+
+def test_unsolicited_result_names_the_reason_and_the_waiting_command() -> None:
+    book = ledger()
+    assert book.judge(frame()) == Verdict(Standing.UNSOLICITED)
+    book.current = MINE.command_id
+    reasons = {book.judge(each).reason for each in (frame(), replace(frame(), identifier="VIN 2"))}
+    assert reasons == {"it has no identifier", "its identifier is not that of the command"}
+    assert book.judge(requested()) == Verdict(Standing.UNSOLICITED)
+    book.expected = MINE, Position(9, NOON + timedelta(hours=1))
+    early = book.judge(frame(8))
+    assert (early.reason, early.candidate) == ("it was made before the start of the command", MINE.command_id)

@@ -6,7 +6,7 @@ import pytest
 
 from edge.errors import Unavailable
 from edge.southbound.late_result import LateResults
-from edge.southbound.result_ledger import ReportedResult, ResultClaim, ResultLedger
+from edge.southbound.result_ledger import ReportedResult, ResultClaim, ResultLedger, Verdict
 from edge.southbound.result_settlement import ResultSettlement
 from tests.southbound.recording_station import RecordingStation
 
@@ -22,8 +22,11 @@ class Bolts:
         self.failures: list[Exception] = []
         self.stored: set[str] = set()
 
-    async def report(self, report: ReportedResult, command_id: str | None) -> None:
-        self._do(f"answer {report.result_id}" if command_id else f"own {report.result_id}")
+    async def report(self, report: ReportedResult, command_id: str) -> None:
+        self._do(f"answer {report.result_id}")
+
+    async def report_own(self, report: ReportedResult, verdict: Verdict) -> None:
+        self._do(f"own {report.result_id}")
 
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:
         parts = self.ledger.parts(command_id)

@@ -13,6 +13,7 @@ from edge.config import VisionSettings
 from edge.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, Node
 from edge.sim.vision import VisionCamera, VisionFault
+from edge.southbound.device import DeviceOutcomeUnknownError
 from edge.southbound.late_result import LateResults
 from edge.southbound.own_events import OwnEvents
 from edge.southbound.repetition import StartPolicy
@@ -24,6 +25,7 @@ from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, TYPE_ID, WORK, Contract, Opener
 from tests.southbound.inspection import ByHand, equipped
 from tests.southbound.recording_station import RecordingStation
+from tests.virtual_time import run_virtual
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -362,3 +364,20 @@ async def test_result_of_a_job_without_a_job_id_is_found_by_its_meas_id(
         event = {"EventType": "i=2", "IsPartial": False, "ResultState": 1, "JobId": {"Id": "V1"}, "ResultContent": []}
         await camera.handle_event({**event, "MeasId": {"Id": meas}, "ResultId": {"Id": result_id}})
     assert (await working)["result_id"] == "R2"
+
+
+@pytest.mark.parametrize("meas_id", [None, "serial 1"])
+async def test_job_whose_result_is_not_reported_is_unknown(meas_id: str | None) -> None:
+    """The command waited for ever: the event was lost, and the camera cannot be searched."""
+
+    class Silent(Scripted):
+        async def call(self, _: Node, method: str, *__: object) -> list[Any]:
+            return [None, 0] if method == "StartSingleJob" else [{"Id": "1"}, True, 0]
+
+    async def perform() -> None:
+        camera = await Silent().opened()
+        async with asyncio.timeout(600):
+            await camera.perform(replace(WORK, parameters={"meas_id": meas_id} if meas_id else {}))
+
+    with pytest.raises(DeviceOutcomeUnknownError, match="neither is at it nor has its result"):
+        await asyncio.to_thread(run_virtual, perform())

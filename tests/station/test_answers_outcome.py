@@ -122,3 +122,14 @@ async def test_unknown_outcome_is_counted_and_shown_in_the_response(plant: Plant
     (unknown,) = [each for each in (response and response.job_response_data) or () if each.id == UNKNOWN_ID]
     (reason,) = unknown.subparameters or ()
     assert (reason.id, reason.value) == ("a", "outcome unknown: the controller was replaced")
+
+
+async def test_result_that_does_not_count_is_late_and_its_command_waits(plant: Plant, tool: FakeEquipment) -> None:
+    """It was listed without its job, and only the log had the reason."""
+    await started(plant, "J1")
+    command_id, reason = tool.commands[0].command_id, "its program is not the commanded one"
+    await plant.answers.late(LateResult("/tool", "7", SCOPE, {"torque": 85}, command_id, reason=reason))
+    (letter,) = (await dead_letters.load_all(plant.store)).values()
+    assert (letter.job_id, letter.reason, letter.details["command_id"]) == ("J1", reason, command_id)
+    assert await plant.answers.is_outstanding(command_id)
+    assert (plant.answers.stats.last_late, plant.answers.stats.late) == (f"7: {reason}", 1)

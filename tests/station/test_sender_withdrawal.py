@@ -188,3 +188,12 @@ async def test_command_that_waits_to_be_sent_is_not_sent_yet(store: Store, clock
             return again is not None and not again.unsent
 
         await until(is_sent)
+
+
+async def test_command_that_nothing_subscribed_to_names_that_reason(store: Store, clock: Now) -> None:
+    """Its error was that its time passed before a gateway could send it: the broker had it each time."""
+    tool = Queueing(None)
+    tool.reachable, tool.problem = True, "nothing subscribes to edge/wrench/commands"
+    async with aborted(store, clock, tool) as plant:
+        await until(lambda: is_withdrawn(plant))
+        assert (await command(plant)).error == "never sent: nothing subscribes to edge/wrench/commands"

@@ -83,6 +83,7 @@ def as_data(each: EquipmentView) -> dict[str, object]:
         ],
         "problem": health.problem or None,
         "last_error": health.last_error or None,
+        "last_late": {"at": utc_time(health.last_late_at), "reason": health.last_late} if health.last_late else None,
         "programs": list(health.programs),
     }
 
@@ -140,6 +141,7 @@ def report(each: EquipmentView) -> Iterator[str]:
         "refused": f"{health.refused} messages",
         "problem": health.problem or "none",
         "last error": health.last_error or "none",
+        "did not count": f"{local_time(health.last_late_at)} result {health.last_late}" if health.last_late else "none",
         "programs": ", ".join(health.programs) or "it lists none",
     }
     width = max(map(len, facts))

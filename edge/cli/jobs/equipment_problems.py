@@ -28,15 +28,16 @@ async def read(settings_file: Path | None, job_id: str) -> tuple[StoredJob, list
         waiting = _equipment_of(_open_type_ids(stored), at.settings.southbound)
         used = _equipment_of(stored.net.command_types if stored.net else (), at.settings.southbound)
         reports = await load_reports(at.store, at.settings.gateway.scopes) if used else {}
-        return stored, list(problems(waiting, used, reports))
+        return stored, list(problems(waiting, used, reports, _sent_since(stored)))
 
 
 def problems(
-    waiting: Collection[str], used: Collection[str], reports: Mapping[str, GatewayReport]
+    waiting: Collection[str], used: Collection[str], reports: Mapping[str, GatewayReport], since: int | None = None
 ) -> Iterator[EquipmentProblem]:
     """Yield the problems that running gateways report of the equipment that a job uses.
 
-    Of equipment that it does not wait for, only that its tool may still be active.
+    Of equipment that it does not wait for, only that its tool may still be active. Of other equipment also why its last
+    result did not count, when that came after the instant `since`.
     """
     for gateway, each in reports.items():
         if each.report and each.at_work:
@@ -44,8 +45,10 @@ def problems(
                 reasons = [health.obstacle] if health.name in waiting else []
                 if unsafe := problem_of(health.open_safing):
                     reasons = [*(each for each in reasons if unsafe not in each), unsafe]
+                if health.name in waiting and since is not None and (health.last_late_at or 0) >= since:
+                    reasons.append(f"a result did not count: {health.last_late}")
                 if health.name in used and any(reasons):
-                    yield EquipmentProblem(health.name, gateway, "; ".join(reasons))
+                    yield EquipmentProblem(health.name, gateway, "; ".join(filter(None, reasons)))
 
 
 def problem_line(problem: EquipmentProblem) -> str:
@@ -62,6 +65,12 @@ def _open_type_ids(stored: StoredJob) -> frozenset[str]:
     if stored.net is None or stored.run is None:
         return frozenset()
     return frozenset(stored.net.actions[key.latest].type_id for key in stored.run.open)
+
+
+def _sent_since(stored: StoredJob) -> int | None:
+    """Return when the first of the commands was sent that wait for an answer; None where none was."""
+    every = [stored.run.associations[key].sent_at for key in stored.run.open] if stored.run else []
+    return min((each for each in every if each is not None), default=None)
 
 
 def _equipment_of(type_ids: Collection[str], southbound: Mapping[str, EquipmentSettings]) -> frozenset[str]:

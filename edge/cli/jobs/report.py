@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
 
-import msgspec
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from edge.chart.marks import SYMBOLS, duration
+from edge.cli.jobs.result_text import data_text, result_text
 from edge.cli.jobs.table import local_time, plain_table, state_cell, summary, utc_time, work_masters
 from edge.cli.terminal.output import printable
 from edge.model.exact_value import plain_value
@@ -132,7 +131,7 @@ def _actions(run: Run, net: Net, unsent: Collection[str]) -> Table:
     table = plain_table(*_ACTION_COLUMNS, drop=("deadline", "step", "sent", "attempt", "ended"))
     for each in _associations(run, net):
         state = Text(f"{SYMBOLS[each.state]} {each.state}", style=_ACTION_STYLES.get(each.state, ""))
-        result = Text(printable(each.error), style="red") if each.error else Text(printable(_json(each.result)))
+        result = Text(printable(each.error), style="red") if each.error else Text(printable(result_text(each.result)))
         times = (local_time(_sent_at(each, unsent)), local_time(each.deadline), local_time(each.ended_at))
         table.add_row(
             Text(printable(each.action)), Text(printable(each.step)), state, str(each.attempt), *times, result
@@ -170,13 +169,7 @@ def _value(parameter: Parameter) -> str:
         separator = "; " if any(each.subparameters for each in parameter.subparameters) else ", "
         return separator.join(f"{each.id} {_value(each)}" for each in parameter.subparameters)
     unit = parameter.engineering_units and parameter.engineering_units.display_name
-    return _json(plain_value(parameter.value)) + (f" {unit.text}" if unit else "")
-
-
-def _json(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return msgspec.json.encode(value).decode()
+    return data_text(plain_value(parameter.value)) + (f" {unit.text}" if unit else "")
 
 
 def _ms(at: datetime | None) -> int | None:

@@ -5,17 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from edge.cli.jobs.report import detail, sending_text
+from edge.cli.jobs.result_text import result_text
 from edge.cli.jobs.table import utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.errors import Refused
 from edge.files import write_atomically
 from edge.model.result_part import parts_of
-from edge.model.result_trace import Reference, TraceReference, stored_in
+from edge.model.result_trace import Reference, stored_in
 from edge.station.stored_job import StoredJob, load
 from edge.station.trace_files import read_file
 
@@ -62,25 +62,9 @@ def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if result is None:
             yield printable(f"{each['action']} #{each['attempt']}: {each['error'] or each['sending']}")
             continue
-        known = result if isinstance(result, Mapping) else {}
-        measured = ((name, known.get(name)) for name in ("torque", "angle"))
-        parts = parts_of(result)
-        values = [f"{name} {_measured(value)}" for name, value in measured if isinstance(value, Mapping)]
-        traces = [f"{_kind(found)} {found.size} bytes" for found in stored_in(result)]
-        count = f"{len(parts)} {'part' if len(parts) == 1 else 'parts'}" if parts else ""
-        shown = ", ".join(filter(None, [str(known.get("evaluation") or ""), *values, count, *traces]))
         late = "late, " if each.get("late") else ""
-        text = shown or msgspec.json.encode(result).decode()
-        yield printable(f"{each['action']} #{each['attempt']}: {late}{text}")
-        yield from (printable(f"  {part.text}") for part in parts)
-
-
-def _kind(reference: Reference) -> str:
-    return "trace" if isinstance(reference, TraceReference) else f"file {reference.media_type}"
-
-
-def _measured(value: Mapping[str, Any]) -> str:
-    return f"{value.get('value')} {value.get('unit', '')}".rstrip()
+        yield printable(f"{each['action']} #{each['attempt']}: {late}{result_text(result)}")
+        yield from (printable(f"  {part.text}") for part in parts_of(result))
 
 
 def _earlier(stored: StoredJob) -> Iterator[Mapping[str, Any]]:

@@ -99,3 +99,11 @@ def test_disconnected_tool_that_may_be_active_is_listed_as_such() -> None:
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])
 def test_json_output_of_a_ping_has_milliseconds(seconds: float | None, milliseconds: float | None) -> None:
     assert ping_data("wrench", PingResult(None, "nothing", seconds))["milliseconds"] == milliseconds
+
+
+def test_result_that_did_not_count_is_shown_with_the_reason() -> None:
+    view = EquipmentView("gw", True, 5, replace(WRENCH, last_late="7: its program is not the commanded one", late=1))
+    lines = dict(line.split("  ", 1) for line in report(view))
+    assert lines["did not count"].strip().endswith("result 7: its program is not the commanded one")
+    late = as_data(view)["last_late"]
+    assert late == {"at": None, "reason": "7: its program is not the commanded one"}

@@ -15,6 +15,7 @@ from edge.store.client import Store
 from tests.cli.calling import Edge
 from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order, until_true
 
+WRONG, LATER = "7: its program is not the commanded one", 4_102_444_800_000
 LOCKED = "locked by another system"
 REFUSED = ConnectionState(connected=False, since=1, fault="refused", reason="cannot connect to 10.0.0.5:4545")
 LINE = f"  equipment wrench of gateway line-1: {LOCKED}"
@@ -51,10 +52,12 @@ async def report(store: Store, gateway: str, health: EquipmentHealth) -> None:
         (wrench(connected=True, problem=LOCKED), LOCKED),
         (wrench(connected=False, problem="stale"), "not connected"),
         (replace(wrench(connected=False), connection=REFUSED), REFUSED.text),
+        (replace(wrench(connected=True), last_late=WRONG, last_late_at=LATER), f"a result did not count: {WRONG}"),
+        (replace(wrench(connected=True), last_late=WRONG, last_late_at=1), None),
         (wrench(connected=True), None),
         (wrench(connected=None), None),
     ],
-    ids=["problem", "not connected", "refused", "ready", "no presence reported"],
+    ids=["problem", "not connected", "refused", "late result", "earlier late result", "ready", "no presence reported"],
 )
 async def test_problem_of_awaited_equipment_is_named(
     edge: Edge, store: Store, health: EquipmentHealth, reason: str | None

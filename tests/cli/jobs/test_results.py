@@ -71,6 +71,9 @@ async def test_batch_lists_each_bolt(edge: Edge, plant: Plant, tool: FakeEquipme
         "  2: OK, torque 82 N·m",
         "  3: OK, torque 83 N·m",
     ]
+    # It was JSON that a terminal of 80 columns broke within its words.
+    shown = [line for line in (await edge("jobs", "show", "J1")).output.splitlines() if "parts" in line]
+    assert len(shown) == 1
 
 
 async def test_result_without_torque_and_evaluation_is_shown_as_json(
@@ -79,7 +82,7 @@ async def test_result_without_torque_and_evaluation_is_shown_as_json(
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
     await plant.answer(tool.commands[0], {"force_kN": 12.5})
-    assert (await edge("jobs", "results", "J1")).output == 'a #1: {"force_kN":12.5}\n'
+    assert (await edge("jobs", "results", "J1")).output == 'a #1: {"force_kN": 12.5}\n'
 
 
 async def test_late_result_without_evaluation_is_shown_with_its_values(
@@ -89,7 +92,7 @@ async def test_late_result_without_evaluation_is_shown_with_its_values(
     await plant.drive()
     await plant.ask(Cause.ABORT, "J1")
     await plant.answer(tool.commands[0], {"force_kN": 12.5})
-    assert (await edge("jobs", "results", "J1")).output == 'a #1: late, {"force_kN":12.5}\n'
+    assert (await edge("jobs", "results", "J1")).output == 'a #1: late, {"force_kN": 12.5}\n'
 
 
 async def test_command_that_was_never_sent_is_listed_without_result(
