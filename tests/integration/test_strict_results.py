@@ -106,7 +106,9 @@ async def test_result_of_another_parameter_set_leaves_the_action_waiting(
         tool.pset = 4
         tool.tighten()
         await wait_until(lambda: bench.station.late_results)
-        assert (bench.station.late_results[0].command_id, bench.station.answers) == (None, [])
+        (late,) = bench.station.late_results
+        assert (late.command_id, bench.station.answers) == (bolt(1).command_id, [])
+        assert late.reason == "its program is not the commanded one: parameter set 4 instead of 3"
         assert tool.enabled
         tool.pset = 3
         tool.tighten()
@@ -142,7 +144,9 @@ async def test_result_of_another_station_or_spindle_is_unsolicited(wait_until: W
         raw = frames.frame(61, frames.result(6, tool.results[-1]), 6)
         await bench.controller.flood(raw[:12] + header + raw[16:])
         await wait_until(lambda: bench.station.late_results)
-        assert (bench.station.late_results[0].command_id, bench.station.answers) == (None, [])
+        (late,) = bench.station.late_results
+        assert (late.command_id, bench.station.answers) == (bolt(1).command_id, [])
+        assert late.reason == "another station or spindle made it"
         tool.on_result = publish
         tool.tighten()
         await wait_until(lambda: bench.station.answers)
