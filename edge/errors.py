@@ -45,6 +45,10 @@ class Defect(EdgeError):
     """The program contradicts itself: report the defect."""
 
 
+class RenewalError(EdgeError):
+    """A lease cannot be renewed: end the work, as another process may do it, too."""
+
+
 @contextmanager
 def unwrap_group() -> Iterator[None]:
     """Unwrap the expected error from the exception group of a task group, so that its message is reported."""

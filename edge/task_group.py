@@ -46,9 +46,15 @@ class TaskGroup(asyncio.TaskGroup):  # noqa: TID251 - the group of this product
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait for the tasks; see `asyncio.TaskGroup`."""
+        """Wait for the tasks; let the error of the block pass, where asyncio raises the same one again.
+
+        An AsyncExitStack makes an error that is raised again its own context, and follows that circle without end.
+        """
         try:
             await super().__aexit__(kind, error, traceback)
+        except asyncio.CancelledError as cancelled:
+            if cancelled is not error:
+                raise
         except BaseExceptionGroup as failed:
             if _owner().cancelling() <= self._owner_cancelling:
                 raise

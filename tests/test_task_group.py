@@ -1,7 +1,8 @@
 """A task that ends by a cancellation from within fails its group; its own cancellation ends it quietly."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
@@ -52,6 +53,34 @@ async def test_cancelled_group_raises_the_cancellation() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_cancelled_group_in_an_exit_stack_makes_no_circle() -> None:
+    """The error became its own context: the gateway hung at 100 % CPU while it closed after a failure."""
+    errors: list[asyncio.CancelledError] = []
+
+    @asynccontextmanager
+    async def replacing_cancellation() -> AsyncIterator[None]:
+        with suppress(asyncio.CancelledError):
+            yield
+        raise asyncio.CancelledError
+
+    async def serve() -> None:
+        try:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(TaskGroup())
+                await stack.enter_async_context(replacing_cancellation())
+                await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            errors.append(error)
+            raise
+
+    task = asyncio.create_task(serve())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert errors[0].__context__ is not errors[0]
 
 
 async def test_time_limit_inside_is_no_cancellation_from_within() -> None:

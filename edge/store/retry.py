@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import structlog
 
 from edge.backoff import Backoff
-from edge.errors import Defect, EdgeError, Unavailable, unwrap_group
+from edge.errors import Defect, EdgeError, RenewalError, Unavailable, unwrap_group
 from edge.store.defects import Defects
 from edge.task_group import CancelledWithinError, cancellation_reported
 from edge.ticks import next_tick
@@ -58,9 +58,9 @@ async def poll_store(defects: Defects, task: str, attempt: Callable[[], Awaitabl
             if not reported:
                 logger.warning("store unavailable, retrying", task=task, reason=error.message)
             reported = True
-        except EdgeError:
-            raise
-        except Exception as error:  # noqa: BLE001 - systemd would start the gateway again, into the same defect
+        except Exception as error:  # systemd would start the gateway again, into the same defect
+            if _has_advice(error):
+                raise
             defects.record(task, error)
         else:
             if reported:
@@ -88,15 +88,20 @@ async def restart_on_defect(
         try:
             with unwrap_group():
                 await _run_apart(service, task)
-        except EdgeError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a defect in one task must not end the jobs
+        except Exception as error:  # a defect in one task must not end the jobs
+            if _has_advice(error):
+                raise
             defects.record(task, error)
         else:
             return
         finally:
             works_again.cancel()
         await backoff.pause()
+
+
+def _has_advice(error: Exception) -> bool:
+    """Return whether an error is one that a person resolves, not a defect such as a refused command of ours."""
+    return isinstance(error, EdgeError) and not isinstance(error, Defect)
 
 
 async def _run_apart(service: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
@@ -121,16 +126,16 @@ async def _run_apart(service: Callable[[], Coroutine[Any, Any, None]], name: str
 
 @contextmanager
 def renewal(lease: str) -> Iterator[None]:
-    """Raise Defect for an unforeseen error of the block, which renews a lease: `poll_store` ends then.
+    """Raise RenewalError for a defect in the block, which renews a lease: `poll_store` ends then.
 
     Work that goes on without its lease would be done twice.
     """
     try:
         yield
-    except EdgeError:
-        raise
     except Exception as error:  # whatever it is: the lease is not renewed
-        raise Defect(f"{lease} cannot be renewed: {error!r}") from error
+        if _has_advice(error):
+            raise
+        raise RenewalError(f"{lease} cannot be renewed: {error!r}") from error
 
 
 async def restart_on_outage(

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from edge.errors import Defect, SettingsError, Unavailable
+from edge.errors import Defect, RenewalError, SettingsError, Unavailable
 from edge.links.background_task import background_task
 from edge.store.defects import Defects
 from edge.store.retry import poll_store, renewal, restart_on_defect, retry_while_unavailable
@@ -185,12 +185,30 @@ async def test_error_with_advice_ends_a_service_that_is_restarted() -> None:
         await restart_on_defect(Defects(), "component", serve, (0.001, 0.002))
 
 
-async def test_defect_of_a_renewal_ends_its_task() -> None:
+async def test_command_refused_by_redis_restarts_the_service(wait_until: WaitUntil) -> None:
+    """A key of another type, as of a foreign program, ended the gateway, again after each start."""
+    defects, attempts = Defects(), 0
+
+    async def work() -> None:
+        nonlocal attempts
+        attempts += 1
+        raise Defect("Redis refuses a command of ours: WRONGTYPE")
+
+    async with background_task(restart_on_defect(defects, "samples", work, (0.001, 60.0)), "samples"):
+        await wait_until(lambda: attempts >= 3)
+        assert list(defects.problems()) == ["background task fails: samples (Defect)"]
+    attempts = 0
+    async with background_task(poll_store(defects, "look", work, 0.001), "look"):
+        await wait_until(lambda: attempts >= 3)
+
+
+@pytest.mark.parametrize("error", [KeyError("unforeseen"), Defect("Redis refuses a command of ours: WRONGTYPE")])
+async def test_defect_of_a_renewal_ends_its_task(error: Exception) -> None:
     async def renew() -> None:
         with renewal("the lock of job 1"):
-            raise KeyError("unforeseen")
+            raise error
 
-    with pytest.raises(Defect, match="the lock of job 1 cannot be renewed"):
+    with pytest.raises(RenewalError, match="the lock of job 1 cannot be renewed"):
         await poll_store(Defects(), "lock", renew, 0.001)
 
 
