@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from edge.config.telemetry import TelemetrySettings
 from edge.errors import SettingsError
 from edge.links.background_task import background_task
+from edge.store.defects import Defects
+from edge.store.retry import restart_on_defect
 from edge.telemetry.processor import RuleProcessor
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def open_history(
-    stack: contextlib.AsyncExitStack, settings: TelemetrySettings, processor: RuleProcessor
+    stack: contextlib.AsyncExitStack, settings: TelemetrySettings, processor: RuleProcessor, defects: Defects
 ) -> "HistoryWriter | None":
     """Write the evaluated samples to files; None when no history is configured. Raises SettingsError."""
     if not settings.history_days:
@@ -28,5 +30,6 @@ async def open_history(
     limits = HistoryLimits(settings.history_days, settings.history_bytes, settings.history_interval)
     writer = HistoryWriter(Path(settings.history_directory), limits)
     processor.sample_listeners.append(writer.append)
-    await stack.enter_async_context(background_task(writer.run(), "history"))
+    work = restart_on_defect(defects, "history", writer.run)
+    await stack.enter_async_context(background_task(work, "history"))
     return writer

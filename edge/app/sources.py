@@ -3,12 +3,12 @@
 import contextlib
 import pkgutil
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from edge.app.parts import GatewayParts
 from edge.config import MqttSettings, MqttSourceSettings
 from edge.config.telemetry import RedisSourceSettings, SourceSettings
 from edge.instant import now_ms
-from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession
 from edge.links.receive_queue import FloodLimits
 from edge.southbound.device_carriers import DeviceCarriers
@@ -37,7 +37,7 @@ async def open_sources(
             core.health.sessions[f"source {name}"] = session
             await SampleSource(name, section, sink, now_ms, carriers).open(session)
         else:
-            await _open_polled(stack, name, section, sink, carriers)
+            await _open_polled(stack, core, name, section, sink, carriers)
 
 
 def _flood_of(sink: SampleSink) -> FloodLimits:
@@ -63,12 +63,17 @@ async def _open_sparkplug(
     session = await open_session(f"source-{name}", _broker(core, section), largest, IN_FLIGHT, _flood_of(sink))
     core.health.sessions[f"source {name}"] = session
     source = sparkplug_source.SparkplugSource(name, section, sink, now_ms)
-    await stack.enter_async_context(background_task(source.run(session), f"source {name}"))
+    await core.keep_running(stack, f"source {name}", partial(source.run, session))
     await source.open(session)
 
 
 async def _open_polled(
-    stack: contextlib.AsyncExitStack, name: str, section: SourceSettings, sink: SampleSink, carriers: DeviceCarriers
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    name: str,
+    section: SourceSettings,
+    sink: SampleSink,
+    carriers: DeviceCarriers,
 ) -> None:
     if isinstance(section, RedisSourceSettings):
         # Imported only when such a source is there.
@@ -81,4 +86,4 @@ async def _open_polled(
         # asyncua is imported only where it is used.
         opener = pkgutil.resolve_name("edge.southbound.opcua_source:OpcuaSource")
         run = opener(name, section, sink, now_ms).run
-    await stack.enter_async_context(background_task(run(), f"source {name}"))
+    await core.keep_running(stack, f"source {name}", run)

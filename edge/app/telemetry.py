@@ -103,7 +103,7 @@ async def open_telemetry(
         slices=slices,
     )
     suppression = AlarmSuppression(core.store, core.mode, core.settings.maintenance.suppress_alarms, now_ms)
-    history = await open_history(stack, settings, processor)
+    history = await open_history(stack, settings, processor, core.store.defects)
     updates = _rule_updates(core, own, interest, processor)
     of_settings = (updates.refresh, TagUpdates(core.store, tags).refresh)
     await _follow_settings(stack, core, of_settings)

@@ -112,9 +112,9 @@ class ValueSourceSettings(SourceSettings, frozen=True, kw_only=True):
     encoding: Annotated[
         Literal["auto", "json", "msgpack", "text"],
         Meta(
-            description="How a value is encoded. `auto` is MessagePack, else JSON, else UTF-8 text; one character "
-            "alone, as `7`, is read as the longer payloads of its topic are, else as those of the source are if all "
-            "are alike, else as a MessagePack integer."
+            description="How a value is encoded. `auto` is MessagePack, else JSON, else UTF-8 text; a payload that is "
+            "a text and MessagePack, as `7` or `д`, is read as the others of its topic are, else as those of the "
+            "source are if all are alike, else as MessagePack."
         ),
     ] = "auto"
     device: Annotated[

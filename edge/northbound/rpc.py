@@ -18,7 +18,7 @@ from edge.northbound.events import change_events, load_changed_job, progress_eve
 from edge.station.runs import Progress, Runs
 from edge.store import changes
 from edge.store.client import Store
-from edge.store.retry import restart_on_outage
+from edge.store.retry import restart_on_defect, restart_on_outage
 from edge.store.server_time import server_time
 
 logger = structlog.get_logger(__name__)
@@ -39,7 +39,8 @@ async def open_rpc(
     async with open_server(settings, methods) as server:
         notifier = _EventNotifier(server, store, source)
         runs.listeners.append(notifier.watch)
-        async with background_task(notifier.follow(scopes), "rpc events"):
+        follow = restart_on_defect(store.defects, "rpc events", partial(notifier.follow, scopes))
+        async with background_task(follow, "rpc events"):
             yield server.url
 
 

@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoPermissionError
 
 from edge.errors import Unavailable
-from edge.model.payload import Encoding, decode_payload
+from edge.model.payload import Encoding, decode_msgpack, decode_payload
 from edge.store.redis_py import translate_errors
 
 TIMEOUT_S: Final = 2.0
@@ -169,7 +169,7 @@ async def open_foreign(url: str) -> AsyncIterator[ForeignRedis]:
 
 def decode_list(payload: bytes) -> Any:
     """Return the content of a value in MessagePack, else JSON; None for anything else."""
-    for decode in (msgspec.msgpack.decode, msgspec.json.decode):
+    for decode in (decode_msgpack, msgspec.json.decode):
         with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return decode(payload)
     return None

@@ -11,6 +11,7 @@ from edge.app.history import open_history
 from edge.config import TelemetrySettings
 from edge.errors import SettingsError
 from edge.store.client import Store
+from edge.store.defects import Defects
 from edge.telemetry.history.reader import read_samples
 from tests.telemetry.plant import HOT, TelemetryClock, append, at_work, rules_of, until_drained
 from tests.telemetry.test_processor import temp
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 async def test_evaluated_samples_are_in_files_at_the_end(store: Store, tmp_path: Path) -> None:
     settings = TelemetrySettings(history_days=7, history_directory=str(tmp_path))
     async with at_work(store, rules_of(HOT), TelemetryClock()) as processor, AsyncExitStack() as stack:
-        writer = await open_history(stack, settings, processor)
+        writer = await open_history(stack, settings, processor, Defects())
         assert writer
         await append(store, temp(0, 70), temp(1, 71), number=1)
         await append(store, temp(0, 70), temp(1, 71), number=1)
@@ -33,7 +34,7 @@ async def test_evaluated_samples_are_in_files_at_the_end(store: Store, tmp_path:
 
 async def test_history_is_not_written_unless_configured(store: Store) -> None:
     async with at_work(store, (), TelemetryClock()) as processor, AsyncExitStack() as stack:
-        assert await open_history(stack, TelemetrySettings(), processor) is None
+        assert await open_history(stack, TelemetrySettings(), processor, Defects()) is None
         assert processor.sample_listeners == []
 
 
@@ -41,7 +42,7 @@ async def test_missing_history_library_is_a_settings_error(store: Store, monkeyp
     monkeypatch.setitem(sys.modules, "edge.telemetry.history.writer", None)
     async with at_work(store, (), TelemetryClock()) as processor, AsyncExitStack() as stack:
         with pytest.raises(SettingsError, match="history_days"):
-            await open_history(stack, TelemetrySettings(history_days=1), processor)
+            await open_history(stack, TelemetrySettings(history_days=1), processor, Defects())
 
 
 def test_gateway_without_history_does_not_import_its_library() -> None:

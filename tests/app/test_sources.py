@@ -12,6 +12,7 @@ from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings, TelemetrySettings
 from edge.config.telemetry import MqttSourceSettings, RedisSourceSettings
 from edge.sim.broker import LocalBroker
+from edge.southbound.value_payload import ValueDecoder
 from edge.store import telemetry
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA
@@ -40,6 +41,32 @@ async def test_key_of_a_foreign_redis_is_recorded(redis: RedisSettings, store: S
         assert "1 sources of samples" in gateway.serving
         await until_async(is_recorded)
         await until_async(lambda: _is_evaluated(store))
+
+
+async def test_defect_of_a_redis_source_restarts_only_the_source(
+    redis: RedisSettings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended the gateway, and systemd would start it into the same defect."""
+    await store.execute("SET", "foreign:load", "7")
+    source = RedisSourceSettings(kind="redis", url=redis.url, keys=("foreign:load",), interval=0.05)
+    settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, source={"line": source})
+    decoded: list[bytes] = []
+
+    def fail_once(_decoder: ValueDecoder, _name: str, payload: bytes) -> int:
+        decoded.append(payload)
+        if len(decoded) == 1:
+            raise ValueError("year 10000 is out of range")
+        return 7
+
+    monkeypatch.setattr(ValueDecoder, "decode", fail_once)
+    async with open_gateway(settings) as gateway:
+        await until_async(lambda: _are_decoded(decoded, 2))
+        assert gateway.store.defects.counts["source line"] == 1
+        assert gateway.store.defects.failing == 1
+
+
+async def _are_decoded(decoded: list[bytes], count: int) -> bool:
+    return len(decoded) >= count
 
 
 async def _is_evaluated(store: Store) -> bool:

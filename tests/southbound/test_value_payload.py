@@ -12,6 +12,9 @@ from structlog.testing import capture_logs
 
 from edge.model.payload import Encoding, UnreadablePayloadError
 from edge.southbound.value_payload import ValueDecoder
+from edge.store.foreign import decode_list
+
+MAX_VALUE_OF_NET = bytes.fromhex("c70cff3b9ac9fc0000003afff4417f")
 
 
 def test_bare_messagepack_integers_keep_their_value() -> None:
@@ -54,6 +57,22 @@ def test_ambiguous_payload_without_evidence_is_reported_once() -> None:
     with capture_logs() as logs:
         assert [decoder.decode("t", b"7"), decoder.decode("t", b"8")] == [55, 56]
     assert [(each["event"], each["source"], each["name"]) for each in logs] == [("payload ambiguous", "oven", "t")]
+
+
+def test_text_that_is_also_a_messagepack_number_is_read_as_its_topic() -> None:
+    """On topics of texts a Cyrillic letter was -76, and `Ωabc` was 2841731683."""
+    decoder = ValueDecoder("s", "auto")
+    for topic, text in (("ru", "да"), ("el", "Ωmega")):
+        assert decoder.decode(topic, text.encode()) == text
+    assert [decoder.decode("ru", "д".encode()), decoder.decode("el", "Ωabc".encode())] == ["д", "Ωabc"]
+    assert decoder.decode("packed", msgpack.packb([1])) == [1]
+    assert decoder.decode("packed", "д".encode()) == -76
+
+
+def test_last_microsecond_of_the_calendar_is_a_value() -> None:
+    """`DateTime.MaxValue` of .NET in MessagePack raised ValueError, which ended the gateway by a Redis source."""
+    assert ValueDecoder("s", "auto").decode("t", MAX_VALUE_OF_NET).year == 9999
+    assert decode_list(MAX_VALUE_OF_NET).year == 9999
 
 
 @pytest.mark.parametrize(
