@@ -28,6 +28,7 @@ class Sample(Struct, frozen=True):
     `process`, `job`, `action` and `carrier` are those of a result, as far as it has them; `gateway` is the one that
     measured itself. `arrived_at` is the instant
     of its arrival where that is known: a source with a slow clock, or with a value that rarely changes, is not silent.
+    A `late` one was stored by its source before: it is for the history only.
     """
 
     at: int
@@ -40,6 +41,7 @@ class Sample(Struct, frozen=True):
     carrier: str | None = None
     arrived_at: int = 0
     gateway: str | None = None
+    late: bool = False
 
     @property
     def name(self) -> str:
@@ -110,7 +112,8 @@ def parse_line(text: str) -> Line:
             process, job, action, carrier, gateway = (_text(data, each) for each in CONTEXT)
             # Readers keep many samples of few tags.
             tag, quality = sys.intern(tag), _quality(data)
-            return Sample(at, tag, value, quality, process, job, action, carrier, gateway=gateway)
+            late = data.get("late") is True
+            return Sample(at, tag, value, quality, process, job, action, carrier, gateway=gateway, late=late)
         case {"occurrence": str() as name} if "tag" not in data:
             return Occurrence(at, name, _text(data, "job"), data.get("data"))
         case _:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.links.sparkplug_payload import Metric, MetricPayload, decode_payload
 from edge.links.sparkplug_wire import MalformedPayload
@@ -24,8 +25,6 @@ MAX_METRICS: Final = 2_000
 """Metrics of a message: decoding holds up other work."""
 _BD_SEQ: Final = "bdSeq"
 _CONTROLS: Final = ("Node Control/", "Device Control/")
-_LONGEST_KEPT: Final = 1_000
-"""Characters of a text that is kept as the last value."""
 
 
 class Limits(Struct, frozen=True):
@@ -54,12 +53,11 @@ class Taken(Struct, frozen=True):
 
 
 class _Births:
-    """The metrics of an edge node, or of a device, by name and by alias, and their last values."""
+    """The metrics of an edge node, or of a device, by name and by alias."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, BornMetric] = {}
         self.by_alias: dict[int, BornMetric] = {}
-        self.last: dict[str, Sample] = {}
         self.size = 1
 
     def find(self, metric: Metric) -> BornMetric | None:
@@ -153,7 +151,6 @@ class BornNodes:
     def _samples(self, place: SparkplugTopic, births: _Births, message: MetricPayload, now: int) -> Taken:
         samples: list[Sample] = []
         faults: list[str] = []
-        is_late: dict[str, bool] = {}
         is_unborn = False
         for metric in message.metrics:
             if metric.name is not None and _is_control(metric.name):
@@ -167,12 +164,7 @@ class BornNodes:
             if isinstance(sample, str):
                 faults.append(sample)
                 continue
-            samples.append(sample)
-            is_late[sample.tag] = metric.is_historical
-            if not metric.is_historical:
-                _keep(births.last, sample)
-        # What was true earlier is not true now: the last value stands again after historical ones.
-        samples += [births.last[tag] for tag, late in is_late.items() if late and tag in births.last]
+            samples.append(replace(sample, late=metric.is_historical))
         ask = self._ask(place.node, now) if is_unborn else None
         return Taken(tuple(samples), tuple(dict.fromkeys(faults)), len(faults), ask)
 
@@ -274,10 +266,3 @@ def _unborn(metric: Metric) -> str:
         return f"a metric has neither name nor alias, or a name of more than {MAX_NAME} characters"
     called = f"alias {metric.alias}" if metric.name is None else f"metric {metric.name[:80]!r}"
     return f"no birth names the {called}"
-
-
-def _keep(last: dict[str, Sample], sample: Sample) -> None:
-    if isinstance(sample.value, str) and len(sample.value) > _LONGEST_KEPT:
-        last.pop(sample.tag, None)
-    else:
-        last[sample.tag] = sample

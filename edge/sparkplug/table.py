@@ -73,9 +73,9 @@ class MetricTable:
             self._entry(tag)
 
     def learn(self, sample: Sample) -> TagMetric | None:
-        """Keep a sample as the last one of its tag; return its metric, None when it has none."""
+        """Keep a sample as the last one of its tag unless it is older; return its metric, None when it has none."""
         entry = self._entry(sample.tag)
-        if entry is not None:
+        if entry is not None and not _is_older(entry, sample):
             entry.sample = sample
             if entry.is_born and not fits(entry.type, sample.value):
                 self.mismatched.add(sample.tag)
@@ -89,9 +89,7 @@ class MetricTable:
     def data(self, sample: Sample) -> tuple[str, Metric] | None:
         """Keep a sample; return device and metric when it is born and its value or quality changed."""
         entry = self._entry(sample.tag)
-        last = None if entry is None else entry.sample
-        # Without a value it is the mark of a source that was away, by the clock of the gateway.
-        if last is not None and None not in {last.value, sample.value} and sample.at < last.at:
+        if entry is not None and _is_older(entry, sample):
             return self.historical(sample)
         entry = self.learn(sample)
         if entry is None or not entry.is_born:
@@ -151,3 +149,10 @@ def _content(entry: TagMetric, sample: Sample) -> tuple[Any, int]:
     value = value_of(entry.type, sample)
     is_nan = isinstance(value, float) and math.isnan(value)
     return "NaN" if is_nan else value, quality_of(entry.type, sample)
+
+
+def _is_older(entry: TagMetric, sample: Sample) -> bool:
+    """Return whether a sample is older than the last one of its tag."""
+    last = entry.sample
+    # Without a value it is the mark of a source that was away, by the clock of the gateway.
+    return sample.late or (last is not None and None not in {last.value, sample.value} and sample.at < last.at)

@@ -88,6 +88,8 @@ def encode_line(line: Line) -> str:
             data = {"at": at, "tag": tag, "value": value}
             if quality is not Quality.GOOD:
                 data["quality"] = quality.value
+            if line.late:
+                data["late"] = True
             data |= line.context
         case Occurrence(at=at, name=name, job=job, data=content):
             data = {"at": at, "occurrence": name}
@@ -120,7 +122,12 @@ def _lines(texts: Iterable[str]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
 
 
 def at_arrival(line: Line, now: int) -> Line:
-    """Return a line that arrives now, at its source time when that is plausible, else at its arrival."""
+    """Return a line that arrives now, at its source time when that is plausible, else at its arrival.
+
+    A late sample keeps its time, unless that is in the future.
+    """
+    if isinstance(line, Sample) and line.late and 0 <= line.at <= now:
+        return line
     at = plausible_time(line.at, now)
     return line if at == line.at else msgspec.structs.replace(line, at=at)
 

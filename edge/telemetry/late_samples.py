@@ -22,6 +22,8 @@ class NewestSamples:
         that of a sample without a value, which has it by the clock of the gateway: what follows a bad one is current.
         """
         name = sample.name
+        if sample.late:
+            return True
         if sample.value is None:
             if sample.quality is Quality.BAD and (name in self._open or name in self._committed):
                 self._open[name] = 0

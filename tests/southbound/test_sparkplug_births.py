@@ -140,10 +140,11 @@ def test_broker_loss_makes_all_tags_bad() -> None:
     assert nodes.take(DATA, message(Metric(1, alias=8, datatype=DataType.INT32)), NOW).refused == 1
 
 
-def test_historical_value_keeps_its_time_and_the_last_value_is_restored() -> None:
+def test_historical_value_is_one_late_sample() -> None:
+    """The last value followed it, twice in the history."""
     late = Metric(1, alias=8, timestamp=2, datatype=DataType.INT32, is_historical=True)
     taken = born(COUNT).take(DATA, message(late), NOW)
-    assert taken.samples == (Sample(2, "press.count", 1), Sample(5, "press.count", -3))
+    assert taken.samples == (Sample(2, "press.count", 1, late=True),)
 
 
 @pytest.mark.parametrize(("datatype", "what"), [(16, "data set"), (19, "template"), (17, "bytes"), (34, "type 34")])

@@ -1,6 +1,7 @@
 """A sample that is older than one of its tag is late, unless the clock of the gateway was set back."""
 
-from edge.rules.sample_lines import Quality, Sample
+from edge.rules.sample_lines import Quality, Sample, parse_line
+from edge.telemetry.batch import at_arrival, encode_line
 from edge.telemetry.late_samples import NewestSamples
 
 
@@ -40,3 +41,14 @@ def test_first_value_of_a_source_that_was_away_is_not_late() -> None:
     assert not newest.is_late(Sample(20, "a", None, Quality.BAD), 20)
     assert not newest.is_late(Sample(4, "a", 1), 30)
     assert newest.is_late(Sample(3, "a", 1), 30)
+
+
+def test_sample_that_its_source_had_stored_is_late_whatever_its_age() -> None:
+    """One of ten minutes ago counted at its arrival: it raised an alarm, and was the last value."""
+    stored = Sample(1_000, "a", 60, late=True)
+    line = parse_line(encode_line(at_arrival(stored, 601_000)))
+    assert line == stored
+    newest = NewestSamples()
+    assert newest.is_late(stored, 601_000)
+    assert not newest.is_late(Sample(500, "a", 2), 601_000)
+    assert at_arrival(Sample(602_001, "a", 60, late=True), 601_000).at == 601_000

@@ -42,7 +42,7 @@ class HistoryWriter:
         self._faults = LogThrottle(logger)
 
     def append(self, samples: Iterable[Sample]) -> None:
-        """Buffer samples; they are in order of time."""
+        """Buffer samples; late ones are among them."""
         for sample in samples:
             if len(self._buffer) == self._limits.buffer:
                 self.dropped += 1
@@ -51,8 +51,9 @@ class HistoryWriter:
             self._is_full.set()
 
     def buffered(self, tag: str, start: int, end: int) -> list[Sample]:
-        """Return the samples of a tag that are not in files yet, from `start` to before `end`."""
-        return [each for each in self._buffer if each.tag == tag and start <= each.at < end]
+        """Return the samples of a tag that are not in files yet, from `start` to before `end`, in order of time."""
+        found = (each for each in self._buffer if each.tag == tag and start <= each.at < end)
+        return sorted(found, key=lambda each: each.at)
 
     async def run(self) -> None:
         """Write chunks until cancelled; write the rest at the end."""
