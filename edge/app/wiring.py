@@ -202,9 +202,13 @@ async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) 
     traffic = TrafficPublisher(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
     await stack.enter_async_context(traffic.publishing())
     result_files = await open_traces(stack, core)
+    # Among several scopes nothing says which one a removed job had.
+    scope = core.scopes[0] if len(core.scopes) == 1 else ""
     for name, section in southbound.items():
         dedupe_ms = core.settings.retention.dedupe * 1000
-        answers = Answers(core.store, runs, dedupe_ms, section.type_ids, core.direct_commands, result_files, name)
+        answers = Answers(
+            core.store, runs, dedupe_ms, section.type_ids, core.direct_commands, result_files, name, scope
+        )
         answers.listeners.append(traffic.of(name))
         equipment = await _open_one(stack, core, name, section, answers)
         core.watch.watched.append(WatchedEquipment(equipment, section.kind, section.type_ids, answers.stats))

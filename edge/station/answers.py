@@ -40,8 +40,6 @@ logger = structlog.get_logger(__name__)
 
 _LETTER_DATA = 16_384
 """The longest data of a late result in its dead letter; the run of the job holds all of it."""
-
-
 _MOST_UNSOLICITED = 60
 _MOST_LATE = 600
 _WITHIN_S = 60.0
@@ -52,7 +50,7 @@ class Answers:
     """The station as one piece of equipment sees it. The effect of a call is committed when the call returns.
 
     The equipment may only answer commands of `type_ids`; None allows all. `direct` has the commands without a job.
-    `name` is that of the equipment.
+    `name` is that of the equipment, `scope` that of late results whose job is gone; "": none.
     """
 
     def __init__(
@@ -64,6 +62,7 @@ class Answers:
         direct: DirectCommands | None = None,
         result_files: ResultFiles | None = None,
         name: str = "",
+        scope: str = "",
     ) -> None:
         self.stats = EquipmentStats()
         """Counts of the messages of the equipment."""
@@ -76,6 +75,7 @@ class Answers:
         self._type_ids = type_ids
         self._direct = direct or DirectCommands(runs)
         self._result_files = result_files or NoResultFiles()
+        self._scope = scope
         self._sender = equipment_sender(name)
         self._events = EquipmentEvents(runs, name, dedupe_ms, self.stats)
         self._faults = LogThrottle(logger)
@@ -290,7 +290,7 @@ class Answers:
 
     def _late_result(self, answer: Answer, loaded: LoadedJob | None) -> LateResult:
         digest = hashlib.sha256(msgspec.json.encode(answer.data)).hexdigest()[:16]
-        scope = loaded.job.scope if loaded else ""
+        scope = loaded.job.scope if loaded else self._scope
         return LateResult("late answer", f"{answer.command_id} {digest}", scope, answer.data, answer.command_id)
 
     def _is_for_other_equipment(self, loaded: LoadedJob, command_id: str) -> bool:

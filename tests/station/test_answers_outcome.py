@@ -8,7 +8,7 @@ from edge.errors import Unavailable
 from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.job_state import Cause, JobState
 from edge.station.answers import Answers
-from edge.station.equipment import Begin, LateResult, OutcomeUnknown
+from edge.station.equipment import Begin, EquipmentAnswer, LateResult, OutcomeUnknown
 from edge.station.response import UNKNOWN_ID
 from edge.station.runs import Runs
 from edge.store import dead_letters, responses
@@ -40,6 +40,17 @@ async def test_late_result_of_a_removed_job_is_stored_as_a_dead_letter(plant: Pl
     await plant.answer(tool.commands[0], {"torque": 85})
     (letter,) = (await dead_letters.load_all(plant.store)).values()
     assert letter.details["command_id"] == tool.commands[0].command_id
+
+
+async def test_late_result_of_a_removed_job_is_for_the_scope_of_the_gateway(plant: Plant, tool: FakeEquipment) -> None:
+    """It had no scope, thus the MES got no event."""
+    await started(plant, "J1")
+    await plant.ask(Cause.ABORT, "J1")
+    await plant.ask(Cause.CLEAR, "J1")
+    answers = Answers(plant.store, plant.runs, DEDUPE_MS, scope=SCOPE)
+    await answers.answer(EquipmentAnswer(tool.commands[0].command_id, {"torque": 85}))
+    (letter,) = (await dead_letters.load_all(plant.store)).values()
+    assert letter.scope == SCOPE
 
 
 async def test_result_that_is_stored_is_known_by_its_id(plant: Plant, tool: FakeEquipment) -> None:
