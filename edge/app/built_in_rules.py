@@ -64,6 +64,17 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         },
     },
     {
+        "id": "gateway.answers_flooded",
+        "kind": "limit",
+        "tag": "equipment.*.answers_flooded",
+        "limits": {"high": {"at": 0, "severity": 500}},
+        "off_delay_seconds": 10,
+        "message": {
+            "en": "{name}: its answers topic is flooded, its broker may drop answers: edge doctor",
+            "de": "{name}: sein Topic für Antworten wird überflutet, sein Broker verliert vielleicht Antworten",
+        },
+    },
+    {
         "id": "gateway.traces_lost",
         "kind": "limit",
         "tag": "equipment.*.lost_traces",

@@ -143,6 +143,7 @@ class GatewayTags:
                 yield tag, int(connected)
             yield f"equipment.{name}.maybe_active", int(name in maybe_active)
             yield f"equipment.{name}.fault", int(bool(each.equipment.problem))
+            yield f"equipment.{name}.answers_flooded", int(name in self._core.watch.flooding)
             yield f"equipment.{name}.skipped_results", each.stats.skipped_since_answer
             if self._core.settings.traces.directory:
                 yield f"equipment.{name}.lost_traces", each.stats.lost_since_stored

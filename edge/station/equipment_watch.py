@@ -60,14 +60,15 @@ class EquipmentWatch:
         self._clock = clock
         self._written: EquipmentReport | None = None
         self._floods: dict[str, int] = {}
-        """The unsolicited answers between the last two polls, by equipment."""
+        """The unsolicited answers between the last two polls, by the equipment that has many."""
 
     async def run(self) -> None:
         """Poll and report until cancelled; a report waits for an unavailable store."""
         while True:
             before = {each.name: each.unsolicited for each in self.health}
             self.health = self._look()
-            self._floods = {each.name: each.unsolicited - before.get(each.name, 0) for each in self.health}
+            counts = {each.name: each.unsolicited - before.get(each.name, 0) for each in self.health}
+            self._floods = {name: count for name, count in counts.items() if count >= _FLOOD}
             try:
                 await self._report()
             except Unavailable as error:
@@ -95,12 +96,17 @@ class EquipmentWatch:
             if any(each.reason or each.since < due for each in self.open_safing(watched.equipment))
         ]
 
+    @property
+    def flooding(self) -> Collection[str]:
+        """The equipment that floods its answers topic."""
+        return self._floods.keys()
+
     def floods(self) -> list[str]:
         """Return a sentence for each piece of equipment that floods its answers topic."""
-        many = [(name, count) for name, count in self._floods.items() if count >= _FLOOD]
         within = f"{self._poll_interval_s:g} s"
         return [
-            f"{count} unsolicited answers at {name} in {within}: its broker may drop others" for name, count in many
+            f"{count} unsolicited answers at {name} in {within}: its broker may drop others"
+            for name, count in self._floods.items()
         ]
 
     async def _report(self) -> None:

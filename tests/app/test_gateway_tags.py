@@ -33,7 +33,7 @@ def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
     ]
     return SimpleNamespace(
         settings=Settings(traces=TracesSettings(directory="/var/lib/traces")),
-        watch=SimpleNamespace(watched=watched, maybe_active=lambda: ["wrench"]),
+        watch=SimpleNamespace(watched=watched, maybe_active=lambda: ["wrench"], flooding=["camera"]),
         health=SimpleNamespace(memory=memory, certificates_expiring=1, counts=COUNTS),
         runs=SimpleNamespace(listeners=[]),
         store=SimpleNamespace(defects=Defects()),
@@ -55,6 +55,7 @@ def test_values_are_sampled_on_change_and_periodically() -> None:
     assert "equipment.camera.connected" not in samples
     assert (samples["equipment.wrench.maybe_active"], samples["equipment.camera.maybe_active"]) == (1, 0)
     assert samples["equipment.wrench.unknown_outcomes"] == 0
+    assert (samples["equipment.wrench.answers_flooded"], samples["equipment.camera.answers_flooded"]) == (0, 1)
     assert samples["equipment.wrench.lost_traces"] == 0
     assert (samples["equipment.wrench.fault"], samples["equipment.camera.fault"]) == (0, 1)
     assert samples["gateway.certificates_expiring"] == 1

@@ -86,6 +86,7 @@ def test_jobs_run_during_a_flood_of_unsolicited_answers(plant: Plant, causation:
             durations.append(time.monotonic() - began)
         memory = plant.gateway.memory()
         plant.gateway.wait_for_status(lambda line: "unsolicited answers at wrench" in line, "the status names it")
+        wait_for(lambda: "gateway.answers_flooded" in plant.gateway.cli("alarms", "list"), "the alarm names it")
     finally:
         over.set()
         flood.join()
