@@ -1,12 +1,43 @@
 """`[fleet]`: this component among the others of the plant, and the signed commands that it executes."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from edge.config.northbound import Topic
+
+COMMANDS: Final = (
+    "status",
+    "doctor",
+    "fleet list",
+    "jobs list",
+    "alarms list",
+    "sessions list",
+    "audit list",
+    "audit verify",
+    "locks list",
+    "locks delete",
+    "maintenance show",
+    "maintenance on",
+    "maintenance off",
+    "sessions end",
+    "station diff",
+    "station apply",
+    "operations list",
+    "operations show",
+    "operations schedule",
+    "operations cancel",
+    "opcua renew",
+    "record",
+    "log-level",
+    "support-bundle",
+    "upgrade",
+    "reload",
+    "restart",
+)
+"""The commands that components execute; edge.ops.fleet_commands has their forms."""
 
 
 class FleetSettings(Struct, frozen=True, kw_only=True):
@@ -66,6 +97,14 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     ] = "/var/lib/microdcs-edge/fleet"
 
     def conflicts(self, broker: str) -> Iterator[str]:
-        """Yield a missing broker; `broker` is the URL of `[mqtt]`."""
+        """Yield unknown commands, and a missing broker; `broker` is the URL of `[mqtt]`."""
+        for each in self.allow:
+            if not any(is_command(name, each) for name in COMMANDS):
+                yield f"allow: {each!r} is not a command of the fleet; these are {', '.join(COMMANDS)}"
         if self.listen == "mqtt" and not broker:
             yield "listen: mqtt needs a broker; set mqtt.url, or choose store"
+
+
+def is_command(command: str, allowed: str) -> bool:
+    """Return whether an entry of `allow` means a command: by its words, or by the first of them."""
+    return command == allowed or command.startswith(f"{allowed} ")

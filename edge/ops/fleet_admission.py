@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from edge.config.fleet import is_command
 from edge.model.fleet import FleetCommand, PublicKey
 from edge.ops.fleet_commands import fault_of
 from edge.ops.fleet_signature import SignatureRefusal, SignedCommand, read_audience, verify
@@ -113,5 +114,5 @@ def _refusal(command: FleetCommand, policy: FleetPolicy, now_s: int) -> tuple[Re
 
 
 def is_allowed(command: str, allow: tuple[str, ...]) -> bool:
-    """Return whether a policy allows a command: by its words, or by the first of them."""
-    return any(command == each or command.startswith(f"{each} ") for each in allow)
+    """Return whether a policy allows a command."""
+    return any(is_command(command, each) for each in allow)
