@@ -14,6 +14,8 @@ MOST_BODY_BYTES: Final = 64 * 1024
 LARGE_BODIES: Final = frozenset({"/api/v1/recipes/check", "/api/v1/recipes/simulate"})
 """Paths that take recipes: four times as much."""
 MOST_HEAD_BYTES: Final = 16 * 1024
+MOST_TARGET_BYTES: Final = 8 * 1024
+"""The method, the path and the query of a request line; RFC 9112, section 3, wants 8,000 bytes at least."""
 REQUEST_S: Final = 20.0
 STREAMS: Final = frozenset({"/api/v1/events"})
 """Paths whose answers last."""
@@ -65,6 +67,9 @@ class Guard:
         answer = _Answer(send)
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD_BYTES:
             await _refuse(scope, receive, answer, 431, f"the head has more than {MOST_HEAD_BYTES} bytes")
+            return
+        if len(scope["method"]) + len(scope["raw_path"]) + len(scope["query_string"]) > MOST_TARGET_BYTES:
+            await _refuse(scope, receive, answer, 414, f"the request line has more than {MOST_TARGET_BYTES} bytes")
             return
         if _names_both_lengths(scope):
             text = "Content-Length together with Transfer-Encoding is refused (RFC 9112, section 6.1)"

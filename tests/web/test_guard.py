@@ -28,6 +28,14 @@ async def test_large_request_header_is_refused(browser: Browser) -> None:
     assert (await browser.get("/login", x="a" * 30_000)).status in {400, 431}
 
 
+@pytest.mark.parametrize("line", ["/login?x={}", "/jobs/{}", "/api/v1/jobs?scope={}"])
+async def test_long_request_line_is_refused(browser: Browser, line: str) -> None:
+    """One of 60 KB that came in one piece was accepted."""
+    assert (await browser.get(line.format("a" * 60_000))).status in {400, 414}
+    assert (await browser.get(line.format("a" * 9_000))).status == 414
+    assert (await browser.get(line.format("a" * 8_000))).status != 414
+
+
 @pytest.mark.parametrize(
     "path",
     [
