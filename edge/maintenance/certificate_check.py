@@ -1,7 +1,8 @@
 """Examines the certificates of the gateway, the trust list and the users of its OPC UA server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from cryptography import x509
 
 from edge.config import OpcuaSettings, Settings
 from edge.maintenance.finding import HealthFinding, failing, ok, warning
+from edge.maintenance.service_user import USER, may_write
 from edge.maintenance.tls_files import tls_files
 from edge.opcua.x509 import certificate_files, read_certificate
 from edge.ops.users import read_users
@@ -18,25 +20,27 @@ from edge.uaserver.namespaces import application_uri
 _OTHERS = 0o007
 
 
-async def examine_certificates(settings: Settings) -> AsyncIterator[HealthFinding]:
+async def examine_certificates(
+    settings: Settings, may_write: Callable[[Path], bool] = may_write
+) -> AsyncIterator[HealthFinding]:
     """Examine every certificate of the gateway and its validity. Raises SettingsError when one cannot be read."""
-    for finding in await asyncio.to_thread(list, certificates_of(settings)):
+    for finding in await asyncio.to_thread(list, certificates_of(settings, may_write)):
         yield finding
 
 
-def certificates_of(settings: Settings) -> Iterator[HealthFinding]:
+def certificates_of(settings: Settings, may_write: Callable[[Path], bool] = may_write) -> Iterator[HealthFinding]:
     """Yield a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
     now = datetime.now(UTC)
     if settings.opcua.endpoint or settings.web.shares_certificate:
-        yield _own(settings, now)
+        yield _own(settings, now, may_write)
     for name, path in tls_files(settings).items():
         if not name.endswith(".key_file"):
             yield _lifetime(name, path, now)
 
 
-def _own(settings: Settings, now: datetime) -> HealthFinding:
-    subject = "OPC UA certificate"
-    own = certificates.load_certificate(Path(settings.opcua.pki))
+def _own(settings: Settings, now: datetime, may_write: Callable[[Path], bool]) -> HealthFinding:
+    subject, directory = "OPC UA certificate", Path(settings.opcua.pki)
+    own = certificates.load_certificate(directory)
     if own is None:
         return warning(subject, "none yet", "Start the gateway: it generates one.")
     reachable = certificates.reachable_hosts(settings.opcua, *certificates.listening_hosts(settings))
@@ -45,6 +49,10 @@ def _own(settings: Settings, now: datetime) -> HealthFinding:
     advice = "Renew it with `edge opcua renew`, restart the gateway, and trust the certificate in its clients."
     if own.not_valid_after_utc < now:
         return failing(subject, faults, advice)
+    # Another user than root and the owner cannot test it.
+    if os.geteuid() in {0, directory.stat().st_uid} and not may_write(directory):
+        found = f"{faults or until}; the gateway may not write {directory}: no certificate is renewed"
+        return warning(subject, found, f"Let the service own it: chown -R {USER} {directory}")
     return warning(subject, faults, advice) if faults else ok(subject, until)
 
 

@@ -16,6 +16,7 @@ from cryptography import x509
 
 from edge.config import OpcuaSettings
 from edge.errors import SettingsError
+from edge.links.log_throttle import LogThrottle
 from edge.opcua.x509 import application_uris, host_names
 from edge.ticks import next_tick
 from edge.uaserver import certificates
@@ -54,6 +55,7 @@ class CertificateRenewal:
         self._now = now
         self._is_shared = is_shared
         self._listening = urlsplit(settings.endpoint).hostname or ""
+        self._faults = LogThrottle(logger, interval=_DAY.total_seconds())
 
     def load(self) -> OwnCertificate:
         """Return the stored certificate, or a new one. Raises SettingsError, Unavailable as `load_or_make`."""
@@ -83,7 +85,8 @@ class CertificateRenewal:
             names = dict.fromkeys([*certificates.server_hosts(self._settings, self._listening), *former])
             renewed = certificates.renew(directory, self._uri, names, key=own.key)
         except (OSError, SettingsError) as error:
-            logger.warning("OPC UA certificate not renewed", reason=str(error))
+            advice = f"The gateway has to own {directory}: edge doctor"
+            self._faults.warning("OPC UA certificate not renewed", str(error), reason=str(error), advice=advice)
             return None
         logger.info("OPC UA certificate renewed", reason="; ".join(faults), hosts=list(names))
         return renewed

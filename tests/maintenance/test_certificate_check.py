@@ -111,6 +111,14 @@ async def test_clients_with_expiring_trust_are_reported(opcua: OpcuaSettings, tm
     assert "urn:good" not in finding.found
 
 
+async def test_directory_of_the_certificate_that_cannot_be_written_is_named(opcua: OpcuaSettings) -> None:
+    certificates.load_or_make(Path(opcua.pki), application_uri("edge"), [])
+    settings = Settings(gateway=GatewaySettings(name="edge"), opcua=opcua)
+    finding = await only(examine_certificates(settings, may_write=lambda _: False))
+    assert finding.level is Level.WARNING
+    assert f"the gateway may not write {opcua.pki}" in finding.found
+
+
 async def test_users_are_listed_with_their_roles_and_without_hashes(opcua: OpcuaSettings, tmp_path: Path) -> None:
     file = tmp_path / "users"
     assert (await only(examine_users(file, "observer"))).found.startswith("none")

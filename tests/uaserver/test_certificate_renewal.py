@@ -112,6 +112,17 @@ def test_certificate_that_was_installed_since_the_start_is_kept(settings: OpcuaS
     assert certificates.load_certificate(Path(settings.pki)) == installed.certificate
 
 
+def test_renewal_in_a_directory_that_cannot_be_written_is_logged_once(
+    settings: OpcuaSettings, first: OwnCertificate
+) -> None:
+    """It was logged every 10 s."""
+    Path(settings.pki, ".own.pem.partial").mkdir()
+    renewal = CertificateRenewal(msgspec.structs.replace(settings, hosts=(NEW,)), URI)
+    with structlog.testing.capture_logs() as logs:
+        assert [renewal.renewed(first) for _ in range(3)] == [None] * 3
+    assert [record["event"] for record in logs] == ["OPC UA certificate not renewed"]
+
+
 async def test_trusted_certificate_with_faults_is_reported_once(
     settings: OpcuaSettings, first: OwnCertificate, wait_until: WaitUntil
 ) -> None:
