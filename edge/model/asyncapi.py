@@ -78,6 +78,19 @@ _CHANNELS: Final[Mapping[str, _Channel]] = {
     "equipment-events": _Channel(
         f"{_EQUIPMENT}/events", "receive", "Events of equipment, and its requests for work.", (_EQUIPMENT_EVENT,)
     ),
+    "equipment-data": _Channel(
+        f"{_EQUIPMENT}/data",
+        "receive",
+        "Events of equipment, as on `events`, for devices that keep them apart.",
+        (_EQUIPMENT_EVENT,),
+    ),
+    "equipment-enabled": _Channel(
+        f"{_EQUIPMENT}/enabled",
+        "send",
+        'With `lock = "on"`: whether a command needs the tool. Other systems may publish below it: `enabled/NAME`.',
+        ("equipment.enabled",),
+        retain=True,
+    ),
     "equipment-presence": _Channel(
         f"{_EQUIPMENT}/presence", "receive", "Whether equipment is online.", ("equipment.presence",), retain=True
     ),
@@ -154,7 +167,7 @@ def _operations() -> Iterator[tuple[str, Any]]:
             "channel": {"$ref": f"#/channels/{name}"},
             "bindings": {"mqtt": {"qos": 1, "retain": channel.retain}},
         }
-        if name == "equipment-events":
+        if channel.messages == (_EQUIPMENT_EVENT,):
             operation["reply"] = _reply("equipment-replies", ("equipment.task",))
         if name not in {"commands", "metadata"}:
             yield f"{channel.action}.{name}", operation

@@ -92,5 +92,8 @@ class EventAttributes(msgspec.Struct, frozen=True, kw_only=True):
     correlationid: Annotated[str | None, Meta(description="The job that it belongs to, by its correlationid.")] = None
 
 
+Permission = Annotated[bool, Meta(description="Whether a command needs the tool: it works only while this is true.")]
+"""The payload of the retained topic `enabled`, as JSON."""
+
 Presence = Literal["online", "offline"]
 """The payload of the retained topic `presence`, plain text."""

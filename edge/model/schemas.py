@@ -13,6 +13,7 @@ from edge.model.equipment_data import (
     CommandAttributes,
     CommandData,
     EventAttributes,
+    Permission,
     Presence,
     TaskData,
 )
@@ -122,6 +123,7 @@ PAYLOADS: dict[str, tuple[Any, str]] = {
     "equipment.answer": (dict[str, Any], "the data of an answer or an event, at most 256 KiB"),
     "equipment.answer.attributes": (AnswerAttributes, "the MQTT user properties of an answer"),
     "equipment.event.attributes": (EventAttributes, "the MQTT user properties of an event"),
+    "equipment.enabled": (Permission, "the payload of the retained topic enabled"),
     "equipment.presence": (Presence, "the payload of the retained topic presence, plain text"),
     "equipment.task": (TaskData, "the type of the event that asked for work"),
 }

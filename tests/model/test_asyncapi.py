@@ -1,6 +1,7 @@
 """The AsyncAPI document is valid for the parser of the AsyncAPI Initiative, and names the topics of the product."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,17 @@ def test_addresses_are_the_topics_of_a_scope() -> None:
         ("result", topics.result("J").replace("/J", "/{jobOrderId}")),
         ("alarm", topics.alarm("A").replace("/A", "/{alarmId}")),
     }
+
+
+def test_every_topic_of_equipment_is_a_channel() -> None:
+    """`data` and `enabled` were missing."""
+    row = re.compile(r"^\| (`\{topic_prefix\}/\{name\}/.*?) \|", re.MULTILINE)
+    cells = row.findall((ROOT / "docs" / "reference" / "equipment.md").read_text())
+    topics = {each for cell in cells for each in re.findall(r"`[^`]*/(\w+)`", cell)}
+    addresses = [channel["address"] or "" for channel in DOCUMENT["channels"].values()]
+    prefix = "{equipmentPrefix}/{equipment}/"
+    assert topics == {each.removeprefix(prefix) for each in addresses if each.startswith(prefix)}
+    assert "enabled" in topics
 
 
 def test_every_message_stands_on_a_channel() -> None:
