@@ -4,17 +4,20 @@ A library that cancels its futures, for example those of a lost connection, woul
 """
 
 import asyncio
+import sys
 from collections.abc import Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import Context
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 import structlog
 
 logger = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
+_LEAVES_ITS_REQUEST: Final = sys.version_info < (3, 13)
+"""Whether asyncio cancels the owner for a task that fails during the exit, and does not take that back."""
 
 
 class CancelledWithinError(Exception):
@@ -38,6 +41,8 @@ class TaskGroup(asyncio.TaskGroup):  # noqa: TID251 - the group of this product
     3.13 loses the cancellation then, and a loop that expects the failure goes on for ever.
     """
 
+    _parent_cancel_requested: bool
+
     async def __aenter__(self) -> Self:
         """Begin; see `asyncio.TaskGroup`."""
         self._owner_cancelling = _owner().cancelling()
@@ -50,12 +55,15 @@ class TaskGroup(asyncio.TaskGroup):  # noqa: TID251 - the group of this product
 
         An AsyncExitStack makes an error that is raised again its own context, and follows that circle without end.
         """
+        requested_before = self._parent_cancel_requested
         try:
             await super().__aexit__(kind, error, traceback)
         except asyncio.CancelledError as cancelled:
             if cancelled is not error:
                 raise
         except BaseExceptionGroup as failed:
+            if _LEAVES_ITS_REQUEST and self._parent_cancel_requested and not requested_before:
+                _owner().uncancel()
             if _owner().cancelling() <= self._owner_cancelling:
                 raise
             logger.info("tasks failed while they were cancelled", errors=[repr(each) for each in failed.exceptions])

@@ -83,6 +83,21 @@ async def test_cancelled_group_in_an_exit_stack_makes_no_circle() -> None:
     assert errors[0].__context__ is not errors[0]
 
 
+async def test_task_that_fails_during_the_exit_is_no_cancellation() -> None:
+    """Python before 3.13 leaves a request of its own: an operation that failed ended its gateway."""
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise KeyError("unforeseen")
+
+    with pytest.raises(ExceptionGroup):
+        async with TaskGroup() as tasks:
+            tasks.create_task(fail())
+    owner = asyncio.current_task()
+    assert owner is not None
+    assert owner.cancelling() == 0
+
+
 async def test_time_limit_inside_is_no_cancellation_from_within() -> None:
     async def wait() -> None:
         async with asyncio.timeout(0.001):
