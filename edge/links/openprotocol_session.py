@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from edge.errors import Refused, Unavailable, unwrap_group
 from edge.links.background_task import background_task
 from edge.links.connection_fault import ConnectionFailed
+from edge.links.openprotocol_errors import DeclinedError, UnansweredError
 from edge.links.openprotocol_frame import FrameReader, MidFrame, encode_frame
 from edge.links.openprotocol_link import LinkLayer, LinkLimits
 from edge.links.openprotocol_mids import (
-    DECLINES,
     REPLIES,
     SUBSTITUTED_BY_LINK,
     Mid,
@@ -45,21 +45,6 @@ KeepResult = Callable[[MidFrame], Awaitable[bool]]
 
 async def _keep_nothing(_: MidFrame) -> bool:
     return False
-
-
-class DeclinedError(Refused):
-    """A message that the controller declined with MID 0004; `error` is its number."""
-
-    def __init__(self, mid: int, error: int) -> None:
-        self.error = error
-        super().__init__("device", f"MID {mid:04d} declined: {DECLINES.get(error, f'error {error}')}")
-
-
-class UnansweredError(ConnectionFailed):
-    """A message that the controller has not answered in time."""
-
-    def __init__(self, mid: int, seconds: float) -> None:
-        super().__init__(ConnectionFault.SILENT, f"MID {mid:04d}: no answer within {seconds:g} s")
 
 
 class SessionTimes(Struct, frozen=True):
@@ -242,7 +227,7 @@ class OpenProtocolSession:
     ) -> MidFrame:
         """Request a message in the newest of these revisions that the controller accepts, and remember it."""
         try:
-            return await self._negotiate(mid, revisions, answers, self._times.answer, values)
+            return await self.attempt(mid, revisions, answers, values)
         except UnansweredError as error:
             raise self._end(error) from None
 
@@ -251,14 +236,24 @@ class OpenProtocolSession:
     ) -> MidFrame | None:
         """Negotiate a message that the gateway can do without; return None where it is declined or not answered."""
         try:
-            return await self._negotiate(mid, revisions, answers, self._times.optional, values)
+            return await self.attempt(mid, revisions, answers, values, self._times.optional)
         except (DeclinedError, UnansweredError) as error:
             _log.info("optional message not accepted", reason=error.message)
             return None
 
-    async def _negotiate(
-        self, mid: int, revisions: Sequence[int], answers: Collection[int], seconds: float, values: Mapping[str, Any]
+    async def attempt(
+        self,
+        mid: int,
+        revisions: Sequence[int],
+        answers: Collection[int],
+        values: Mapping[str, Any],
+        seconds: float | None = None,
     ) -> MidFrame:
+        """Negotiate as `negotiate`; one that is not answered raises UnansweredError, and the connection stays open.
+
+        Its late answer may come as that of the next request.
+        """
+        seconds = seconds or self._times.answer
         *others, last = candidates = self._known.candidates(mid, revisions)
         for revision in others:
             try:

@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 
 from edge.errors import Refused, Unavailable
 from edge.links.connection_fault import fault_of
+from edge.links.openprotocol_errors import DeclinedError
 from edge.links.openprotocol_mids import Decline, Mid
-from edge.links.openprotocol_session import DeclinedError, SessionTimes, open_openprotocol
+from edge.links.openprotocol_session import SessionTimes, open_openprotocol
 from edge.maintenance.connection_advice import connection_advice
 from edge.maintenance.finding import HealthFinding, failing, ok
 from edge.southbound.openprotocol_makes import make_of

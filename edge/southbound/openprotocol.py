@@ -19,7 +19,7 @@ from edge.southbound.late_result import LateResults
 from edge.southbound.leased_equipment import LeasedEquipment, LeaseOf, only_lease, open_leased
 from edge.southbound.openprotocol_collector import LAST_RESULT, TighteningCollector
 from edge.southbound.openprotocol_curves import ResultCurves
-from edge.southbound.openprotocol_device import OpenProtocolTimes, TighteningDevice
+from edge.southbound.openprotocol_device import TighteningDevice
 from edge.southbound.openprotocol_events import ToolEvents
 from edge.southbound.openprotocol_inbox import ResultInbox
 from edge.southbound.openprotocol_makes import make_of
@@ -29,6 +29,7 @@ from edge.southbound.openprotocol_programs import ParameterSets
 from edge.southbound.openprotocol_revisions import LEARNT_REVISIONS, LearntRevisions
 from edge.southbound.openprotocol_settings import OpenProtocolSettings, address_of
 from edge.southbound.openprotocol_state import ToolState
+from edge.southbound.openprotocol_times import OpenProtocolTimes
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.remembered_text import RememberedText, memory_of
 from edge.southbound.repetition import StartPolicy, chosen_repetition

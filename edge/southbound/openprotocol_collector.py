@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import structlog
 
 from edge.errors import Refused
+from edge.links.openprotocol_errors import DeclinedError, UnansweredError
 from edge.links.openprotocol_mids import Decline, Mid, parse_message, revisions_of
-from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
+from edge.links.openprotocol_session import OpenProtocolSession
 from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.late_result import LateResults
 from edge.southbound.openprotocol_conversion import TighteningResult, is_batch
@@ -68,6 +69,8 @@ class TighteningCollector:
         self._correlation = correlation
         self._counts = counts
         self._taking = asyncio.Lock()
+        self._may_come_late = False
+        """Whether an answer was not awaited to the end on this connection."""
 
     def expect(self, command: Command, identifier: str) -> None:
         """Record the command that is about to start; `identifier` is what the controller has accepted for it."""
@@ -115,6 +118,7 @@ class TighteningCollector:
     async def restore(self) -> None:
         """Begin a connection; the first one restores what survived a restart. Raises Unavailable without the store."""
         self._ledger.connect()
+        self.retry()
         if self._state.is_restored:
             return
         memory = decode_memory(await self._memory.recall())
@@ -130,7 +134,10 @@ class TighteningCollector:
 
         The first connection of all reports no earlier results.
         """
-        latest = await self._request(0)
+        try:
+            latest = await self._request(0)
+        except UnansweredError:
+            return
         if not self._counts:
             return
         if latest is None:
@@ -143,27 +150,60 @@ class TighteningCollector:
         elif standing is not Standing.REPEATED:
             self._ledger.note(report)
         # Follow it last: a result that could not be kept is requested on the next connection.
-        self._numbers.follow(report.sequence, report.instant)
+        if not await self._follow_again(report):
+            self._numbers.follow(report.sequence, report.instant)
         await self._settled.write()
 
+    async def _follow_again(self, report: ReportedResult) -> bool:
+        """Return whether the numbers began again since the last result, which has or had that number or a later one.
+
+        The result of that number is newer then. Without dates nothing shows it.
+        """
+        last, before, instant = self._numbers.last, self._numbers.instant, report.instant
+        if not last or report.sequence < last or before is None or instant is None or instant <= before:
+            return False
+        try:
+            found = report.payload if report.sequence == last else await self._request_numbered(last)
+        except UnansweredError:
+            return False
+        again = None if found is None else self.reported(found).instant
+        if again is None or again <= before:
+            return False
+        self._numbers.begin_again(report.sequence, instant, before)
+        return True
+
+    def retry(self) -> None:
+        """Request the results again whose requests were not answered."""
+        self._numbers.retry()
+
     async def fill(self) -> None:
-        """Request the newest missed results, at most twenty; older ones stay missing."""
+        """Request the newest missed results, at most twenty; older ones stay missing.
+
+        One whose request is not answered is requested again later. It ends the series: its answer may come late.
+        """
         if not self._counts:
-            self._numbers.gaps = []
+            self._numbers.gaps, self._numbers.deferred = [], []
         if not self._numbers.gaps:
             return
         gap, found, misses = self._numbers.gaps[-1], list[TighteningResult](), 0
         number = gap.last
         while number >= max(gap.first, gap.last - MOST_REQUESTS + 1) and misses < _MISSES and self._counts:
-            result = await self._request(number)
-            is_found = result is not None and result["result"] == number
-            misses = 0 if is_found else misses + 1
-            found += [result] if result is not None and is_found else []
+            try:
+                result = await self._request_numbered(number)
+            except UnansweredError:
+                self._numbers.defer(number, gap.after)
+                number -= 1
+                break
+            instant = self.reported(result).instant if result else None
+            if gap.after and instant and instant <= gap.after:
+                # Those before it are older still.
+                misses = _MISSES
+                break
+            misses = 0 if result else misses + 1
+            found += [result] if result and (instant or not gap.after) else []
             number -= 1
         for result in reversed(found):
-            instant = self.reported(result).instant
-            if gap.after is None or (instant is not None and instant > gap.after):
-                await self._take(result)
+            await self._take(result)
         is_at_end = misses >= _MISSES or not self._counts
         self._numbers.narrow(gap, gap.first - 1 if is_at_end else number)
         await self._settled.write()
@@ -178,18 +218,18 @@ class TighteningCollector:
             await self.catch_up()
             await self.fill()
             return
-        latest = await self._request(0)
+        latest = await self._request_or_skip(0)
         number = latest["result"] or 0 if latest else 0
         most = _SEARCHED_FOR_BATCH if is_batch(command) else _SEARCHED
         settled = self._state.durable_number if self._state.has_memory else None
         floor = max(1, number - most + 1, (settled or 0) + 1)
         while latest is not None and (is_batch(command) or not self.find(command)):
-            is_own = self._ledger.marks.get(latest["identifier"]) == command.command_id
+            is_own = bool(latest) and self._ledger.marks.get(latest["identifier"]) == command.command_id
             if is_own:
                 await self._take(latest)
             number -= 1
-            at_end = number < floor or (not is_own and bool(self.parts(command)))
-            latest = None if at_end or not self._counts else await self._request(number)
+            at_end = number < floor or (bool(latest) and not is_own and bool(self.parts(command)))
+            latest = None if at_end or not self._counts else await self._request_or_skip(number)
 
     async def surrender(self, command: Command) -> None:
         """Report the results of a command that does not take them: it was stopped, or its outcome is unknown."""
@@ -241,18 +281,39 @@ class TighteningCollector:
         origin = self._session.controller["origin"]
         return reported(result, self._ledger.marks, correlation=self._correlation, origin=origin)
 
-    async def _request(self, number: int) -> TighteningResult | None:
-        """Request an old result, 0 for the latest; None when the controller does not have it."""
-        answers = {Mid.OLD_RESULT_REPLY}
+    async def _request_numbered(self, number: int) -> TighteningResult | None:
+        """Request an old result as `_request`; the late answer to an earlier request counts as none."""
+        result = await self._request(number)
+        if result is None or result["result"] == number:
+            return result
+        if self._may_come_late:
+            raise UnansweredError(Mid.OLD_RESULT, 0.0)
+        return None
+
+    async def _request_or_skip(self, number: int) -> TighteningResult | None:
+        """Request an old result as `_request`; return an empty one when the controller does not answer."""
         try:
-            answer = await self._session.negotiate(
-                Mid.OLD_RESULT, revisions_of(Mid.OLD_RESULT_REPLY), answers=answers, result=number
-            )
+            return await self._request(number)
+        except UnansweredError:
+            return {}
+
+    async def _request(self, number: int) -> TighteningResult | None:
+        """Request an old result, 0 for the latest; None when the controller does not have it.
+
+        Raises UnansweredError when it does not answer; the connection stays open.
+        """
+        answers, values = {Mid.OLD_RESULT_REPLY}, {"result": number}
+        try:
+            answer = await self._session.attempt(Mid.OLD_RESULT, revisions_of(Mid.OLD_RESULT_REPLY), answers, values)
             return {**parse_message(answer), "station": answer.station, "spindle": answer.spindle}
         except DeclinedError as declined:
             if declined.error != Decline.NO_RESULT:
                 self._counts = False
                 _log.info("old results not available", reason=declined.message)
+        except UnansweredError as error:
+            self._may_come_late = True
+            _log.warning("old result not requested", result=number, reason=error.message)
+            raise
         except Refused as refusal:
             _log.warning("old result unreadable", result=number, reason=refusal.message)
         return None

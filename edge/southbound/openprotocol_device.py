@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
-from msgspec import Struct
 
 from edge.errors import Refused
+from edge.links.openprotocol_errors import DeclinedError
 from edge.links.openprotocol_mids import TOOL_LOCKED_RELAY, Mid
-from edge.links.openprotocol_session import DEFAULT_TIMES, DeclinedError, OpenProtocolSession, SessionTimes
+from edge.links.openprotocol_session import OpenProtocolSession
 from edge.sfc.signal import Phase
 from edge.southbound.change_signal import ChangeSignal
 from edge.southbound.device import DeviceEvent, DeviceOutcomeUnknownError
@@ -26,29 +26,16 @@ from edge.southbound.openprotocol_events import ToolEvents
 from edge.southbound.openprotocol_messages import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS
 from edge.southbound.openprotocol_opening import ControllerOpening
 from edge.southbound.openprotocol_programs import ParameterSets
+from edge.southbound.openprotocol_times import OpenProtocolTimes
 from edge.southbound.openprotocol_tool import TighteningTool
 from edge.southbound.repetition import StartPolicy
 from edge.southbound.result_ledger import ResultLedger
 from edge.station.equipment import Command
 from edge.task_group import TaskGroup
 
-POLL_SECONDS = 5.0
-
 _LOCKED = "the tool is locked at the controller: another system, or a rule of the controller, keeps it disabled"
 
 _log = structlog.get_logger(__name__)
-
-
-class OpenProtocolTimes(Struct, frozen=True):
-    """Times of the session, the seconds between two polls for a result, and those to wait for its curves.
-
-    `pause` are the seconds between two series of requests for missed results.
-    """
-
-    session: SessionTimes = DEFAULT_TIMES
-    poll: float = POLL_SECONDS
-    curves: float = 2.0
-    pause: float = 1.0
 
 
 class TighteningDevice:
@@ -135,7 +122,9 @@ class TighteningDevice:
 
     async def _fill_gaps(self) -> None:
         while True:
-            await self._results.changed.wait_until(self._may_fill, None)
+            if not await self._results.changed.wait_until(self._may_fill, self._times.again):
+                self._results.retry()
+                continue
             with self._opening.urgent():
                 await self._results.fill()
             await asyncio.sleep(self._times.pause)

@@ -6,9 +6,10 @@ from types import MappingProxyType
 
 import structlog
 
+from edge.links.openprotocol_errors import DeclinedError
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import TOOL_LOCKED_RELAY, Decline, Mid, new_message, revisions_of
-from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
+from edge.links.openprotocol_session import OpenProtocolSession
 from edge.links.openprotocol_trace import ANGLE, TORQUE, plot_subscription, subscription_of
 from edge.southbound.openprotocol_makes import ControllerMake
 from edge.southbound.openprotocol_settings import OpenProtocolSettings

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 import structlog
 
 from edge.errors import Refused
+from edge.links.openprotocol_errors import DeclinedError
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Decline, Mid, new_message, parse_message, revisions_of
-from edge.links.openprotocol_session import DeclinedError, OpenProtocolSession
+from edge.links.openprotocol_session import OpenProtocolSession
 from edge.southbound.openprotocol_conversion import identifier_of, is_batch, number_of
 from edge.station.equipment import Command
 

@@ -20,6 +20,8 @@ class ResultNumbers(Struct):
     last: int | None = None
     instant: datetime | None = None
     gaps: list[Gap] = field(default_factory=list)
+    deferred: list[Gap] = field(default_factory=list)
+    """Missing numbers whose request was not answered: they are requested again later."""
 
     def is_new(self, number: int, instant: datetime | None) -> bool:
         """Return whether the newest result came after the last one, as far as number and instant show it."""
@@ -27,7 +29,10 @@ class ResultNumbers(Struct):
             return False
         if number < 1 or number > self.last:
             return True
-        return instant is not None and self.instant is not None and instant > self.instant
+        if instant is None or self.instant is None:
+            # Numbers that began again; in doubt a result is one of its own.
+            return number < self.last
+        return instant > self.instant
 
     def follow(self, number: int, instant: datetime | None) -> None:
         """Record the number of the newest result; the numbers that are missing before it become a gap."""
@@ -35,18 +40,31 @@ class ResultNumbers(Struct):
             self.instant = instant or self.instant
             return
         if self.last is None:
-            self.gaps = []
+            self.gaps, self.deferred = [], []
         elif number > self.last:
             self.gaps += [Gap(self.last + 1, number - 1)] if number > self.last + 1 else []
         elif instant is None or self.instant is None:
             # The results since the numbers of the device began again are not known.
-            self.gaps = []
+            self.gaps, self.deferred = [], []
         elif instant > self.instant:
-            self.gaps = [Gap(1, number - 1, self.instant)] if number > 1 else []
+            self.begin_again(number, instant, self.instant)
         else:
             # An older result, reported again.
             return
         self.last, self.instant = number, instant or self.instant
+
+    def begin_again(self, number: int, instant: datetime, after: datetime) -> None:
+        """Record the newest result since the numbers of the device began again after an instant, from 1 on."""
+        self.gaps, self.deferred = ([Gap(1, number - 1, after)] if number > 1 else []), []
+        self.last, self.instant = number, instant
+
+    def defer(self, number: int, after: datetime | None) -> None:
+        """Record a missing number whose request was not answered."""
+        self.deferred.append(Gap(number, number, after))
+
+    def retry(self) -> None:
+        """Request the deferred numbers again, after all others."""
+        self.gaps, self.deferred = [*self.deferred, *self.gaps], []
 
     def narrow(self, gap: Gap, last: int) -> None:
         """Limit a gap to its numbers up to `last`; remove it when none is left."""
@@ -57,5 +75,8 @@ class ResultNumbers(Struct):
         """Return the number up to which no result is missing or unsettled: a restart continues after it."""
         if self.last is None:
             return None
-        open_numbers = [*(number for number in unsettled if number > 0), *(gap.first for gap in self.gaps)]
+        open_numbers = [
+            *(number for number in unsettled if number > 0),
+            *(gap.first for gap in (*self.gaps, *self.deferred)),
+        ]
         return min([self.last, *(number - 1 for number in open_numbers)])

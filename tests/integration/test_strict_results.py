@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from edge.southbound.openprotocol_device import OpenProtocolTimes
+from edge.southbound.openprotocol_times import OpenProtocolTimes
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
 from tests.outside.devices import openprotocol_frames as frames

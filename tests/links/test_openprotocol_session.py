@@ -7,14 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from edge.errors import Refused, Unavailable
+from edge.links.openprotocol_errors import DeclinedError
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid, new_message, parse_message
-from edge.links.openprotocol_session import (
-    DeclinedError,
-    OpenProtocolSession,
-    SessionTimes,
-    open_openprotocol,
-)
+from edge.links.openprotocol_session import OpenProtocolSession, SessionTimes, open_openprotocol
 from edge.sim.openprotocol import TighteningController, open_openprotocol_controller
 from tests.conftest import WaitUntil
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from edge.links.openprotocol_errors import DeclinedError
 from edge.links.openprotocol_frame import MidFrame
 from edge.links.openprotocol_mids import Mid, new_message, parse_message
-from edge.links.openprotocol_session import DeclinedError, open_openprotocol
+from edge.links.openprotocol_session import open_openprotocol
 from edge.sim.openprotocol import open_openprotocol_controller
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from edge.links.openprotocol_session import SessionTimes
 from edge.southbound.leased_equipment import LeasedEquipment, LeaseOf, only_lease
 from edge.southbound.openprotocol import open_openprotocol_equipment
-from edge.southbound.openprotocol_device import OpenProtocolTimes
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
+from edge.southbound.openprotocol_times import OpenProtocolTimes
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
 from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller

@@ -59,3 +59,21 @@ def test_no_number_after_the_durable_one_is_forgotten(sequence: list[int], unset
     assert durable <= numbers.last
     assert all(gap.first > durable for gap in numbers.gaps)
     assert all(number > durable for number in unsettled if number)
+
+
+def test_deferred_number_is_requested_after_the_others_and_stays_open() -> None:
+    numbers = ResultNumbers(9, LATER, [Gap(3, 4)])
+    numbers.defer(7, NOON)
+    assert (numbers.gaps, numbers.durable([])) == ([Gap(3, 4)], 2)
+    numbers.retry()
+    assert (numbers.gaps, numbers.deferred) == ([Gap(7, 7, NOON), Gap(3, 4)], [])
+    numbers.defer(7, NOON)
+    numbers.begin_again(3, LATER, NOON)
+    assert (numbers.last, numbers.gaps, numbers.deferred) == (3, [Gap(1, 2, NOON)], [])
+
+
+def test_lower_number_is_new_unless_its_date_is_older() -> None:
+    assert ResultNumbers(900, None).is_new(3, LATER)
+    assert ResultNumbers(900, NOON).is_new(3, None)
+    assert not ResultNumbers(900, NOON).is_new(900, None)
+    assert not ResultNumbers(900, LATER).is_new(3, NOON)

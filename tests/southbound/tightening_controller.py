@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from edge.links.openprotocol_session import SessionTimes
 from edge.sim.openprotocol import JAMMED, TighteningController
 from edge.southbound.openprotocol import open_openprotocol_equipment
-from edge.southbound.openprotocol_device import OpenProtocolTimes
 from edge.southbound.openprotocol_settings import OpenProtocolSettings
+from edge.southbound.openprotocol_times import OpenProtocolTimes
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.southbound.contract import SCOPES, TYPE_ID, WORK, Bench

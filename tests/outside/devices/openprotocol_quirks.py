@@ -17,7 +17,8 @@ class Quirks:
     `names_request`: 0005 to 0008 carries 0008. `link`: it offers sequence numbers. `latency` delays each message in
     both directions by seconds; `pieces`: it sends frames in pieces of that many bytes. `resends`: it sends a result
     that was not acknowledged again at the next subscription. `clients` is the most that it serves. `station` is that
-    of its headers, 0 for blanks.
+    of its headers, 0 for blanks. Old results in `unanswered_results` are not answered, those in `late_results` after so
+    many seconds the first time.
     """
 
     newest_start: int = 6
@@ -41,6 +42,8 @@ class Quirks:
     points: int = 0
     ack_seconds: float = 3.0
     station: int = 0
+    unanswered_results: frozenset[int] = frozenset()
+    late_results: dict[int, float] = field(default_factory=dict)
     silence: float = 15.0
 
 
