@@ -38,7 +38,8 @@ class ServerChannel(SecureConnection):
     ) -> None:
         super().__init__(SecurityPolicyNone(), limits)
         self._clock = clock
-        self._opened_at = clock()
+        self._issued: dict[int, float] = {}
+        """When the token in use and the one that follows it were issued, by their ids."""
         self._access = access
         self._address = address
         self._has_greeted = False
@@ -101,8 +102,13 @@ class ServerChannel(SecureConnection):
             if len(params.ClientNonce or b"") != policy.secure_channel_nonce_length:
                 raise ua.UaStatusCodeError(ua.StatusCodes.BadNonceInvalid)
         params.RequestedLifetime = min(max(params.RequestedLifetime, _SHORTEST_MS), _LONGEST_MS)
-        self._opened_at = self._clock()
-        return super().open(params, server)
+        result: ua.OpenSecureChannelResult = super().open(params, server)
+        # asyncua counts from the token in use: a second renewal before the client uses the first has another key.
+        token = result.SecurityToken
+        token.TokenId = max(token.TokenId, max(self._issued, default=0) + 1)
+        in_use = self.security_token.TokenId
+        self._issued = {id: at for id, at in self._issued.items() if id == in_use} | {token.TokenId: self._clock()}
+        return result
 
     def receive_from_header_and_body(self, header: ua.Header, body: Buffer) -> Any:
         """Accept a chunk in its order: one Hello, then the channel, then messages."""
@@ -143,7 +149,8 @@ class ServerChannel(SecureConnection):
         self.prev_security_token.CreatedAt = datetime.now(UTC)
         super()._check_sym_header(security_hdr)
         # Monotonic: a step of the wall clock ends no channel.
-        if self._clock() - self._opened_at > self.security_token.RevisedLifetime / 1000 * _GRACE:
+        in_use = self.security_token
+        if self._clock() - self._issued[in_use.TokenId] > in_use.RevisedLifetime / 1000 * _GRACE:
             raise ua.UaStatusCodeError(ua.StatusCodes.BadSecureChannelTokenUnknown)
 
 

@@ -239,6 +239,31 @@ async def test_channel_lifetime_is_one_hour_at_most(asked: int, granted: int) ->
     assert opened(asked).security_token.RevisedLifetime == granted
 
 
+async def test_token_that_was_never_used_has_an_id_of_its_own() -> None:
+    """Two renewals without a message between them had one id for two keys."""
+    made = opened(600_000)
+    renewal = ua.OpenSecureChannelParameters(RequestType=ua.SecurityTokenRequestType.Renew, RequestedLifetime=600_000)
+    first, second, third = (made.open(renewal, _Ids()).SecurityToken.TokenId for _ in range(3))
+    assert made.security_token.TokenId < first < second < third
+    header, body = message_for(made, 1)
+    made.receive_from_header_and_body(header, body)
+
+
+async def test_token_that_a_renewal_replaced_is_refused_after_its_own_lifetime() -> None:
+    """OPC 10000-6, 6.7.4: the server accepts it until it expires; each renewal prolonged it."""
+    now = 1000.0
+    made = opened(600_000, lambda: now)
+    now += 450
+    made.open(
+        ua.OpenSecureChannelParameters(RequestType=ua.SecurityTokenRequestType.Renew, RequestedLifetime=600_000), _Ids()
+    )
+    made.receive_from_header_and_body(*message_for(made, 1))
+    now += 301
+    with pytest.raises(ua.UaStatusCodeError) as caught:
+        made.receive_from_header_and_body(*message_for(made, 2))
+    assert caught.value.code == ua.StatusCodes.BadSecureChannelTokenUnknown
+
+
 async def test_key_that_was_not_renewed_is_refused_after_its_lifetime() -> None:
     now = 1000.0
     made = opened(600_000, lambda: now)
