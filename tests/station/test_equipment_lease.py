@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from edge.store.opening import open_store
 from edge.ticks import next_tick
 from tests.conftest import WaitUntil
 from tests.southbound.contract import NEXT, SCOPES, WORK
-from tests.store.servers import relay_to
+from tests.store.servers import own_server, relay_to, until_served
 
 PLACE = "192.168.1.30:4545"
 LOOK_S = 0.02
@@ -247,3 +248,27 @@ async def test_unreadable_lease_is_no_free_one(gateways: Gateways) -> None:
     await gateways.first.execute("HSET", gateways.first.keys.lease_equipment(PLACE), "gateway:first", "later")
     with pytest.raises(Unavailable, match="cannot be read"):
         await lease.acquire()
+
+
+async def test_passed_command_survives_a_kill_of_the_store(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+        settings = RedisSettings(url=server.url)
+        async with open_store(settings, "first") as store, open_store(settings, "second") as other:
+            for each in (store, other):
+                await instance_leases.acquire(each, each.consumer, "token")
+            first, second = EquipmentLease(store, SCOPES, PLACE, LOOK_S), EquipmentLease(other, SCOPES, PLACE, LOOK_S)
+            await first.acquire()
+            await first.confirm()
+            taking = asyncio.ensure_future(anext(first.passed()))
+            await wait_for_blocked(other)
+            server.freeze()
+            passing = asyncio.ensure_future(second.pass_on(WORK))
+            await server.kill()
+            with suppress(Unavailable):
+                await passing
+            await server.start()
+            await until_served(other)
+            # As its sender does after an error: the same command waits once.
+            await second.pass_on(WORK)
+            async with asyncio.timeout(30):
+                assert await taking == WORK
