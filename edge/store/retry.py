@@ -107,8 +107,8 @@ def _has_advice(error: Exception) -> bool:
 async def _run_apart(service: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
     """Run a service in a task of its own, and raise as it does; CancelledWithinError when it ends as if cancelled.
 
-    A task group whose work fails while its task is cancelled raises the failure, and the cancellation is lost. Here it
-    is that of another task.
+    Work that fails while it is cancelled may raise the failure, and the cancellation would be lost. Here it is that of
+    another task.
     """
     task = asyncio.get_running_loop().create_task(service(), name=name)
     try:
