@@ -68,7 +68,7 @@ docs: ## Build the documentation site in build/site; broken links fail
 
 pictures: setup ## Write docs/images/ by the product: charts, terminal, rooms, and with Chromium the station page
 	@$(BIN)/python -m tests.pictures
-	@EDGE_PICTURES=docs/images $(BIN)/python -m pytest --quiet --numprocesses 0 -m long tests/web/test_pages_pictures.py
+	@EDGE_PICTURES=docs/images $(BIN)/python -m pytest --quiet --numprocesses 0 -m long tests/features/page/test_pages_pictures.py
 
 endure: setup ## Have 20,000 waiting jobs run, and 10,000 run and expire; memory has to stay flat
 	@EDGE_BACKLOG=20000 EDGE_EXPIRED=10000 $(BIN)/python -m pytest tests/station/test_worker_backlog.py \

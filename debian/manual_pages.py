@@ -16,10 +16,10 @@ import click
 import msgspec
 
 from edge import __version__
+from edge.app.features import equipment_settings
 from edge.cli import main as edge
 from edge.config import SECTIONS, load
 from edge.config.value import expected, meaning
-from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
 
 def main(directory: Path) -> None:
@@ -87,7 +87,7 @@ def sections() -> Iterator[type[msgspec.Struct]]:
     """Yield every section in its order, the one of equipment once for each kind."""
     for name, cls in SECTIONS.items():
         if name == "southbound":
-            yield from map(pkgutil.resolve_name, EQUIPMENT_SETTINGS.values())
+            yield from map(pkgutil.resolve_name, equipment_settings().values())
         else:
             yield cls
 

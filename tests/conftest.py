@@ -20,8 +20,8 @@ from asyncua import ua
 from hypothesis import settings
 
 from edge.config import MqttSettings, RedisSettings
-from edge.errors import EdgeError
-from edge.sim.broker import LocalBroker, open_broker
+from edge.features.simulator.broker import LocalBroker, open_broker
+from edge.foundation.errors import EdgeError
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.examples import PROFILE, QUICK_PROFILE, omit_constants_of_modules
@@ -78,7 +78,7 @@ def pytest_collection() -> None:
     gc.disable()
 
 
-_WAITING = frozenset({"app", "cli", "integration", "maintenance", "outside", "sentinel"})
+_WAITING = frozenset({"app", "cli", "features", "integration", "outside", "sentinel"})
 """The folders whose tests start processes and wait for them."""
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge import __version__
+from edge.access.components import Report, announced
 from edge.app.parts import GatewayParts
+from edge.app.tls_files import tls_files
 from edge.config import Settings
-from edge.instant import now_ms
-from edge.maintenance.tls_files import tls_files
+from edge.features.telemetry.store import alarms
+from edge.foundation.instant import now_ms
 from edge.model.component import Component, PluginState
-from edge.ops.components import Report, announced
-from edge.store import alarms
 from edge.store.scripts import share_script
 
 if TYPE_CHECKING:
-    from edge.flows.nodes.registry import NodeKinds
+    from edge.features.flows.nodes.registry import NodeKinds
 
 _CERTIFICATES_EVERY_S = 3600.0
 
@@ -81,7 +81,7 @@ async def join_plant(
     )
     if parts.settings.fleet.listen != "off":
         # Imported only when signed commands are on.
-        from edge.app.fleet import open_fleet  # noqa: PLC0415
+        from edge.features.fleet.service import open_fleet  # noqa: PLC0415
 
         await open_fleet(stack, parts, described.describe, settings_file)
 
@@ -97,7 +97,7 @@ def earliest_expiry(settings: Settings) -> str:
 
 def _expiry(path: Path) -> date | None:
     # Imported only when there are certificates.
-    from edge.opcua.x509 import read_certificate  # noqa: PLC0415
+    from edge.opcua.application_certificate import read_certificate  # noqa: PLC0415
 
     try:
         return read_certificate(path).not_valid_after_utc.date()

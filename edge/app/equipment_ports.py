@@ -3,8 +3,8 @@
 import functools
 
 from edge.app.parts import GatewayParts
+from edge.features.telemetry.store import alarms
 from edge.station.equipment_lease import EquipmentLease
-from edge.store import alarms
 
 
 def further_ports(core: GatewayParts, kind: str) -> tuple[object, ...]:

@@ -9,11 +9,12 @@ import structlog
 
 from edge.app.store_watch import StoreWatch
 from edge.app.systemd import Notify
-from edge.errors import SettingsError, Unavailable
+from edge.foundation.clock_sync import Clock, read_clock
+from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.listeners import notify
+from edge.foundation.ticks import next_tick
 from edge.links.mqtt import MqttSession
-from edge.listeners import notify
-from edge.maintenance.clock import Clock, read_clock
-from edge.maintenance.finding import HealthFinding, Level
+from edge.model.finding import HealthFinding, Level
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import EquipmentPort
 from edge.station.equipment_watch import EquipmentWatch
@@ -22,7 +23,6 @@ from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits
 from edge.store.client import Store
 from edge.store.fence import quorum_problem
 from edge.store.server_check import MemoryUsage, ServerState, read_state
-from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 

@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 import structlog
 
-from edge.backoff import Backoff
-from edge.errors import Unavailable
+from edge.foundation.backoff import Backoff
+from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 
 logger = structlog.get_logger(__name__)

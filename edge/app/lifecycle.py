@@ -13,11 +13,11 @@ import structlog
 from edge import __version__
 from edge.app.systemd import Notify, notifier
 from edge.app.wiring import open_gateway
-from edge.backoff import Backoff
 from edge.config import Settings
-from edge.errors import EdgeError, SettingsError, Unavailable, unwrap_group
+from edge.foundation.backoff import Backoff
+from edge.foundation.clock_sync import Clock, read_clock
+from edge.foundation.errors import EdgeError, SettingsError, Unavailable, unwrap_group
 from edge.links.background_task import background_task
-from edge.maintenance.clock import Clock, read_clock
 from edge.store.client import Store
 from edge.store.generation import JobsClock
 from edge.store.reopening import REOPEN_S

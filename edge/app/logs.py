@@ -13,7 +13,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from edge.config import LoggingSettings
-from edge.maintenance.clock import mark_unsynchronised
+from edge.foundation.clock_sync import mark_unsynchronised
 
 Format = Literal["console", "json", "journal"]
 

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.app.parts import GatewayParts
+from edge.features.traces.calls import TraceCalls
 from edge.model.audit import AuditRecord
 from edge.model.job_state import JobState
 from edge.model.maintenance import UPGRADE, Maintenance
 from edge.northbound.further_calls import FurtherCall
 from edge.northbound.lock_calls import LockCalls
 from edge.northbound.maintenance_calls import MaintenanceCalls
-from edge.northbound.trace_calls import TraceCalls
-from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.store import mode
 from edge.uaserver.view import MaintenanceView, service_level
 

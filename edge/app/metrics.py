@@ -11,11 +11,11 @@ from prometheus_client.registry import Collector
 
 from edge import __version__
 from edge.app.health import Health
-from edge.app.station_drift import StationDrift
 from edge.app.store_metrics import gauges_of
-from edge.errors import Unavailable
-from edge.instant import now_ms
-from edge.latency import Latency
+from edge.features.station_files.drift import StationDrift
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import now_ms
+from edge.foundation.latency import Latency
 from edge.links.http_page import Page
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.equipment_health import EquipmentHealth
@@ -29,8 +29,8 @@ from edge.store.gauges import Gauges
 from edge.store.server_check import NEARLY_FULL
 
 if TYPE_CHECKING:
-    from edge.app.telemetry import TelemetryService
-    from edge.flows.engine import FlowStats
+    from edge.features.flows.engine import FlowStats
+    from edge.features.telemetry.service import TelemetryService
 
 PATH = "/metrics"
 _PREFIX = "microdcs_edge_"
@@ -67,7 +67,7 @@ async def page(sources: MetricSources) -> Page:
 async def _telemetry_metrics(sources: MetricSources) -> list[Metric]:
     if sources.telemetry is None:
         return []
-    from edge.app.telemetry_metrics import read_figures  # noqa: PLC0415  imported only when telemetry is on
+    from edge.features.telemetry.metrics import read_figures  # noqa: PLC0415  imported only when telemetry is on
 
     figures = await read_figures(sources.telemetry, sources.store)
     found = []

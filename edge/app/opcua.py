@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from edge.app.interface import RETRY_S, open_interface
 from edge.app.maintenance_mode import show_maintenance, switch_for_client
-from edge.app.opcua_redundancy import SharedServer, SharedServers
 from edge.app.parts import GatewayParts
-from edge.errors import unwrap_group
-from edge.instant import now_ms
+from edge.features.opcua_extras.redundancy import SharedServer, SharedServers
+from edge.foundation.errors import unwrap_group
+from edge.foundation.instant import now_ms
+from edge.foundation.task_group import TaskGroup
 from edge.model.role import Role
 from edge.station.intervene import intervene
 from edge.station.jobs import JobService
@@ -20,17 +21,16 @@ from edge.station.release import release
 from edge.station.response_provider import ResponseProvider
 from edge.station.retention import Deliveries
 from edge.station.settings import StationSettings
-from edge.task_group import TaskGroup
 from edge.uaserver.view import GatewayView
 
 if TYPE_CHECKING:
-    from edge.app.telemetry import TelemetryService
-    from edge.model.alarm import Alarm
-    from edge.model.alarm_message import AlarmNotice
-    from edge.ops.login import Users
-    from edge.rules.alarm import AlarmEvent
-    from edge.uaserver.alarms import AlarmNodes, AlarmSettings
-    from edge.uaserver.flow_feed import FlowFeed
+    from edge.access.login import Users
+    from edge.features.flows.opcua_feed import FlowFeed
+    from edge.features.telemetry.opcua.alarms import AlarmNodes, AlarmSettings
+    from edge.features.telemetry.rules.alarm import AlarmEvent
+    from edge.features.telemetry.service import TelemetryService
+    from edge.ports.alarm import Alarm
+    from edge.ports.alarm_message import AlarmNotice
     from edge.uaserver.server import UaServer
 
 
@@ -87,7 +87,7 @@ async def _open_server(
 ) -> "UaServer":
     settings, store, scopes = parts.settings, parts.store, parts.scopes
     # asyncua takes half a second to import: skip it when the server is off.
-    from edge.ops.sessions import show_sessions  # noqa: PLC0415
+    from edge.access.sessions import show_sessions  # noqa: PLC0415
     from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
     from edge.uaserver.job_feed import show_jobs, show_work_masters  # noqa: PLC0415
     from edge.uaserver.methods import Services  # noqa: PLC0415
@@ -160,8 +160,8 @@ async def _publish_server(
     await parts.keep_running(stack, "OPC UA servers", sharing.run)
     if parts.settings.opcua.reverse_connect:
         # Imported only with clients to connect to.
-        from edge.opcua.dialed_connection import dial, reverse_hello  # noqa: PLC0415
-        from edge.uaserver.reverse_connect import wait_at_clients  # noqa: PLC0415
+        from edge.features.opcua_extras.dialed_connection import dial, reverse_hello  # noqa: PLC0415
+        from edge.features.opcua_extras.reverse_connect import wait_at_clients  # noqa: PLC0415
 
         call = partial(dial, server.listener, reverse_hello(own.uri, own.url))
         wait = partial(wait_at_clients, call, parts.settings.opcua.reverse_connect)
@@ -169,7 +169,7 @@ async def _publish_server(
     if not parts.settings.opcua.discovery_server:
         return
     # Imported only with a discovery server.
-    from edge.uaserver import registration  # noqa: PLC0415
+    from edge.features.opcua_extras import registration  # noqa: PLC0415
 
     application = registration.application_of(
         name,
@@ -184,8 +184,8 @@ async def _publish_server(
 def open_users(parts: GatewayParts) -> "Users":
     """Return the users of a gateway: the servers share them, and with them the delay of logins after failures."""
     # Imported only with a server that needs them.
-    from edge.ops.login import Users  # noqa: PLC0415
-    from edge.ops.login_throttle import StoredMemory  # noqa: PLC0415
+    from edge.access.login import Users  # noqa: PLC0415
+    from edge.access.login_throttle import StoredMemory  # noqa: PLC0415
 
     roles = [Role[role.upper()] for role in parts.settings.users.totp]
     return Users(Path(parts.settings.users_file), memory=StoredMemory(parts.store), totp_roles=roles)
@@ -195,7 +195,7 @@ async def _follow_alarms(
     stack: contextlib.AsyncExitStack, parts: GatewayParts, alarms: "AlarmNodes", telemetry: "TelemetryService"
 ) -> None:
     # Imported only with telemetry.
-    from edge.uaserver.alarm_feed import show_alarms  # noqa: PLC0415
+    from edge.features.telemetry.opcua.alarm_feed import show_alarms  # noqa: PLC0415
 
     show = partial(show_alarms, parts.store, alarms, parts.scopes, lambda: telemetry.updates.rules)
     await parts.keep_running(stack, "OPC UA alarms", show)
@@ -203,9 +203,9 @@ async def _follow_alarms(
 
 async def _alarm_settings(parts: GatewayParts, telemetry: "TelemetryService") -> "AlarmSettings":
     # Imported only with telemetry.
+    from edge.features.telemetry.alarm_requests import request_change  # noqa: PLC0415
+    from edge.features.telemetry.opcua.alarms import AlarmSettings  # noqa: PLC0415
     from edge.store.identity import load_identity  # noqa: PLC0415
-    from edge.telemetry.alarm_requests import request_change  # noqa: PLC0415
-    from edge.uaserver.alarms import AlarmSettings  # noqa: PLC0415
 
     store = parts.store
 
@@ -215,7 +215,7 @@ async def _alarm_settings(parts: GatewayParts, telemetry: "TelemetryService") ->
     history = None
     if telemetry.history is not None:
         # Imported only with history: its library is an extra of the package.
-        from edge.uaserver.tag_history import TagHistory  # noqa: PLC0415
+        from edge.features.telemetry.opcua.tag_history import TagHistory  # noqa: PLC0415
 
         history = TagHistory(Path(parts.settings.telemetry.history_directory), telemetry.history)
     return AlarmSettings(await load_identity(store), request, now_ms, store, history)

@@ -8,17 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edge.access.operations import Executor, OperationRunner, Report
 from edge.app.parts import GatewayParts
 from edge.config import Settings, main_file
-from edge.errors import Refused, Unavailable
-from edge.instant import now_ms
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.model.operation import Operation, OperationType
-from edge.ops.operations import Executor, OperationRunner, Report
 from edge.store.scopes import load_scopes
 
 if TYPE_CHECKING:
-    from edge.maintenance.station_files.objects import ObjectDifference
+    from edge.features.station_files.objects import ObjectDifference
 
 ARCHIVE = ".tar.gz"
 RECORDING = ".jsonl"
@@ -78,7 +78,7 @@ def remove_old_files(directory: Path, prefix: str, kept: int, suffix: str = ARCH
 
 async def _back_up(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
     # Imported only where an operation runs.
-    from edge.maintenance.backup import Part, back_up  # noqa: PLC0415
+    from edge.features.admin.backup import Part, back_up  # noqa: PLC0415
 
     file = _new_file(core, operation)
     parts = {Part.STORE, Part.KEYS} if operation.arguments.get("with_key") else {Part.STORE}
@@ -89,7 +89,7 @@ async def _back_up(core: GatewayParts, main: Path | None, operation: Operation, 
 
 async def _gather(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
     # Imported only where an operation runs.
-    from edge.maintenance.support import gather  # noqa: PLC0415
+    from edge.features.admin.support import gather  # noqa: PLC0415
 
     file = _new_file(core, operation)
     await gather(file, main, os.environ, "-2d", now_ms(), stages(report), with_jobs=False)
@@ -100,8 +100,8 @@ async def _gather(core: GatewayParts, main: Path | None, operation: Operation, r
 async def _export(core: GatewayParts, operation: Operation, report: Report) -> str:
     """Write the station of the store as station files; return the file."""
     # Imported only where an operation runs.
-    from edge.maintenance.station_files.export import write_archive  # noqa: PLC0415
-    from edge.maintenance.station_files.stored import load_objects  # noqa: PLC0415
+    from edge.features.station_files.export import write_archive  # noqa: PLC0415
+    from edge.features.station_files.stored import load_objects  # noqa: PLC0415
 
     file = _new_file(core, operation)
     objects = await load_objects(core.store, {*core.scopes, *await load_scopes(core.store)})
@@ -114,8 +114,8 @@ async def _export(core: GatewayParts, operation: Operation, report: Report) -> s
 async def _import(core: GatewayParts, operation: Operation, report: Report) -> str:
     """Apply the station files of this gateway to the store; return how many objects were changed."""
     # Imported only where an operation runs.
-    from edge.maintenance.station_files.apply import apply_files, read_files  # noqa: PLC0415
-    from edge.maintenance.station_files.objects import audit_action, audit_subject  # noqa: PLC0415
+    from edge.features.station_files.apply import apply_files, read_files  # noqa: PLC0415
+    from edge.features.station_files.objects import audit_action, audit_subject  # noqa: PLC0415
 
     if not core.settings.station.files:
         raise Refused("station", "[station] files is empty", "Name the folder of the station files.")
@@ -147,8 +147,8 @@ async def _import(core: GatewayParts, operation: Operation, report: Report) -> s
 async def _record(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
     """Record the messages of equipment for some seconds; return the file."""
     # Imported only where an operation runs.
-    from edge.maintenance.recording import recording  # noqa: PLC0415
-    from edge.maintenance.redaction import secrets_of  # noqa: PLC0415
+    from edge.app.redaction import secrets_of  # noqa: PLC0415
+    from edge.features.admin.recording import recording  # noqa: PLC0415
 
     name, settings = operation.arguments.get("equipment", ""), core.settings
     text = operation.arguments.get("seconds", str(_USUAL_RECORDING_S))
@@ -176,7 +176,7 @@ async def _record(core: GatewayParts, main: Path | None, operation: Operation, r
 async def _check_upgrade(core: GatewayParts, _operation: Operation, report: Report) -> str:
     """Return whether the package sources of this machine have a newer version, and what an upgrade would interrupt."""
     # Imported only where an operation runs.
-    from edge.maintenance.upgrade_check import find_versions  # noqa: PLC0415
+    from edge.features.admin.upgrade_check import find_versions  # noqa: PLC0415
 
     report(_STAGE, "reading the package sources")
     versions = await find_versions()

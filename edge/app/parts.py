@@ -5,13 +5,13 @@ from functools import partial
 
 from msgspec import Struct, field
 
+from edge.access.audit_trail import AuditTrail
+from edge.access.mode_watch import ModeWatch
 from edge.app.health import Health
-from edge.app.scanned_jobs import ScannedJobs
-from edge.app.station_drift import StationDrift
 from edge.config import Settings
+from edge.features.readers.scanned_jobs import ScannedJobs
+from edge.features.station_files.drift import StationDrift
 from edge.links.background_task import background_task
-from edge.ops.audit_trail import AuditTrail
-from edge.ops.mode_watch import ModeWatch
 from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands

@@ -6,7 +6,7 @@ from edge.app.opcua import OpcuaService
 from edge.config import Settings
 
 if TYPE_CHECKING:
-    from edge.app.telemetry import TelemetryService
+    from edge.features.telemetry.service import TelemetryService
 
 
 def summary_of(

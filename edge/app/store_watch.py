@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from edge.foundation.ticks import next_tick
 from edge.store.client import Store
 from edge.store.observer import observer_of
 from edge.store.store_state import ProblemKind, StoreProblem, StoreState, find_problems
-from edge.ticks import next_tick
 
 INTERVAL_S: Final = 5.0
 _REPORTED_BY_HEALTH: Final = frozenset(

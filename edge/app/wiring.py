@@ -7,43 +7,43 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edge.access.audit_trail import open_trail
+from edge.access.locks import keep_swept
+from edge.access.mode_watch import ModeWatch
 from edge.app.broker_session import open_session
 from edge.app.component import join_plant
 from edge.app.equipment_ports import further_ports
-from edge.app.flow_parts import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
+from edge.app.features import equipment_kinds
 from edge.app.health import Health
 from edge.app.interface import open_interface
 from edge.app.maintenance_mode import end_upgrade, operation_calls
 from edge.app.opcua import OpcuaService, open_users
 from edge.app.operation_work import run_operations
 from edge.app.parts import GatewayParts, OpenGateway
-from edge.app.scanned_jobs import ScannedJobs
 from edge.app.served_summary import summary_of
-from edge.app.station_files import open_station_files
 from edge.app.systemd import Notify, discard_status, feed_watchdog
-from edge.app.traces import open_traces
+from edge.app.tls_files import certificate_findings
 from edge.config import (
     EquipmentSettings,
     MqttEquipmentSettings,
     Settings,
     broker_settings,
 )
-from edge.errors import SettingsError
-from edge.instant import now_ms
+from edge.equipment.mqtt import open_equipment
+from edge.features.flows.opening import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
+from edge.features.readers.scanned_jobs import ScannedJobs
+from edge.features.station_files.service import open_station_files
+from edge.features.traces.service import open_traces
+from edge.foundation.errors import SettingsError
+from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
-from edge.maintenance.tls_files import certificate_findings
 from edge.northbound.calls import CallHandler, CallServices
 from edge.northbound.inbox import Inbox
 from edge.northbound.late_results import LateResultPublisher
 from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.topics import Topics
-from edge.ops.audit_trail import open_trail
-from edge.ops.locks import keep_swept
-from edge.ops.mode_watch import ModeWatch
-from edge.southbound.kinds import KINDS
-from edge.southbound.mqtt import open_equipment
 from edge.station.accepted_jobs import accepted_jobs
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
@@ -59,12 +59,12 @@ from edge.station.jobs import JobService
 from edge.station.kept_jobs import KeptJobs
 from edge.station.lock_sweep import LockSweep
 from edge.station.maintenance_pause import MaintenancePause
-from edge.station.mirror_watch import MirrorWatch
 from edge.station.recipe_lookup import RecipeLookup
 from edge.station.retention import Deliveries, Expiry
 from edge.station.runs import Runs
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Sender
+from edge.station.set_mirror_watch import MirrorWatch
 from edge.station.settings import StationSettings
 from edge.station.start import Starter
 from edge.station.start_sweep import StartSweep
@@ -78,11 +78,11 @@ from edge.store.generation import JobsClock
 from edge.store.opening import open_store
 
 if TYPE_CHECKING:
-    from edge.app.telemetry import TelemetryService
-    from edge.flows.engine import FlowStats
-    from edge.flows.nodes.registry import NodeKinds
-    from edge.ops.login import Users
-    from edge.uaserver.flow_feed import FlowFeed
+    from edge.access.login import Users
+    from edge.features.flows.engine import FlowStats
+    from edge.features.flows.nodes.registry import NodeKinds
+    from edge.features.flows.opcua_feed import FlowFeed
+    from edge.features.telemetry.service import TelemetryService
 
 _LARGEST_OF_EQUIPMENT = 1 << 20
 """Four times the largest stored result: a hundred may wait, and a decoded message takes many times its size."""
@@ -223,7 +223,7 @@ async def _open_one(
 ) -> EquipmentPort:
     if not isinstance(section, MqttEquipmentSettings):
         # asyncua is imported only where it is used.
-        opener = pkgutil.resolve_name(KINDS[section.kind].opener)
+        opener = pkgutil.resolve_name(equipment_kinds()[section.kind].opener)
         further = further_ports(core, section.kind)
         opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes, *further))
         return opened
@@ -300,7 +300,7 @@ async def _open_web(
 ) -> None:
     if users and core.settings.web.listen:
         # Imported only when the page is on.
-        from edge.app.web import PageParts, open_web  # noqa: PLC0415
+        from edge.features.page.service import PageParts, open_web  # noqa: PLC0415
 
         await open_web(stack, PageParts(core, jobs, users, kinds, settings_file, telemetry))
 
@@ -311,7 +311,7 @@ async def _open_telemetry(
     if core.settings.telemetry.mode == "off":
         return None
     # Imported only when telemetry is on.
-    from edge.app.telemetry import open_telemetry  # noqa: PLC0415
+    from edge.features.telemetry.service import open_telemetry  # noqa: PLC0415
 
     equipment_of = {type_id: equipment.name for type_id, equipment in dispatch.routes.items()}
     return await open_telemetry(stack, core, jobs, equipment_of)
@@ -322,15 +322,15 @@ async def _open_telemetry_links(
 ) -> None:
     """Open the sources and the edge node, and publish alarms where there is a MES."""
     # Imported only when telemetry is on.
-    from edge.app.sources import open_sources  # noqa: PLC0415
-    from edge.app.telemetry import publish_alarms  # noqa: PLC0415
+    from edge.features.telemetry.service import publish_alarms  # noqa: PLC0415
+    from edge.features.telemetry.sources.opening import open_sources  # noqa: PLC0415
 
     await open_sources(stack, core, telemetry.queue, functools.partial(open_session, stack, core))
     if session_of_mes := core.health.sessions.get("MES"):
         await publish_alarms(stack, core, telemetry, session_of_mes)
     if core.settings.sparkplug.group:
         # Imported only when there is an edge node.
-        from edge.app.sparkplug import open_sparkplug  # noqa: PLC0415
+        from edge.features.sparkplug.service import open_sparkplug  # noqa: PLC0415
 
         await open_sparkplug(stack, core, telemetry)
 

@@ -5,53 +5,51 @@ import importlib
 import click
 
 from edge import __version__
+from edge.app.feature import Noun
+from edge.app.features import features
 from edge.cli.terminal.output import print_text
-from edge.errors import EdgeError, SettingsError
+from edge.foundation.errors import EdgeError, SettingsError
 
-COMMANDS = {
-    "init": "Write the settings of a site and try them.",
-    "run": "Run the gateway until SIGTERM or SIGINT.",
-    "demo": "Run a scene on this machine: a whole job, an alarm, or flows.",
-    "jobs": "Show jobs; store, start, pause or end them.",
-    "equipment": "Show equipment with its connection, open commands and faults, ping it, or release its open stops.",
-    "dead-letters": "Show work that failed too often; retry or drop it.",
-    "marks": "Show how many marks of messages each sender has, or drop those of a sender.",
-    "refused": "Show refused messages and declined calls, newest first.",
-    "replay": "Replay stored jobs: check that this release decides as they were decided.",
-    "audit": "Show who did what, and verify that no record is missing or changed.",
-    "locks": "Show who holds which lock, hold one, or delete those of dead owners.",
-    "operations": "Schedule, show, watch and cancel operations: backups, support bundles, exports, recordings.",
-    "maintenance": "Keep work from starting while people work at a plant.",
-    "station": "Show and set what a station accepts: Work Masters, resources, job limit, rules, tags; also from files.",
-    "check": "Check a settings file, a recipe or station files and report every fault.",
-    "draw": "Draw a recipe or a running job as an IEC 61131-3 chart.",
-    "flows": "Check, try, run and watch flows: cyclic work next to the jobs.",
-    "worker": "Run a worker: it runs the nodes whose kinds are files of `[flows] nodes` or packages.",
-    "simulate": "Run a recipe with simulated equipment, in virtual time or live.",
-    "alarms": "Show alarms; acknowledge, confirm, reset, shelve or disable them.",
-    "tags": "Show tags with their last samples, watch samples, or export history.",
-    "rules": "Check and show rules, and run them over recorded samples in virtual time.",
-    "schemas": "Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document.",
-    "opcua": "Manage certificates of the OPC UA server, and the applications and users that it trusts.",
-    "users": "Manage the users of OPC UA and of the command line, and their second factor.",
-    "sessions": "Show and end the sessions of OPC UA and of the command line.",
-    "fleet": "Show the components of a plant, and send them signed commands.",
-    "hw": "Detect and check the board, and write the files that it needs.",
-    "doctor": "Examine a gateway and its dependencies, with advice for each fault.",
-    "store": "Show and maintain the store: its servers and sentinels, and its files after a power cut.",
-    "backup": "Save settings, certificates, users and jobs of a gateway in one file.",
-    "restore": "Restore a gateway from a backup.",
-    "support-bundle": "Collect what support needs in one file, without secrets.",
-    "record": "Record the messages between the gateway and equipment, without secrets.",
-    "sim": "Run simulated equipment.",
+_CORE = {
+    "run": Noun("edge.cli.run", "Run the gateway until SIGTERM or SIGINT."),
+    "jobs": Noun("edge.cli.jobs.commands", "Show jobs; store, start, pause or end them."),
+    "equipment": Noun(
+        "edge.cli.equipment.commands",
+        "Show equipment with its connection, open commands and faults, ping it, or release its open stops.",
+    ),
+    "dead-letters": Noun("edge.cli.dead_letters.commands", "Show work that failed too often; retry or drop it."),
+    "marks": Noun("edge.cli.marks", "Show how many marks of messages each sender has, or drop those of a sender."),
+    "refused": Noun("edge.cli.refused", "Show refused messages and declined calls, newest first."),
+    "replay": Noun("edge.cli.replay", "Replay stored jobs: check that this release decides as they were decided."),
+    "audit": Noun("edge.cli.audit", "Show who did what, and verify that no record is missing or changed."),
+    "locks": Noun("edge.cli.locks.commands", "Show who holds which lock, hold one, or delete those of dead owners."),
+    "operations": Noun(
+        "edge.cli.operations.commands",
+        "Schedule, show, watch and cancel operations: backups, support bundles, exports, recordings.",
+    ),
+    "maintenance": Noun("edge.cli.maintenance", "Keep work from starting while people work at a plant."),
+    "station": Noun(
+        "edge.cli.station.commands",
+        "Show and set what a station accepts: Work Masters, resources, job limit, rules, tags; also from files.",
+    ),
+    "check": Noun("edge.cli.check", "Check a settings file, a recipe or station files and report every fault."),
+    "draw": Noun("edge.cli.draw", "Draw a recipe or a running job as an IEC 61131-3 chart."),
+    "schemas": Noun("edge.cli.schemas", "Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document."),
+    "opcua": Noun(
+        "edge.cli.opcua", "Manage certificates of the OPC UA server, and the applications and users that it trusts."
+    ),
+    "users": Noun("edge.cli.users", "Manage the users of OPC UA and of the command line, and their second factor."),
+    "sessions": Noun("edge.cli.sessions", "Show and end the sessions of OPC UA and of the command line."),
+    "store": Noun(
+        "edge.cli.store", "Show and maintain the store: its servers and sentinels, and its files after a power cut."
+    ),
 }
-"""Name -> first line of the help. Each command is defined in the module or package of its name."""
+"""The nouns of the core."""
 
-_PACKAGES = {
-    *("alarms", "tags", "rules", "jobs", "equipment", "flows", "station"),
-    *("dead_letters", "fleet", "locks", "operations"),
-}
-"""Commands of more than one file; the group is defined in `commands.py` of the package."""
+
+def commands() -> dict[str, Noun]:
+    """Return every command of this gateway by its name: those of the core, then those of each feature."""
+    return _CORE | {name: each for feature in features() for name, each in feature.commands.items()}
 
 
 class CommandTable(click.Group):
@@ -59,21 +57,19 @@ class CommandTable(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names in the order of the table."""
-        return list(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command of this name."""
-        if cmd_name not in COMMANDS:
+        if (found := commands().get(cmd_name)) is None:
             return None
-        name = cmd_name.replace("-", "_")
-        module = f"edge.cli.{name}.commands" if name in _PACKAGES else f"edge.cli.{name}"
-        command: click.Command = getattr(importlib.import_module(module), name)
+        command: click.Command = getattr(importlib.import_module(found.module), cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, without imports."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, each.help) for name, each in commands().items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """Invoke the command; report an expected error with its advice and an exit status."""

@@ -7,10 +7,10 @@ from typing import NoReturn
 
 import click
 
-from edge.cli.flows.kinds_option import kinds_option
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_bytes
+from edge.features.flows.cli.kinds_option import kinds_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -33,15 +33,15 @@ def settings(file: Path, *, as_json: bool) -> None:
     environment. Passwords and keys that others can read are reported as warnings. As root on an installed gateway, it
     also names files that the service cannot read.
     """
+    from edge.app.features import equipment_settings
+    from edge.app.secrets_check import examine_secrets
+    from edge.app.service_user import access_problems
     from edge.config import load_settings, main_file
-    from edge.errors import SettingsError
-    from edge.maintenance.secrets_check import examine_secrets
-    from edge.maintenance.service_user import access_problems
-    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+    from edge.foundation.errors import SettingsError
 
     main, loaded, problems = main_file(file, os.environ), None, list[str]()
     try:
-        loaded = load_settings(file, os.environ, EQUIPMENT_SETTINGS)
+        loaded = load_settings(file, os.environ, equipment_settings())
     except SettingsError as error:
         problems += error.problems
     problems += access_problems(main.absolute(), loaded)
@@ -57,7 +57,7 @@ def recipe(file: Path, *, as_json: bool) -> None:
 
     FILE contains the recipe as JSON; - is standard input. Valid but suspicious parts are reported as warnings.
     """
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
     from edge.model.json_text import read_json_text
     from edge.sfc.compiler import RejectedRecipe, compile_recipe
 
@@ -85,7 +85,7 @@ def station(folder: Path, kinds_folder: str | None, *, as_json: bool) -> None:
     """
     import asyncio
 
-    from edge.maintenance.station_files.apply import read_files
+    from edge.features.station_files.apply import read_files
 
     found = asyncio.run(read_files(folder.absolute(), kinds_folder or "")).files
     _print_result(folder, found.faults, (), as_json=as_json)

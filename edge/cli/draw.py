@@ -10,7 +10,7 @@ import click
 
 from edge.chart.page import MIN_WIDTH
 from edge.cli.terminal.store_access import FILE, open_access, read_json, settings_option
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 
 if TYPE_CHECKING:
     from edge.chart.marks import Marks
@@ -54,9 +54,9 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
     """Read the run of a job and its recipe from the store."""
     from edge.chart.marks import marks_of
     from edge.cli.terminal.recipe_file import compiled_or_exit
-    from edge.errors import Refused
-    from edge.store.mirrors import load_copies
+    from edge.foundation.errors import Refused
     from edge.store.runs import load
+    from edge.store.set_mirrors import load_copies
 
     async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)
@@ -73,7 +73,7 @@ def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, w
     from edge.chart.reading import read_chart
     from edge.chart.svg import chart_svg
     from edge.chart.text import ANSI, PLAIN, chart_text
-    from edge.errors import Unavailable
+    from edge.foundation.errors import Unavailable
 
     chart = read_chart(net.recipe)
     if output is not None and output.suffix.lower() == ".svg":

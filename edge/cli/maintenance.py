@@ -21,8 +21,8 @@ from edge.cli.terminal.store_access import (
 from edge.model.instant import milliseconds
 
 if TYPE_CHECKING:
+    from edge.access.mode import ModeRequest
     from edge.model.maintenance import Maintenance
-    from edge.ops.mode import ModeRequest
 
 _LOOK_AGAIN_S = 0.5
 
@@ -73,9 +73,9 @@ def on(
     and alarms are suppressed where `[maintenance] suppress_alarms` names their rules. The end is announced only:
     `edge maintenance off` ends the mode. With --wait the exit status is 1 when jobs still run at the end of that time.
     """
-    from edge.instant import now_ms
+    from edge.access.mode import SwitchOn
+    from edge.foundation.instant import now_ms
     from edge.model.maintenance import MaintenanceKind
-    from edge.ops.mode import SwitchOn
 
     if upgrade:
         raise SystemExit(asyncio.run(_drain_for_upgrade(settings_file, as_json=as_json)))
@@ -95,7 +95,7 @@ def off(gateway: str, settings_file: Path | None, *, as_json: bool) -> None:
     Jobs that wait start, flows continue, alarms are shown again. Jobs that --now paused stay paused: resume them with
     `edge jobs resume` when the plant is safe.
     """
-    from edge.ops.mode import SwitchOff
+    from edge.access.mode import SwitchOff
 
     raise SystemExit(asyncio.run(_switch(settings_file, gateway, SwitchOff(), as_json=as_json)))
 
@@ -125,7 +125,7 @@ def text(name: str | None, text: str | None, settings_file: Path | None, *, dele
     NAME is `[lang:]Name`; without a language the text is for every reader whose language has none. A message refers to
     it as {$Name}.
     """
-    from edge.ops.localization import BUILT_IN, KEY
+    from edge.access.localization import BUILT_IN, KEY
     from edge.store.mode import load_texts, save_texts
 
     if name is not None and not KEY.fullmatch(name):
@@ -153,8 +153,8 @@ def text(name: str | None, text: str | None, settings_file: Path | None, *, dele
 
 async def _drain_for_upgrade(settings_file: Path | None, *, as_json: bool) -> int:
     """Drain this gateway for an upgrade, unless the settings do not ask for it."""
+    from edge.access.mode import SwitchOn
     from edge.model.maintenance import UPGRADE, UPGRADE_MESSAGE
-    from edge.ops.mode import SwitchOn
 
     async with open_access(settings_file) as at:
         gateway, wait_s = at.settings.gateway.name, at.settings.maintenance.drain_before_upgrade
@@ -169,11 +169,11 @@ async def _switch(
 ) -> int:
     from msgspec.structs import replace
 
+    from edge.access.mode import SwitchOn, switch_mode
     from edge.cli.terminal.audit import record_as, record_of
     from edge.cli.terminal.record import copy_to_journal
-    from edge.errors import Refused
-    from edge.instant import now_ms
-    from edge.ops.mode import SwitchOn, switch_mode
+    from edge.foundation.errors import Refused
+    from edge.foundation.instant import now_ms
 
     action = f"maintenance {'on' if isinstance(request, SwitchOn) else 'off'}"
     message = request.message if isinstance(request, SwitchOn) else ""
@@ -196,10 +196,10 @@ async def _switch(
 
 async def _user_of(at: StoreAccess, request: "ModeRequest", action: str, subject: str) -> str:
     """Return the user that switches the mode; an upgrade of the package needs no login."""
+    from edge.access.mode import SwitchOn
     from edge.cli.terminal.audit import authorize_command
     from edge.cli.terminal.operator import operator_name
     from edge.model.maintenance import UPGRADE
-    from edge.ops.mode import SwitchOn
 
     if isinstance(request, SwitchOn) and request.by == UPGRADE:
         return operator_name()
@@ -246,8 +246,8 @@ async def _print(at: StoreAccess, *, as_json: bool) -> None:
 
 
 def _localizer(texts: Mapping[str, str]) -> Callable[[str], str]:
+    from edge.access.localization import localize
     from edge.cli.terminal.operator import operator_languages
-    from edge.ops.localization import localize
 
     return lambda message: localize(message, texts, operator_languages())
 

@@ -61,7 +61,7 @@ def drop(sender: str, settings_file: Path | None) -> None:
     is in the audit trail.
     """
     from edge.cli.terminal.audit import recorded
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
     from edge.store import mark_senders
 
     async def work() -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cryptography import x509
 
     from edge.config import OpcuaSettings, Settings
-    from edge.opcua.x509 import CertificateFile
+    from edge.opcua.application_certificate import CertificateFile
     from edge.uaserver.certificates import OwnCertificate
 
 _ADVICE = "List them with: edge opcua list"
@@ -42,7 +42,7 @@ def advertise(settings_file: Path | None, *, remove: bool) -> None:
 
     It writes the service file of avahi-daemon, or removes its own one; the unit microdcs-edge-mdns calls it.
     """
-    from edge.maintenance.mdns_file import DIRECTORY, update_service_file
+    from edge.features.opcua_extras.mdns_file import DIRECTORY, update_service_file
 
     with _file_errors(DIRECTORY):
         print_text(update_service_file(None if remove else _settings(settings_file), DIRECTORY).value)
@@ -53,10 +53,10 @@ def advertise(settings_file: Path | None, *, remove: bool) -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the certificate of the gateway, trusted and rejected certificates, and users."""
-    from edge.opcua.x509 import application_uris, certificate_files, host_names
-    from edge.ops.users import read_users
+    from edge.access.users import read_users
+    from edge.opcua.application_certificate import application_uris, certificate_files, host_names
+    from edge.uaserver.application_trust import issuers_directory, revocation_files
     from edge.uaserver.certificates import load_certificate, thumbprint
-    from edge.uaserver.trust import issuers_directory, revocation_files
 
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
@@ -101,9 +101,9 @@ def trust(which: str, settings_file: Path | None, *, of_user: bool) -> None:
     user, or of an authority that signs them. A user is named by the common name of the certificate.
     """
     from edge.cli.terminal.user_file import record_change
-    from edge.opcua.x509 import read_certificate
+    from edge.opcua.application_certificate import read_certificate
+    from edge.uaserver.application_trust import add_certificate, find_certificates
     from edge.uaserver.certificates import thumbprint
-    from edge.uaserver.trust import add_certificate, find_certificates
 
     settings, _ = _read(settings_file)
     trusted, rejected = _user_directories(settings) if of_user else _directories(settings)
@@ -133,9 +133,9 @@ def reject(which: str, settings_file: Path | None, *, of_user: bool) -> None:
     have to be renewed, within one hour; restart the gateway to end them now. Sessions of a user end at once.
     """
     from edge.cli.terminal.user_file import record_change
-    from edge.opcua.x509 import user_name
+    from edge.opcua.application_certificate import user_name
+    from edge.uaserver.application_trust import add_certificate
     from edge.uaserver.certificates import thumbprint
-    from edge.uaserver.trust import add_certificate
 
     settings, _ = _read(settings_file)
     trusted, rejected = _user_directories(settings) if of_user else _directories(settings)
@@ -161,7 +161,7 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
     """
     from edge.cli.terminal.user_file import record_change
     from edge.config.host_names import is_host
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
     from edge.uaserver import certificates
     from edge.uaserver.namespaces import application_uri
 
@@ -189,8 +189,8 @@ def request(subject: str, settings_file: Path | None) -> None:
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    from edge.errors import Refused
-    from edge.uaserver.certificate_requests import read_subject, signing_request
+    from edge.foundation.errors import Refused
+    from edge.uaserver.signing_requests import read_subject, signing_request
 
     own = _own(_read(settings_file)[0])
     try:
@@ -215,11 +215,11 @@ def install(file: Path, authorities: tuple[Path, ...], settings_file: Path | Non
     from datetime import UTC, datetime
 
     from edge.cli.terminal.user_file import record_change
-    from edge.errors import Refused
-    from edge.opcua.x509 import read_certificate
+    from edge.foundation.errors import Refused
+    from edge.opcua.application_certificate import read_certificate
     from edge.uaserver import certificates
-    from edge.uaserver.certificate_requests import UnusableCertificate, check_issued
     from edge.uaserver.namespaces import application_uri
+    from edge.uaserver.signing_requests import UnusableCertificate, check_issued
 
     settings, gateway = _read(settings_file)
     present = _own(settings)
@@ -247,9 +247,9 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
     """Add a user, or change the password and role of a user; `edge users` does more."""
     from msgspec.structs import replace
 
+    from edge.access.users import User, hash_password, read_users, write_user
     from edge.cli.terminal.user_file import check_name, new_password, record_change
     from edge.model.role import Role
-    from edge.ops.users import User, hash_password, read_users, write_user
 
     check_name(name)
     secret = new_password(name, from_stdin=password_stdin)
@@ -269,7 +269,7 @@ def _read(settings_file: Path | None) -> tuple["OpcuaSettings", str]:
 
 def _own(settings: "OpcuaSettings") -> "OwnCertificate":
     """Return the certificate of the gateway with its key. Raises Refused before the first start."""
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
     from edge.uaserver.certificates import load
 
     with _file_errors(Path(settings.pki)):
@@ -280,22 +280,22 @@ def _own(settings: "OpcuaSettings") -> "OwnCertificate":
 
 
 def _settings(settings_file: Path | None) -> "Settings":
+    from edge.app.features import equipment_settings
     from edge.config import load_settings
-    from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
-    return load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+    return load_settings(settings_file, os.environ, equipment_settings())
 
 
 def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
-    from edge.uaserver.trust import rejected_directory
+    from edge.uaserver.application_trust import rejected_directory
 
     return Path(settings.trusted), rejected_directory(Path(settings.pki))
 
 
 def _user_directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
     """Return the directories of trusted and rejected users. Raises Refused while users have passwords only."""
-    from edge.errors import Refused
-    from edge.uaserver.trust import rejected_users_directory
+    from edge.foundation.errors import Refused
+    from edge.uaserver.application_trust import rejected_users_directory
 
     if not settings.trusted_users:
         problem = "[opcua] trusted_users is empty: users do not log in with certificates"
@@ -305,7 +305,7 @@ def _user_directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
 
 def _certificates_of_users(settings: "OpcuaSettings") -> dict[str, Any]:
     """Return the certificates of users for the list; nothing while users have passwords only."""
-    from edge.opcua.x509 import certificate_files, user_name
+    from edge.opcua.application_certificate import certificate_files, user_name
 
     if not settings.trusted_users:
         return {}
@@ -318,8 +318,8 @@ def _certificates_of_users(settings: "OpcuaSettings") -> dict[str, Any]:
 
 def _role_text(certificate: "x509.Certificate", users_file: Path) -> str:
     """Return what a trusted certificate of a user permits."""
-    from edge.opcua.x509 import user_name
-    from edge.ops.users import read_users
+    from edge.access.users import read_users
+    from edge.opcua.application_certificate import user_name
 
     name = user_name(certificate)
     with _file_errors(users_file):
@@ -331,8 +331,8 @@ def _role_text(certificate: "x509.Certificate", users_file: Path) -> str:
 
 def _find_one(which: str, directory: Path) -> Sequence["CertificateFile"]:
     """Find the files of one certificate. Raises Refused when none or more than one matches."""
-    from edge.errors import Refused
-    from edge.uaserver.trust import find_certificates
+    from edge.foundation.errors import Refused
+    from edge.uaserver.application_trust import find_certificates
 
     _require_access(directory)
     found = find_certificates([directory], which)
@@ -349,7 +349,7 @@ def _require_access(directory: Path) -> None:
 
 
 def _describe(entry: "CertificateFile") -> dict[str, Any]:
-    from edge.opcua.x509 import application_uris
+    from edge.opcua.application_certificate import application_uris
     from edge.uaserver.certificates import thumbprint
 
     return {
@@ -390,7 +390,7 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
 @contextlib.contextmanager
 def _file_errors(path: Path) -> Iterator[None]:
     """Translate errors of reading and writing a file to Refused."""
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
 
     try:
         yield

@@ -13,7 +13,7 @@ from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
 
 if TYPE_CHECKING:
-    from edge.maintenance.redaction import Redact
+    from edge.app.redaction import Redact
     from edge.store.refused import RefusedMessage
 
 _SHOWN_CHARACTERS = 400
@@ -31,8 +31,8 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
     its reason and the beginning of its payload, without secrets; with --json the stored 4 KiB of the payload. The
     newest thousand are stored. The exit status is 0, or 1 when the store is unavailable.
     """
+    from edge.app.redaction import redactor, secrets_of
     from edge.config import main_file
-    from edge.maintenance.redaction import redactor, secrets_of
     from edge.store.refused import DECLINED_COUNTER, count, newest
 
     async def show() -> None:

@@ -27,15 +27,15 @@ def run(file: Path | None) -> None:
 
     import uvloop
 
+    from edge.app.features import equipment_settings
     from edge.app.lifecycle import serve
     from edge.app.logs import set_up
     from edge.app.systemd import notifier
     from edge.config import Settings, load_settings
-    from edge.errors import EdgeError
-    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+    from edge.foundation.errors import EdgeError
 
     def load() -> Settings:
-        settings = load_settings(file, os.environ, EQUIPMENT_SETTINGS)
+        settings = load_settings(file, os.environ, equipment_settings())
         set_up(settings.logging)
         return settings
 

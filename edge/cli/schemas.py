@@ -15,8 +15,8 @@ def schemas(directory: Path) -> None:
 
     DIRECTORY is created if missing. Other files in it stay.
     """
-    from edge.model import asyncapi
-    from edge.model.schemas import schemas as made
+    from edge.app import asyncapi
+    from edge.app.schemas import schemas as made
 
     try:
         directory.mkdir(parents=True, exist_ok=True)

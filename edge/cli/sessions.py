@@ -58,9 +58,9 @@ def end(ids: tuple[str, ...], user: str | None, settings_file: Path | None) -> N
 
     A client may log in again: to prevent that, remove the user or change the password.
     """
+    from edge.access.sessions import request_end
     from edge.cli.terminal.audit import recorded
-    from edge.errors import Refused
-    from edge.ops.sessions import request_end
+    from edge.foundation.errors import Refused
     from edge.store.sessions import load_all
 
     if not ids and user is None:

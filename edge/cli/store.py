@@ -32,10 +32,10 @@ def status(settings_file: Path | None, *, as_json: bool) -> None:
     import asyncio
     import os
 
+    from edge.app.features import equipment_settings
     from edge.cli.terminal.store_access import log_to_stderr
     from edge.cli.terminal.store_status import print_state
     from edge.config import load_settings
-    from edge.southbound.kinds import EQUIPMENT_SETTINGS
     from edge.store.observer import open_observer
     from edge.store.store_state import StoreState
 
@@ -43,7 +43,7 @@ def status(settings_file: Path | None, *, as_json: bool) -> None:
         async with open_observer(settings.redis) as observer:
             return await observer.read()
 
-    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+    settings = load_settings(settings_file, os.environ, equipment_settings())
     log_to_stderr()
     raise SystemExit(print_state(asyncio.run(read()), as_json=as_json))
 
@@ -88,7 +88,7 @@ def repair(directory: Path, server: Path | None, *, as_json: bool) -> None:
     """
     import msgspec
 
-    from edge.instant import now_ms
+    from edge.foundation.instant import now_ms
     from edge.store.embedded import server_program
     from edge.store.store_repair import repair_store
 

@@ -14,8 +14,8 @@ from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
 
 if TYPE_CHECKING:
+    from edge.access.users import User
     from edge.config import Settings
-    from edge.ops.users import User
 
 _ROLES = ("observer", "operator", "engineer")
 _stdin_option = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
@@ -54,10 +54,10 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @settings_option
 def add(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Add a user."""
+    from edge.access.users import User, hash_password
     from edge.cli.terminal.user_file import check_name, new_password, record_change
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
     from edge.model.role import Role
-    from edge.ops.users import User, hash_password
 
     settings = _settings(settings_file)
     check_name(name)
@@ -75,8 +75,8 @@ def add(name: str, role: str, settings_file: Path | None, *, password_stdin: boo
 @settings_option
 def passwd(name: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Change the password of a user, and end the sessions with the former password."""
+    from edge.access.users import hash_password
     from edge.cli.terminal.user_file import new_password, record_change
-    from edge.ops.users import hash_password
 
     settings = _settings(settings_file)
     user = _user(settings, name)
@@ -105,8 +105,8 @@ def role(name: str, role: str, settings_file: Path | None) -> None:
 @settings_option
 def remove(name: str, settings_file: Path | None) -> None:
     """Remove a user, and end the sessions of the user."""
+    from edge.access.users import remove_user
     from edge.cli.terminal.user_file import record_change
-    from edge.ops.users import remove_user
 
     settings = _settings(settings_file)
     _user(settings, name)
@@ -129,8 +129,8 @@ def totp(name: str, settings_file: Path | None, *, off: bool, unconfirmed: bool,
     code follows the password directly: with the password `secret` and the code 123456 the user enters secret123456.
     The sessions without a code end.
     """
+    from edge.access.totp import digest, enrolment_uri, new_recovery_codes, new_secret
     from edge.cli.terminal.user_file import confirm_code, record_change
-    from edge.ops.totp import digest, enrolment_uri, new_recovery_codes, new_secret
 
     settings = _settings(settings_file)
     user = _user(settings, name)
@@ -169,10 +169,10 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
     import secrets
     from datetime import UTC, datetime, timedelta
 
+    from edge.access.totp import digest, new_token
+    from edge.access.users import Token
     from edge.cli.terminal.user_file import record_change
-    from edge.errors import Refused
-    from edge.ops.totp import digest, new_token
-    from edge.ops.users import Token
+    from edge.foundation.errors import Refused
 
     settings = _settings(settings_file)
     user = _user(settings, name)
@@ -227,21 +227,21 @@ def logout(settings_file: Path | None) -> None:
 def _settings(settings_file: Path | None) -> "Settings":
     import os
 
+    from edge.app.features import equipment_settings
     from edge.config import load_settings
-    from edge.southbound.kinds import EQUIPMENT_SETTINGS
 
-    return load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+    return load_settings(settings_file, os.environ, equipment_settings())
 
 
 def _users(settings: "Settings") -> "dict[str, User]":
-    from edge.ops.users import read_users
+    from edge.access.users import read_users
 
     with _file_errors(settings):
         return read_users(Path(settings.users_file))
 
 
 def _user(settings: "Settings", name: str) -> "User":
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
 
     found = _users(settings).get(name)
     if found is None:
@@ -256,7 +256,7 @@ def _change(settings: "Settings", user: "User", **changes: object) -> None:
 
 
 def _write(settings: "Settings", user: "User") -> None:
-    from edge.ops.users import write_user
+    from edge.access.users import write_user
 
     with _file_errors(settings):
         write_user(Path(settings.users_file), user)
@@ -276,7 +276,7 @@ def _described(user: "User", settings: "Settings") -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _file_errors(settings: "Settings") -> Iterator[None]:
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
 
     try:
         yield

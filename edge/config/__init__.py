@@ -1,7 +1,5 @@
 """Loads frozen settings from TOML files and environment, and reports all problems together."""
 
-from edge.config.fleet import FleetSettings
-from edge.config.flows import FlowsSettings
 from edge.config.load import load_settings, main_file
 from edge.config.maintenance import MaintenanceSettings
 from edge.config.northbound import NorthboundSettings
@@ -23,11 +21,13 @@ from edge.config.sections import (
     Settings,
     broker_settings,
 )
-from edge.config.sparkplug import SparkplugSettings
 from edge.config.station import StationFilesSettings
-from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 from edge.config.users import UsersSettings
-from edge.config.web import WebSettings
+from edge.features.fleet.settings import FleetSettings
+from edge.features.flows.settings import FlowsSettings
+from edge.features.page.settings import WebSettings
+from edge.features.sparkplug.settings import SparkplugSettings
+from edge.features.telemetry.settings import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 
 __all__ = [
     "SECTIONS",

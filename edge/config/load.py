@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from edge.config import value
 from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Settings
-from edge.config.telemetry import SOURCE_KINDS
-from edge.errors import SettingsError
+from edge.features.telemetry.settings import SOURCE_KINDS
+from edge.foundation.errors import SettingsError
 
 _PASSWORDS = ("password", "sentinel_password")
 _NESTED = ("southbound", "source", "mirror")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 
 
 class _Login(Protocol):

@@ -12,20 +12,20 @@ import msgspec
 from msgspec import Meta, Struct
 
 from edge.config.broker_keys import BrokerKeys, broker_conflicts
-from edge.config.fleet import FleetSettings
-from edge.config.flows import FlowsSettings
 from edge.config.loopback import is_loopback
 from edge.config.maintenance import MaintenanceSettings
 from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
 from edge.config.opcua import OpcuaSettings
 from edge.config.operations import OperationsSettings
 from edge.config.retention import RetentionSettings
-from edge.config.sparkplug import SparkplugSettings
 from edge.config.station import StationFilesSettings
-from edge.config.telemetry import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
-from edge.config.traces import TracesSettings
 from edge.config.users import UsersSettings
-from edge.config.web import WebSettings
+from edge.features.fleet.settings import FleetSettings
+from edge.features.flows.settings import FlowsSettings
+from edge.features.page.settings import WebSettings
+from edge.features.sparkplug.settings import SparkplugSettings
+from edge.features.telemetry.settings import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
+from edge.features.traces.settings import TracesSettings
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
 """Pattern of a name that is one level of an MQTT topic and one part of a Redis key."""

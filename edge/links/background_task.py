@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from edge.task_group import CancelledWithinError
+from edge.foundation.task_group import CancelledWithinError
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.cloudevent import MSGPACK, CloudEvent, binary_attributes, decode_data, encode_data, from_attributes
 
 

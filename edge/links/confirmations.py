@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 
 
 class Confirmations:

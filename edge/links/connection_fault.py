@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 
-from edge.errors import Refused, SettingsError, Unavailable
+from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.model.equipment_connection import ConnectionFault
 
 

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import structlog
 from msgspec import Struct
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
+from edge.foundation.task_group import TaskGroup
 from edge.links.background_task import background_task
-from edge.task_group import TaskGroup
 
 _HEAD_BYTES = 8192
 _TIME_LIMIT_S = 10.0

@@ -8,10 +8,12 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 from msgspec.structs import replace
 
-from edge.backoff import Backoff
 from edge.config import SESSION_EXPIRY_SECONDS, MqttSettings
-from edge.errors import Refused, Unavailable
-from edge.fault_points import FaultPoint, fault_point
+from edge.foundation.backoff import Backoff
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.fault_points import FaultPoint, fault_point
+from edge.foundation.task_group import TaskGroup
+from edge.foundation.ticks import next_tick
 from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
@@ -22,8 +24,6 @@ from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits, ReceivedMessage
 from edge.links.topic_probe import TopicProbe
 from edge.links.unconfirmed_publish import PublishRefused, UnconfirmedPublish
 from edge.model.cloudevent import CloudEvent
-from edge.task_group import TaskGroup
-from edge.ticks import next_tick
 
 __all__ = [
     "Handler",

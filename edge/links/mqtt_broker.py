@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from edge.config import MqttSettings, password_of
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.links.cloudevent_mqtt import Message
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
 

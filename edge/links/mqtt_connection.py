@@ -14,7 +14,8 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.ticks import until_tick
 from edge.links.cloudevent_mqtt import Message
 from edge.links.confirmations import Confirmations
 from edge.links.connection_fault import ConnectionFailed
@@ -24,7 +25,6 @@ from edge.links.mqtt_stream import ControlClient, MqttStream, PahoSocket
 from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
 from edge.links.unconfirmed_publish import SUCCESS, UnconfirmedPublish
 from edge.model.equipment_connection import ConnectionFault
-from edge.ticks import until_tick
 
 KEEPALIVE_SECONDS = 15
 _KEEPALIVE_CHECK_S = 3

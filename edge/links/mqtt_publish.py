@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from edge.errors import EdgeError, Refused
-from edge.instant import now_ms
+from edge.foundation.errors import EdgeError, Refused
+from edge.foundation.instant import now_ms
 from edge.links.cloudevent_mqtt import Message
 
 PUBLISH: Final = 0x30

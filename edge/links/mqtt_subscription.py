@@ -8,13 +8,13 @@ from functools import partial
 import structlog
 from msgspec import Struct
 
-from edge.backoff import delay
-from edge.errors import Unavailable
+from edge.foundation.backoff import delay
+from edge.foundation.errors import Unavailable
+from edge.foundation.task_group import TaskGroup, cancellation_reported
 from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
-from edge.task_group import TaskGroup, cancellation_reported
 
 Settle = Callable[[], Awaitable[None]]
 """Waits until what a handler did with a message is durable."""

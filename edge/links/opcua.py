@@ -13,8 +13,9 @@ from asyncua.ua.ua_binary import nodeid_to_binary
 from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings
-from edge.errors import Refused, Unavailable
-from edge.instant import Clock
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.instant import Clock
+from edge.foundation.task_group import cancellation_kept
 from edge.links.opcua_errors import serving
 from edge.links.opcua_requests import RequestListener, ignore_request, report_failure, reported
 from edge.links.opcua_security import secure
@@ -25,7 +26,6 @@ from edge.opcua.browse import MOST_NODES, Browser
 from edge.opcua.client_channel import TOO_LARGE
 from edge.opcua.client_transport import DEFAULT_LIMITS, BoundedClient, ClientLimits, SkippedNotification
 from edge.opcua.structures import Structures
-from edge.task_group import cancellation_kept
 
 _REQUEST_SECONDS = 4.0
 # Seconds for which the server keeps a session after its client is gone.

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from asyncua import ua
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.connection_fault import ConnectionFailed, fault_of
 from edge.model.equipment_connection import ConnectionFault
 from edge.opcua.client_channel import TOO_LARGE, MessageTooLargeError

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.model.equipment_traffic import EquipmentRequest
 
 RequestListener = Callable[[EquipmentRequest], None]

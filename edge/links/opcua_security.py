@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from edge.config import OpcuaEquipmentSettings, password_of
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.links.connection_fault import ConnectionFailed
 from edge.model.equipment_connection import ConnectionFault
-from edge.opcua.x509 import application_uris, certificate_fault, certificate_files, read_certificate
+from edge.opcua.application_certificate import application_uris, certificate_fault, certificate_files, read_certificate
 
 # The strongest first (OPC 10000-7); older policies are broken and not listed.
 _POLICIES = (

@@ -9,12 +9,12 @@ from asyncua import ua
 from asyncua.common.subscription import DataChangeEvent, Subscription
 from msgspec import Struct
 
-from edge.errors import Refused, Unavailable
-from edge.instant import Clock
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.model.instant import milliseconds_of
 from edge.opcua.client_transport import SkippedNotification
-from edge.rules.sample_lines import Quality, Sample
+from edge.ports.sample_lines import Quality, Sample
 
 
 class MonitoredValue(Struct, frozen=True):

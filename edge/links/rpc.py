@@ -9,14 +9,14 @@ from typing import Any
 
 import structlog
 
-from edge.backoff import Backoff
-from edge.errors import Refused, Unavailable
+from edge.foundation.backoff import Backoff
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.task_group import TaskGroup
 from edge.links.background_task import background_task
 from edge.links.cloudevent_rpc import from_map, to_map
 from edge.links.rpc_frame import MESSAGE_BYTES, Frames, Notification, Request, Response, encode
 from edge.links.rpc_socket import READ_BYTES, connect
 from edge.model.cloudevent import CloudEvent
-from edge.task_group import TaskGroup
 
 OnEvent = Callable[[CloudEvent], Awaitable[None]]
 

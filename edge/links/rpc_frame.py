@@ -11,7 +11,7 @@ import msgpack
 import msgspec
 from msgspec import Struct
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.payload import decode_msgpack
 
 MESSAGE_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from edge.config import RpcSettings
-from edge.errors import SettingsError, Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 
 Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection
 from edge.links.unconfirmed_publish import PublishRefused

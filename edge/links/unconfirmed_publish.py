@@ -6,7 +6,7 @@ from typing import Final
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 
 SUCCESS: Final = 0x00
 _NO_SUBSCRIBER: Final = 0x10

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.payload import decode_msgpack
 
 JSON = "application/json"

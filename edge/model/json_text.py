@@ -4,7 +4,7 @@ import codecs
 import json
 from typing import Any
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.cloudevent import JSON, decode_data
 
 

@@ -8,10 +8,11 @@ import msgspec
 import structlog
 from msgspec import Struct, field
 
-from edge.errors import Refused
-from edge.instant import Clock
+from edge.access.audit_trail import AuditTrail
+from edge.features.flows.messages import FLOW_KIND, FLOW_METHODS
+from edge.foundation.errors import Refused
+from edge.foundation.instant import Clock
 from edge.links.log_throttle import LogThrottle
-from edge.model.alarm_message import ALARM_METHODS, AlarmNotice
 from edge.model.audit import AuditRecord
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import (
@@ -27,7 +28,6 @@ from edge.model.event_types import (
     answer_type,
     canonical_type,
 )
-from edge.model.flow_message import FLOW_KIND, FLOW_METHODS
 from edge.model.isa95 import (
     IdCall,
     InterveneCall,
@@ -50,7 +50,7 @@ from edge.northbound.maintenance_calls import languages_of
 from edge.northbound.message_age import expiry_of, sent_at_of
 from edge.northbound.reply import CallEffect, Reply, caller_of, change_of, method_reply, refusal_reply
 from edge.northbound.result_calls import acknowledge, responses_in
-from edge.ops.audit_trail import AuditTrail
+from edge.ports.alarm_message import ALARM_METHODS, AlarmNotice
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
 from edge.station.job_call import JobCall
@@ -67,7 +67,7 @@ from edge.store.refused import RefusedMessage
 from edge.store.version import DocumentTooNew
 
 if TYPE_CHECKING:
-    from edge.northbound.flow_calls import FlowCalls
+    from edge.features.flows.calls import FlowCalls
 
 logger = structlog.get_logger(__name__)
 
@@ -301,7 +301,7 @@ class CallHandler:
 
     async def _answer_alarm(self, method: str, event: CloudEvent) -> AlarmNotice:
         # Imported only where telemetry is used.
-        from edge.northbound.alarm_calls import call_alarm  # noqa: PLC0415
+        from edge.features.telemetry.alarm_calls import call_alarm  # noqa: PLC0415
 
         return await call_alarm(self._store, method, event, self._clock, self._services.jobs.dedupe_ms)
 

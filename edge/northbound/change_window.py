@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, MqttSession
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import has_ended

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.mqtt import Message, MqttSession, PublishRefused, SubscriptionRefused, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.northbound.calls import CallHandler, IncomingCall

@@ -3,7 +3,8 @@
 import msgspec
 import structlog
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.ticks import next_tick
 from edge.links.mqtt import MqttSession, PublishRefused, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import LATE_RESULT_TYPE
@@ -12,7 +13,6 @@ from edge.northbound.topics import Topics
 from edge.store import dead_letters
 from edge.store.client import Store
 from edge.store.dead_letters import LateCursor, Letter
-from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from edge.errors import Refused
+from edge.access.audit_trail import AuditTrail, plan_append
+from edge.access.locks import delete_locks, find_locks
+from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import LOCKS_METHOD_TYPE
@@ -12,8 +14,6 @@ from edge.model.isa95 import ReturnStatus, read_payload
 from edge.model.lock import LockKind
 from edge.model.lock_message import LockCall, LocksAnswer, lock_info
 from edge.northbound.further_calls import FurtherCall
-from edge.ops.audit_trail import AuditTrail, plan_append
-from edge.ops.locks import delete_locks, find_locks
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock

@@ -5,7 +5,10 @@ from functools import partial
 
 import msgspec
 
-from edge.errors import Refused
+from edge.access.audit_trail import AuditTrail
+from edge.access.localization import localize, parse_languages
+from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, mode_in_force, switch_mode
+from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import MAINTENANCE_METHOD_TYPE
@@ -13,9 +16,6 @@ from edge.model.instant import milliseconds, utc
 from edge.model.isa95 import ReturnStatus, read_payload
 from edge.model.maintenance import MAINTENANCE_METHODS, Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
 from edge.northbound.further_calls import FurtherCall
-from edge.ops.audit_trail import AuditTrail
-from edge.ops.localization import localize, parse_languages
-from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn, mode_in_force, switch_mode
 from edge.store import dedupe, mode
 from edge.store.client import Store
 

@@ -10,7 +10,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.mqtt import MqttSession, to_message
 from edge.northbound.events import progress_event
 from edge.northbound.topics import Topics

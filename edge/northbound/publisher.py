@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Sequence
 import structlog
 from msgspec import Struct
 
-from edge.errors import Unavailable
-from edge.instant import Clock
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import Clock
+from edge.foundation.task_group import TaskGroup
 from edge.links.mqtt import MqttSession
 from edge.links.mqtt_connection import ReadRefused
 from edge.northbound.change_window import ChangeWindow
@@ -28,7 +29,6 @@ from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.heartbeat import Heartbeat
 from edge.store.stream import BEGINNING
-from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 

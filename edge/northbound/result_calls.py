@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.isa95 import JobResponse, ResponseAnswer, ResponsesAnswer, ReturnStatus
 from edge.model.result_message import AcknowledgeAnswer, AcknowledgeCall
 from edge.station.retention import Deliveries

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.mqtt import Message, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, STATE_INDEX_TYPE

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 
 from edge.config import RpcSettings
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.background_task import background_task
 from edge.links.cloudevent_rpc import form_of, from_map, to_map
 from edge.links.rpc_server import Method, RpcServer, open_server
@@ -76,7 +76,7 @@ async def _heartbeat(_: Sequence[Any]) -> None:
 async def _register(store: Store, params: Sequence[Any]) -> object:
     """Register a sidecar as a component; each further call is a sign of life."""
     # Imported only where a sidecar registers.
-    from edge.ops.sidecars import SidecarReport, register_sidecar  # noqa: PLC0415
+    from edge.features.fleet.sidecars import SidecarReport, register_sidecar  # noqa: PLC0415
 
     match params:
         case [dict(given)]:

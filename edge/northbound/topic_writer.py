@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 import structlog
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.mqtt import Message, MqttSession, PublishRefused
 from edge.links.mqtt_connection import ReadRefused
 from edge.links.unconfirmed_publish import UnconfirmedPublish

@@ -5,7 +5,7 @@ from typing import Any
 
 from asyncua import Client, Node, ua
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 
 MOST_NODES = 20_000
 """The most nodes that one search reads, or that are kept below one node."""

@@ -7,8 +7,8 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.crypto.uacrypto import x509_from_der
 
+from edge.opcua.application_certificate import application_uris
 from edge.opcua.limits import ServerLimits
-from edge.opcua.x509 import application_uris
 
 _NONCE_BYTES = 32
 

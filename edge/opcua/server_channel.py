@@ -14,7 +14,7 @@ from cryptography import x509
 
 from edge.opcua.access import AccessPolicy, Peer
 from edge.opcua.answer_encoding import AnswerBody
-from edge.opcua.x509 import application_uris, read_chain
+from edge.opcua.application_certificate import application_uris, read_chain
 
 # The longest and the shortest lifetime of a key; a client renews it after three quarters of it.
 _LONGEST_MS = 3_600_000

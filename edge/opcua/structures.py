@@ -18,7 +18,7 @@ from uuid import UUID
 from asyncua import Client, Server, ua
 from asyncua.ua.ua_binary import pack_uatype, struct_from_binary, struct_to_binary
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.opcua.binary import (
     MAX_DEPTH,
     BoundedBuffer,

@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import rsa
 from msgspec import Struct
 
-from edge.opcua.x509 import read_chain
+from edge.opcua.application_certificate import read_chain
 
 _LENGTH = struct.Struct("<I")
 

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
-from edge.instant import Clock, now_ms
+from edge.foundation.instant import Clock, now_ms
 from edge.model.isa95 import OrderCall, ReturnStatus
 from edge.model.job_state import Cause
 from edge.station.job_call import CallAnswer, JobCall

@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection
 
 import structlog
 
-from edge.listeners import notify
+from edge.foundation.listeners import notify
+from edge.foundation.ticks import next_tick
 from edge.station.decision import LoadedJob
 from edge.station.runs import Progress, Runs
 from edge.store.retry import restart_on_outage
 from edge.store.runs import revisions
-from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 

@@ -5,9 +5,9 @@ from typing import Any, TypeGuard
 
 import msgspec
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH
-from edge.model.result_trace import MOST_LEVELS, RESULTS_MEMBER
+from edge.ports.result_trace import MOST_LEVELS, RESULTS_MEMBER
 from edge.sfc.signal import Answer, Unknown
 from edge.station.equipment import EquipmentAnswer, OutcomeUnknown
 

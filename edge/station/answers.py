@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import structlog
 
+from edge.features.traces.files import NoResultFiles, ResultFiles
+from edge.foundation.listeners import notify
 from edge.links.log_throttle import LogThrottle
 from edge.links.rate_limit import RateLimit
-from edge.listeners import notify
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
 from edge.model.equipment_traffic import TrafficKind
-from edge.model.result_trace import lost_in, may_hold_files, stored_in
+from edge.ports.result_trace import lost_in, may_hold_files, stored_in
 from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
@@ -27,7 +28,6 @@ from edge.station.equipment_stats import EquipmentStats
 from edge.station.event_reply import EventReply
 from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.runs import NoRun, Runs
-from edge.station.trace_files import NoResultFiles, ResultFiles
 from edge.store import dead_letters, dedupe, disabled_tools, equipment_memory, runs, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join

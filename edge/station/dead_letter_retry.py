@@ -2,13 +2,14 @@
 
 from typing import assert_never
 
-from edge.errors import Refused
-from edge.instant import Clock
+from edge.features.telemetry.store import samples as telemetry
+from edge.foundation.errors import Refused
+from edge.foundation.instant import Clock
 from edge.model.job_state import Cause, JobState, JobStatus, has_ended
 from edge.sfc.signal import Phase
 from edge.station.job_call import next_run_id
 from edge.station.start import plan_start
-from edge.store import dead_letters, jobs, runs, telemetry, work
+from edge.store import dead_letters, jobs, runs, work
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.dead_letters import Letter, LetterKind

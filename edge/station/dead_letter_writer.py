@@ -5,7 +5,7 @@ from typing import assert_never
 import msgspec
 import structlog
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.job_state import Cause, has_ended
 from edge.sfc.signal import Abort, Answer, Ignored, Phase, Signal
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run

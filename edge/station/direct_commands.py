@@ -9,7 +9,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.sfc.signal import Phase
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentPort, NotSent, OutcomeUnknown, withdraw
 from edge.station.runs import Runs

@@ -6,7 +6,7 @@ from enum import Enum, auto
 import structlog
 from msgspec.structs import replace
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.net import Net, request_of
 from edge.sfc.run import find_command, is_outstanding, is_too_late

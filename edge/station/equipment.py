@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import OpenSafing
 from edge.model.equipment_traffic import TrafficKind

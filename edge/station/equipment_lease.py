@@ -8,12 +8,12 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
+from edge.foundation.ticks import next_tick
 from edge.station.equipment import Command, NotSent
 from edge.store import equipment_leases
 from edge.store.client import Store, block_ms
 from edge.store.equipment_leases import LeaseView
-from edge.ticks import next_tick
 
 LOOK_EVERY_S = 1.0
 CONNECTS_WITHIN_S = 10.0

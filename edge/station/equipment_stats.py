@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from edge.latency import Latency
+from edge.foundation.latency import Latency
 
 ROUND_TRIP_S = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Bounds of command round trips in seconds, from a lamp to a batch of joinings."""

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 import structlog
 from msgspec import Struct
 
-from edge.errors import Unavailable
-from edge.instant import Clock
-from edge.listeners import notify_async
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import Clock
+from edge.foundation.listeners import notify_async
+from edge.foundation.ticks import next_tick
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import EquipmentPort, programs_of
@@ -16,7 +17,6 @@ from edge.station.equipment_stats import EquipmentStats
 from edge.station.safing_tries import problem_of
 from edge.store import health_reports
 from edge.store.client import Store
-from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 

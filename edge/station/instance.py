@@ -9,10 +9,10 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
-from edge.errors import Unavailable
+from edge.access.process_identity import end_token, is_surely_dead, process_token
+from edge.foundation.errors import Unavailable
+from edge.foundation.listeners import notify
 from edge.links.background_task import background_task
-from edge.listeners import notify
-from edge.ops.process_identity import end_token, is_surely_dead, process_token
 from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.lease_watch import JITTER_S, LIFETIME_S, RENEW_EVERY_S, parse_lease

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH
 from edge.model.isa95 import ReturnStatus
 from edge.sfc.intervention import awaits_second, person_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from edge.access.lock_queue import acquire, is_held_by, release
 from edge.model.lock import LockClaim, LockKind
-from edge.ops.lock_queue import acquire, is_held_by, release
 from edge.sfc.lock_change import LockChange
 from edge.store import locks
 from edge.store.client import Store

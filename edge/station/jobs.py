@@ -7,9 +7,10 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.instant import Clock
+from edge.access.mode_watch import ModeWatch
+from edge.foundation.instant import Clock
+from edge.foundation.listeners import notify
 from edge.links.log_throttle import LogThrottle
-from edge.listeners import notify
 from edge.model.acceptance import refusal_reasons, validate_id, validate_order
 from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
@@ -24,7 +25,6 @@ from edge.model.job_state import (
     next_status,
     timed_status,
 )
-from edge.ops.mode_watch import ModeWatch
 from edge.sfc.signal import Ignored, Signal
 from edge.station.accepted_jobs import accepted_jobs
 from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
-from edge.errors import Unavailable
-from edge.instant import Clock
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import Clock
 from edge.station.retention import Expiry
 from edge.station.runs import Progress, Runs
 from edge.store import ended_jobs, jobs, undelivered

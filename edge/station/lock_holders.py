@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from edge.foundation.ticks import next_tick
 from edge.station.active_runs import ActiveRuns
 from edge.station.job_locks import lock_holders
 from edge.store.client import Store
 from edge.store.retry import restart_on_outage
-from edge.ticks import next_tick
 
 EVERY_S = 1.0
 

@@ -2,9 +2,9 @@
 
 import structlog
 
+from edge.access.lock_queue import release
+from edge.access.locks import plan_acquire
 from edge.model.lock import LockKind
-from edge.ops.lock_queue import release
-from edge.ops.locks import plan_acquire
 from edge.sfc.lock_change import lock_reason
 from edge.sfc.signal import Granted
 from edge.station.active_runs import ActiveRuns

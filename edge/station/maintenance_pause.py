@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import structlog
 
+from edge.access.mode_watch import ModeWatch
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState
 from edge.model.maintenance import MaintenanceKind
-from edge.ops.mode_watch import ModeWatch
 from edge.sfc.signal import Pause
 from edge.station.decision import Decision, LoadedJob, MethodRequest
 from edge.station.runs import Runs

@@ -1,6 +1,6 @@
 """Refuses a message that comes too late, by the expiry that its sender set."""
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 
 UNKNOWN_AGE = -1
 """The expiry of a message that a broker had retained, and that does not state when it was sent."""

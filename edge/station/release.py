@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.acceptance import MAX_TEXT_LENGTH
 from edge.model.isa95 import ReleasedStop
 from edge.store import dedupe, safing

@@ -3,7 +3,7 @@
 import msgspec
 import structlog
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.station.runs import Runs
 from edge.store import runs, work
 from edge.store.commit import Committed, join

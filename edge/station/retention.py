@@ -7,7 +7,7 @@ import structlog
 from msgspec import Struct
 
 from edge.config import Settings
-from edge.instant import Clock
+from edge.foundation.instant import Clock
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import Cause

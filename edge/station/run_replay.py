@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from edge.errors import Defect
+from edge.foundation.errors import Defect
+from edge.foundation.ticks import in_slices
 from edge.sfc.history import DecisionRecord, read_record
 from edge.sfc.net import Net
 from edge.sfc.replay import Difference, differing_fields, replay, starts_at_the_beginning
@@ -11,7 +12,6 @@ from edge.store import run_history, runs
 from edge.store.client import Store
 from edge.store.runs import StoredRun
 from edge.store.version import DocumentTooNew
-from edge.ticks import in_slices
 
 
 class RecordedRun(Struct, frozen=True):

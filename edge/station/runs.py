@@ -10,9 +10,9 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.errors import Defect
-from edge.instant import Clock
-from edge.listeners import notify
+from edge.foundation.errors import Defect
+from edge.foundation.instant import Clock
+from edge.foundation.listeners import notify
 from edge.model.lock import LockKind
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.lock_change import NO_LOCK_CHANGE

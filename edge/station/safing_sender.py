@@ -9,8 +9,9 @@ from typing import Final, TypeAlias
 import structlog
 from msgspec.structs import replace
 
-from edge.errors import Unavailable
-from edge.instant import Clock
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import Clock
+from edge.foundation.task_group import TaskGroup
 from edge.links.log_throttle import LogThrottle
 from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Late, Phase
@@ -22,7 +23,6 @@ from edge.store import safing
 from edge.store.isolation import Isolated
 from edge.store.retry import poll_store, retry_while_unavailable
 from edge.store.safing import SafingCommand
-from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 

@@ -10,8 +10,9 @@ import structlog
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from edge.errors import Unavailable
-from edge.fault_points import FaultPoint, fault_point
+from edge.foundation.errors import Unavailable
+from edge.foundation.fault_points import FaultPoint, fault_point
+from edge.foundation.task_group import TaskGroup
 from edge.sfc.signal import Phase, Withdrawn
 from edge.sfc.withdrawal import unsent_reason
 from edge.station.dead_letter_writer import DeadLetterWriter
@@ -27,7 +28,6 @@ from edge.store.isolation import Isolated
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.store.runs import NO_CONSUMER, Outgoing
 from edge.store.version import DocumentTooNew
-from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 

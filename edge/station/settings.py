@@ -8,7 +8,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, validate_id, validate_size
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster, read_payload
 from edge.model.recipe import is_recipe_schema

@@ -7,9 +7,9 @@ from collections.abc import Collection
 import msgspec
 import structlog
 
-from edge.errors import Unavailable
+from edge.access.mode_watch import ModeWatch
+from edge.foundation.errors import Unavailable
 from edge.model.job_state import Cause, JobState
-from edge.ops.mode_watch import ModeWatch
 from edge.sfc.advance import advance
 from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Event

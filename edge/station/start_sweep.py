@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection
 
 import structlog
 
-from edge.errors import Unavailable
-from edge.instant import Clock
+from edge.access.mode_watch import ModeWatch
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import Clock
 from edge.model.job_state import JobState
-from edge.ops.mode_watch import ModeWatch
 from edge.station.start import plan_start
 from edge.store import instance_leases, jobs, runs, work
 from edge.store.client import Store

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from edge.errors import Refused
-from edge.instant import Clock, now_ms
+from edge.foundation.errors import Refused
+from edge.foundation.instant import Clock, now_ms
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import JobState
@@ -18,8 +18,8 @@ from edge.station.runs import net_of
 from edge.store import jobs, responses, runs
 from edge.store.client import Store
 from edge.store.jobs import Job
-from edge.store.mirrors import load_copies
 from edge.store.runs import StoredRun
+from edge.store.set_mirrors import load_copies
 
 _REMOVED_WITHIN_MS = 1000
 """A command is removed from its outbox half a second after it was sent."""

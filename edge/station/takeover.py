@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 import structlog
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.station.instance import Instance
 from edge.station.runs import Runs
 from edge.station.sender import take_over

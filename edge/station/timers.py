@@ -5,7 +5,7 @@ import contextlib
 
 import structlog
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.job_state import JobState
 from edge.sfc.signal import Tick
 from edge.station.dead_letter_writer import DeadLetterWriter

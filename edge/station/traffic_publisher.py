@@ -9,14 +9,14 @@ from typing import Any
 
 import structlog
 
-from edge.errors import Unavailable
-from edge.instant import now_ms
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import now_ms
+from edge.foundation.task_group import TaskGroup
 from edge.links.background_task import background_task
 from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord
 from edge.store import traffic_channel
 from edge.store.client import Store
-from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 

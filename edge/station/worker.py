@@ -7,7 +7,8 @@ from typing import assert_never
 
 import structlog
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
+from edge.foundation.task_group import TaskGroup
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.lock_sweep import continue_with_locks
 from edge.station.retry import MOST_TRIES, delay_s
@@ -20,7 +21,6 @@ from edge.store.retry import restart_on_outage, retry_while_unavailable
 from edge.store.runs import NO_CONSUMER
 from edge.store.version import DocumentTooNew
 from edge.store.work import UnreadableEntry, Work, WorkKind
-from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.config import RedisSettings, password_of
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.store.connection import Endpoint
 
 

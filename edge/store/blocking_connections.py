@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, Final
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.connection import CommandConnection, Endpoint, Greeting
 from edge.store.errors import ADVICE_START, error_of_reply
 from edge.store.pipeline import Command, ReplyError

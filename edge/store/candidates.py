@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.store.store_state import ReplicaState, StoreState, lag_text
 
 KIND: Final = "switch_over"

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.connection import Endpoint, Greeting, connect
 from edge.store.errors import ADVICE_START, error_of_reply
 from edge.store.pipeline import Pipeline, ReplyError, pack_command

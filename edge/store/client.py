@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import structlog
 from msgspec import Struct
 
-from edge.errors import Unavailable
-from edge.fault_points import FaultPoint, fault_point
-from edge.latency import Latency
+from edge.foundation.errors import Unavailable
+from edge.foundation.fault_points import FaultPoint, fault_point
+from edge.foundation.latency import Latency
+from edge.foundation.ticks import until_tick
 from edge.store.blocking_connections import BlockingConnections
 from edge.store.bounds import BoundedCount, MarksBySender
 from edge.store.channel import Subscriptions
@@ -29,7 +30,6 @@ from edge.store.query import Replies, StoreQuery, value_of, values_of
 from edge.store.replication import Replication
 from edge.store.replies import shape
 from edge.store.sentinels import Sentinels
-from edge.ticks import until_tick
 
 logger = structlog.get_logger(__name__)
 

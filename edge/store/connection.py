@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from edge.errors import EdgeError, Unavailable
+from edge.foundation.errors import EdgeError, Unavailable
 from edge.store.errors import ADVICE_START, error_of_reply
 from edge.store.pipeline import Command, Pipeline, ReplyError, pack_command
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.store import mark_senders
 from edge.store.bounds import BoundedCount
 from edge.store.client import Store

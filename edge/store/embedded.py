@@ -12,8 +12,8 @@ from pathlib import Path
 
 import structlog
 
-from edge.errors import EdgeError, Refused, SettingsError, Unavailable
-from edge.instant import now_ms
+from edge.foundation.errors import EdgeError, Refused, SettingsError, Unavailable
+from edge.foundation.instant import now_ms
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.pipeline import Command, ReplyError
 from edge.store.store_repair import repair_store

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 from msgspec import Struct
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Guard, HashField, Revision

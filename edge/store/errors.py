@@ -1,6 +1,6 @@
 """Sorts the errors of Redis by what the caller does next: retry, correct the settings, or report a defect."""
 
-from edge.errors import Defect, EdgeError, Unavailable
+from edge.foundation.errors import Defect, EdgeError, Unavailable
 
 ADVICE_START = "Start the Redis server, or correct [redis] url."
 

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.sentinels import Primary, SentinelView, TakeView, agreed
 
 logger = structlog.get_logger(__name__)

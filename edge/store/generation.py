@@ -12,7 +12,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.commit import Commit, Committed, HashField, pack
 from edge.store.commit_script import run_commit
 from edge.store.connection import CommandConnection

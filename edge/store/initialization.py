@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Holds
 from edge.store.keys import Keys

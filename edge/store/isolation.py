@@ -3,7 +3,7 @@
 from types import TracebackType
 from typing import Any
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 
 
 class Isolated:

@@ -8,8 +8,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import EdgeError, SettingsError, Unavailable
-from edge.instant import now_ms
+from edge.foundation.errors import EdgeError, SettingsError, Unavailable
+from edge.foundation.instant import now_ms
 from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of
 from edge.store.client import Store
 from edge.store.connection import CommandConnection, Endpoint

@@ -8,7 +8,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import Defect, SettingsError, Unavailable
+from edge.foundation.errors import Defect, SettingsError, Unavailable
+from edge.foundation.task_group import TaskGroup
 from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of, shown
 from edge.store.blocking_connections import BlockingConnections
 from edge.store.channel import Subscriptions
@@ -24,7 +25,6 @@ from edge.store.replication import Replication
 from edge.store.retry import restart_on_defect
 from edge.store.sentinels import ASK_EVERY_S, Sentinels
 from edge.store.server_check import check_durability, check_version, lasting_problems, refuse_cluster
-from edge.task_group import TaskGroup
 
 CONFIRMED_WITHIN_S: Final = 5.0
 """Time for a majority of the sentinels to learn of a failover that one of them has announced."""

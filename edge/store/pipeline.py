@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import hiredis
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.errors import ADVICE_START
 
 Argument = str | bytes | int

@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Mapping
 
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.store.client import Store
 from edge.store.keys import key_specs
 from edge.store.scan import scan_keys

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from redis import exceptions
 
-from edge.errors import EdgeError, Unavailable
+from edge.foundation.errors import EdgeError, Unavailable
 from edge.store.errors import ADVICE_START, error_of_reply
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field  # noqa: TID251 - a member is not compared
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.secret_text import hide_in_payload, hide_secrets
 from edge.store.client import Store
 from edge.store.commit import Commit, fields, join, operation

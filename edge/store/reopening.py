@@ -6,9 +6,9 @@ from typing import Final
 
 import structlog
 
-from edge.backoff import Backoff
 from edge.config import RedisSettings
-from edge.errors import SettingsError, Unavailable
+from edge.foundation.backoff import Backoff
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.store.client import Store
 from edge.store.opening import open_store
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.errors import EdgeError, Unavailable
+from edge.foundation.errors import EdgeError, Unavailable
 from edge.store.connection import CommandConnection
 from edge.store.pipeline import Command
 from edge.store.query import values_of

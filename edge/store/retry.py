@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import structlog
 
-from edge.backoff import Backoff
-from edge.errors import Defect, EdgeError, RenewalError, Unavailable, unwrap_group
+from edge.foundation.backoff import Backoff
+from edge.foundation.errors import Defect, EdgeError, RenewalError, Unavailable, unwrap_group
+from edge.foundation.task_group import CancelledWithinError, cancellation_reported
+from edge.foundation.ticks import next_tick
 from edge.store.defects import Defects
-from edge.task_group import CancelledWithinError, cancellation_reported
-from edge.ticks import next_tick
 
 logger = structlog.get_logger(__name__)
 

@@ -13,12 +13,12 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.errors import EdgeError, SettingsError, Unavailable
+from edge.foundation.errors import EdgeError, SettingsError, Unavailable
+from edge.foundation.task_group import TaskGroup
 from edge.store.address import SentinelAddress
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
 from edge.store.pipeline import ReplyError
-from edge.task_group import TaskGroup
 
 logger = structlog.get_logger(__name__)
 

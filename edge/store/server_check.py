@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from edge.errors import Defect, SettingsError
+from edge.foundation.errors import Defect, SettingsError
 from edge.store import undelivered
 from edge.store.bounded_counts import MarkCounter, count_marks
 from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits, MarksBySender

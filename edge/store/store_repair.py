@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from edge.errors import Refused, Unavailable
-from edge.files import write_atomically
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.files import write_atomically
 from edge.store.append_only_file import Rest, survey
 from edge.store.client import Store
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import EdgeError, Refused, Unavailable
+from edge.foundation.errors import EdgeError, Refused, Unavailable
 from edge.store.address import is_sentinel, sentinel_address_of
 from edge.store.candidates import FIRST_PRIORITY, KIND, NotLinked, candidates_of
 from edge.store.connection import CommandConnection, Endpoint

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from edge.model.result_trace import MOST_LEVELS, RESULTS_MEMBER, without_files
+from edge.ports.result_trace import MOST_LEVELS, RESULTS_MEMBER, without_files
 from edge.sfc.run import Run, commands_with_result
 from edge.store import dedupe
 from edge.store.client import Store

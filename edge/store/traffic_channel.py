@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.equipment_traffic import TrafficRecord
 from edge.store.client import Store
 

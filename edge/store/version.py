@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from edge.errors import EdgeError
+from edge.foundation.errors import EdgeError
 
 FIELD = "_version"
 """The field that holds the version of a document; a document without it has version 1."""

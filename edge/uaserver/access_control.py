@@ -14,16 +14,16 @@ from pathlib import Path
 from asyncua import ua
 from cryptography import x509
 
+from edge.access.audit_trail import AuditTrail
+from edge.access.caller_limit import CallerLimit
+from edge.access.login import Credentials, LoginRefusal, Users
 from edge.config import OpcuaSettings
 from edge.model.role import Role
 from edge.opcua.access import Caller, Peer
-from edge.opcua.x509 import user_name
-from edge.ops.audit_trail import AuditTrail
-from edge.ops.caller_limit import CallerLimit
-from edge.ops.login import Credentials, LoginRefusal, Users
+from edge.opcua.application_certificate import user_name
 from edge.uaserver import audit, method_roles
+from edge.uaserver.application_trust import RejectedList, TrustList, rejected_directory, rejected_users_directory
 from edge.uaserver.certificates import thumbprint
-from edge.uaserver.trust import RejectedList, TrustList, rejected_directory, rejected_users_directory
 
 
 class AccessControl:

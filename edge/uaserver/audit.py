@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 
 from asyncua import ua
 
+from edge.access.audit_trail import AuditTrail, audit_logger
 from edge.model.audit import MAX_TEXT, AuditKind, AuditRecord
 from edge.model.isa95 import ReturnStatus
 from edge.model.role import Role
 from edge.opcua.access import Caller
 from edge.opcua.binary import DecodeError
-from edge.ops.audit_trail import AuditTrail, audit_logger
 from edge.uaserver.encoding import job_order_id_of
 from edge.uaserver.method_roles import SWITCH_OFF_METHOD, SWITCH_ON_METHOD
 from edge.uaserver.namespaces import Namespace

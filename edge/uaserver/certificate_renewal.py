@@ -15,14 +15,14 @@ from asyncua import Server
 from cryptography import x509
 
 from edge.config import OpcuaSettings
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
+from edge.foundation.ticks import next_tick
 from edge.links.log_throttle import LogThrottle
-from edge.opcua.x509 import application_uris, host_names
-from edge.ticks import next_tick
+from edge.opcua.application_certificate import application_uris, host_names
 from edge.uaserver import certificates
+from edge.uaserver.application_trust import issuers_directory, rejected_directory
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.security import serve_certificate
-from edge.uaserver.trust import issuers_directory, rejected_directory
 
 logger = structlog.get_logger(__name__)
 

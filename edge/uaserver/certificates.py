@@ -22,10 +22,10 @@ from msgspec import Struct
 
 from edge.config import OpcuaSettings, Settings
 from edge.config.loopback import is_loopback
-from edge.errors import SettingsError, Unavailable
-from edge.files import make_directory, write_atomically
+from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.files import make_directory, write_atomically
 from edge.links.host_addresses import host_addresses
-from edge.opcua.x509 import application_uris, host_names
+from edge.opcua.application_certificate import application_uris, host_names
 
 VALID_FOR = timedelta(days=5 * 365)
 WARN_BEFORE = timedelta(days=60)

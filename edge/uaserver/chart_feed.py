@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from edge.instant import Clock
+from edge.foundation.instant import Clock
 from edge.model.job_state import has_ended
 from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.run import ActionState, Association

@@ -16,7 +16,7 @@ from asyncua import ua
 from asyncua.server.address_space import AddressSpace, NodeData
 from msgspec import Struct, structs
 
-from edge.errors import Defect
+from edge.foundation.errors import Defect
 from edge.model.job_state import METHODS, SUBSTATE_MACHINE
 from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace

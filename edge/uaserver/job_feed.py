@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.model.instant import utc
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, State

@@ -17,7 +17,8 @@ from asyncua import ua
 from asyncua.server.address_space import AddressSpace, MethodService
 from msgspec import Struct
 
-from edge.errors import Refused, Unavailable
+from edge.access.mode import ModeRequest, SwitchOff, SwitchOn
+from edge.foundation.errors import Refused, Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State, StateQuery
 from edge.model.job_state import Cause
 from edge.model.maintenance import MaintenanceKind
@@ -26,7 +27,6 @@ from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.call_diagnostics import ExplainedResult
 from edge.opcua.limits import DECODED_AT_ONCE
 from edge.opcua.time_slices import Pacer
-from edge.ops.mode import ModeRequest, SwitchOff, SwitchOn
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
@@ -72,7 +72,7 @@ class ResponseService(Protocol):
 
 
 class FlowMethods(Protocol):
-    """The service that starts and stops flows (edge.uaserver.flow_feed); both raise Refused."""
+    """The service that starts and stops flows (edge.features.flows.opcua_feed); both raise Refused."""
 
     async def start(self, flow_id: str) -> None:
         """Start a flow."""

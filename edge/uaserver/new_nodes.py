@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 
-from edge.errors import Defect
+from edge.foundation.errors import Defect
 from edge.uaserver.node_parts import reference_to, reference_to_type, scalar, shared_value
 
 _A: Final = ua.AttributeIds

@@ -26,7 +26,7 @@ from asyncua.server.address_space import AddressSpace
 from msgspec import Struct
 
 import edge
-from edge.errors import Defect, EdgeError, SettingsError
+from edge.foundation.errors import Defect, EdgeError, SettingsError
 from edge.uaserver import type_cache
 from edge.uaserver.declarations import declarations
 from edge.uaserver.missing_values import fill_missing_values

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from asyncua import Server, ua
 
 from edge.config import OpcuaSettings
+from edge.opcua.application_certificate import chain_bytes
 from edge.opcua.negotiated_limits import NegotiatedLimits
 from edge.opcua.server_core import AllowedServices
-from edge.opcua.x509 import chain_bytes
 from edge.uaserver.certificates import OwnCertificate
 
 # Without encryption the job data would be readable in the network; the older policies are broken.

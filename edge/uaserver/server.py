@@ -16,17 +16,18 @@ from asyncua import ua
 from msgspec import Struct
 
 import edge
+from edge.access.audit_trail import AuditTrail
+from edge.access.login import Users
+from edge.access.sessions import LiveSession
 from edge.config import OpcuaSettings
-from edge.errors import SettingsError, Unavailable
+from edge.features.flows.opcua_nodes import FlowNodes
+from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.task_group import TaskGroup
 from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
 from edge.opcua import limits
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_transport import ProtocolServer, TcpListener
-from edge.ops.audit_trail import AuditTrail
-from edge.ops.login import Users
-from edge.ops.sessions import LiveSession
-from edge.task_group import TaskGroup
 from edge.uaserver import nodesets, security, server_object, session_feed, type_cache
 from edge.uaserver.access_control import AccessControl
 from edge.uaserver.certificate_renewal import CertificateRenewal
@@ -35,7 +36,6 @@ from edge.uaserver.chart_types import add_chart_types
 from edge.uaserver.charts import Charts
 from edge.uaserver.declarations import Declarations, declarations
 from edge.uaserver.events import JobEventPublisher
-from edge.uaserver.flow_nodes import FlowNodes
 from edge.uaserver.gateway_object import GATEWAY_NAME, GatewayObject
 from edge.uaserver.live_list import LiveList, notify_subscribers
 from edge.uaserver.maintenance_object import MaintenanceObject
@@ -63,7 +63,7 @@ from edge.uaserver.space import (
 from edge.uaserver.view import MaintenanceView
 
 if TYPE_CHECKING:
-    from edge.uaserver.alarms import AlarmNodes, AlarmSettings
+    from edge.features.telemetry.opcua.alarms import AlarmNodes, AlarmSettings
 
 logger = structlog.get_logger(__name__)
 
@@ -223,7 +223,7 @@ async def open_server(
         await maintenance.show(MaintenanceView(None, lambda _: "", frozenset()))
         if settings.security_admins:
             # Imported only for them.
-            from edge.uaserver.push import add_push  # noqa: PLC0415
+            from edge.features.opcua_extras.push import add_push  # noqa: PLC0415
 
             add_push(server, settings, own, uri)
         targets = _targets(nodes) | gateway_object.targets | maintenance.targets
@@ -348,7 +348,7 @@ async def _add_alarms(
     tasks: TaskGroup,
 ) -> "AlarmNodes":
     # Imported only with telemetry.
-    from edge.uaserver.alarms import add_alarms  # noqa: PLC0415
+    from edge.features.telemetry.opcua.alarms import add_alarms  # noqa: PLC0415
 
     sources = {scope: each.nodes.machine for scope, each in machines.items()} | {GATEWAY_NAME: gateway_object.node_id}
     job_events = {scope: each.events for scope, each in machines.items()}

@@ -15,14 +15,14 @@ from asyncua import ua
 from asyncua.ua.ua_binary import extensionobject_to_binary
 
 import edge
+from edge.access.localization import known_languages
+from edge.foundation.ticks import next_tick
 from edge.model.role import Role
 from edge.opcua import diagnostics, limits
 from edge.opcua.access import Caller, Peer
 from edge.opcua.server_core import ServerCore
 from edge.opcua.shared_array import shared_array
 from edge.opcua.view_service import CONTINUATION_POINTS
-from edge.ops.localization import known_languages
-from edge.ticks import next_tick
 from edge.uaserver.live_list import notify_all
 
 _INTERVAL_S = 1.0

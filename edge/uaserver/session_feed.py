@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+from edge.access.sessions import LiveSession
 from edge.model.session import Session
 from edge.opcua.access import Caller
 from edge.opcua.server_session import ServerSession
-from edge.ops.sessions import LiveSession
 
 _MOST_CHARACTERS = 200
 

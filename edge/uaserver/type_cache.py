@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
-from edge.files import write_atomically
+from edge.foundation.files import write_atomically
 from edge.uaserver.declarations import Declarations
 
 _MAGIC = b"microdcs-edge type nodes\n"

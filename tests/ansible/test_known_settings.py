@@ -4,16 +4,16 @@ import json
 import pkgutil
 from pathlib import Path
 
+from edge.app.features import equipment_settings
 from edge.config import SECTIONS
-from edge.config.telemetry import SOURCE_KINDS
-from edge.southbound.kinds import EQUIPMENT_SETTINGS
+from edge.features.telemetry.settings import SOURCE_KINDS
 
 FILE = Path(__file__).parents[2] / "ansible/roles/gateway/vars/known_settings.json"
 
 
 def expected() -> str:
     known = {name: sorted(section.__struct_fields__) for name, section in SECTIONS.items()}
-    for section, kinds in (("southbound", EQUIPMENT_SETTINGS), ("source", SOURCE_KINDS)):
+    for section, kinds in (("southbound", equipment_settings()), ("source", SOURCE_KINDS)):
         models = [pkgutil.resolve_name(each) if isinstance(each, str) else each for each in kinds.values()]
         known[section] = sorted({key for each in (SECTIONS[section], *models) for key in each.__struct_fields__})
     return json.dumps(known, indent=1) + "\n"

@@ -11,13 +11,13 @@ import structlog
 
 from edge.app.health import Health
 from edge.config import MqttSettings, RedisSettings
-from edge.errors import SettingsError, Unavailable
-from edge.instant import now_ms
+from edge.features.simulator.broker import open_broker
+from edge.foundation.clock_sync import Clock
+from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.instant import now_ms
 from edge.links.mqtt import Message, open_session
-from edge.maintenance.clock import Clock
-from edge.maintenance.finding import HealthFinding, failing, ok, warning
+from edge.model.finding import HealthFinding, failing, ok, warning
 from edge.model.job_state import Cause
-from edge.sim.broker import open_broker
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.store import dedupe, undelivered

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from edge.app.interface import open_interface
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.http_page import Page, serve_page
 from tests.conftest import WaitUntil
 

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from edge.app.lifecycle import serve
 from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
-from edge.errors import SettingsError, Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 

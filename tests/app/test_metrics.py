@@ -11,18 +11,22 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from edge.app.health import Health
-from edge.app.job_samples import JobSamples
 from edge.app.metrics import MetricSources, page
-from edge.app.rule_updates import RuleUpdates
-from edge.app.station_drift import StationDrift
-from edge.app.telemetry import TelemetryService
 from edge.config import MqttSettings, RedisSettings
-from edge.flows.engine import FlowStats
+from edge.features.flows.engine import FlowStats
+from edge.features.sparkplug.node_stats import NodeStats
+from edge.features.station_files.drift import StationDrift
+from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter
+from edge.features.telemetry.interest import RuleInterest
+from edge.features.telemetry.job_samples import JobSamples
+from edge.features.telemetry.processor import RuleProcessor
+from edge.features.telemetry.rule_updates import RuleUpdates
+from edge.features.telemetry.rules.tag_definitions import TagDefinitions
+from edge.features.telemetry.sample_queue import SampleQueue
+from edge.features.telemetry.service import TelemetryService
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
-from edge.rules.tag_definitions import TagDefinitions
-from edge.sparkplug.node_stats import NodeStats
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.equipment import EquipmentAnswer
@@ -33,16 +37,12 @@ from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.opening import open_store
-from edge.telemetry.history.writer import HistoryLimits, HistoryWriter
-from edge.telemetry.interest import RuleInterest
-from edge.telemetry.processor import RuleProcessor
-from edge.telemetry.sample_queue import SampleQueue
 from tests.conftest import WaitUntil
+from tests.features.telemetry.plant import HOT, TelemetryClock, append, rules_of
+from tests.features.telemetry.test_processor import temp
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 from tests.store.servers import own_server
 from tests.store.test_store_state import line
-from tests.telemetry.plant import HOT, TelemetryClock, append, rules_of
-from tests.telemetry.test_processor import temp
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "monitoring.md"
 PREFIX = "microdcs_edge_"

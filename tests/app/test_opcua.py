@@ -11,15 +11,15 @@ import pytest
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings
-from edge.config.telemetry import TelemetrySettings
-from edge.errors import SettingsError, unwrap_group
+from edge.features.telemetry.settings import TelemetrySettings
+from edge.foundation.errors import SettingsError, unwrap_group
 from edge.links.background_task import background_task
 from edge.store.client import Store
 from edge.uaserver.namespaces import Namespace
 from tests.app.running import opcua_in
 from tests.conftest import WaitUntil
-from tests.ports import free_port
-from tests.uaserver.alarm_plant import HOT, alarm_client, change, condition
+from tests.features.telemetry.opcua.alarm_plant import HOT, alarm_client, change, condition
+from tests.free_ports import free_port
 from tests.uaserver.other_stack import node, other_stack
 
 pytestmark = pytest.mark.slow

@@ -40,9 +40,9 @@ EXECUTED = {
 """Page with whole commands -> the test that executes them."""
 
 NOT_EXECUTED = {
-    "docs/how-to/add-equipment.md": "its kind is the one of tests/southbound/test_stacklight.py; a device is simulated",
-    "docs/how-to/first-flow.md": "tests/cli/flows has flows of its own; the page has a sensor",
-    "docs/how-to/hardware.md": "writes files of the machine, which tests/hardware does below a folder",
+    "docs/how-to/add-equipment.md": "its kind is that of tests/features/lamps/test_stacklight.py",
+    "docs/how-to/first-flow.md": "tests/features/flows/cli has flows of its own; the page has a sensor",
+    "docs/how-to/hardware.md": "writes files of the machine, which tests/features/admin/hardware does below a folder",
     "docs/how-to/intervene.md": "the job needs a failed action: tests/outside/test_interventions.py",
     "docs/how-to/opcua-certificates.md": "needs an authority: tests/outside/test_trust.py",
     "docs/how-to/opcua-equipment.md": "needs a controller and a camera: tests/outside/test_opcua_devices.py",
@@ -56,7 +56,7 @@ NOT_EXECUTED = {
     "docs/reference/equipment.md": "needs a stop that is not confirmed: tests/outside/test_unconfirmed_stops.py",
     "docs/reference/flows.md": "needs a running flow: tests/outside/test_flows.py",
     "docs/reference/settings.md": "reads the settings of an installed gateway: tests/cli/test_check.py",
-    "docs/start.md": "the demo and a gateway without end: tests/cli/test_demo.py, tests/cli/test_run.py",
+    "docs/start.md": "both run without end: tests/features/simulator/cli/test_demo.py, tests/cli/test_run.py",
 }
 """Page with whole commands -> why no test executes them as they stand."""
 

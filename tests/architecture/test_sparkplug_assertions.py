@@ -25,7 +25,7 @@ def test_named_tests_exist() -> None:
     missing = []
     for _, tests in rows():
         for file, name in re.findall(r"`([\w/]+\.py)::(\w+)`", tests):
-            path = ROOT / file if "/" in file else ROOT / "tests" / "sparkplug" / file
+            path = ROOT / file if "/" in file else ROOT / "tests" / "features" / "sparkplug" / file
             if not re.search(rf"^(?:async )?def {name}\(", path.read_text(encoding="utf-8"), re.MULTILINE):
                 missing.append(f"{file}::{name}")
     assert missing == []

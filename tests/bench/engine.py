@@ -14,7 +14,7 @@ import hiredis
 import redis.asyncio as aioredis
 
 from edge.config import RedisSettings
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.equipment_connection import ConnectionState
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster

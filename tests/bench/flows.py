@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from edge.config import RedisSettings
-from edge.flows.engine import FlowEngine
-from edge.flows.nodes.act import Action
-from edge.flows.nodes.read import Query
-from edge.flows.plans import Plans
-from edge.flows.record import CycleRecord, FlowRecord
-from edge.flows.redis_state import RedisFlowState
-from edge.flows.runner import RunnerContext
-from edge.flows.service import FlowService
-from edge.instant import now_ms
+from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.engine import FlowEngine
+from edge.features.flows.nodes.act import Action
+from edge.features.flows.nodes.read import Query
+from edge.features.flows.plans import Plans
+from edge.features.flows.record import CycleRecord, FlowRecord
+from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.runner import RunnerContext
+from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.store.client import Store
 from edge.store.opening import open_store

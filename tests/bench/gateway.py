@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from edge.features.simulator.broker import open_broker
 from edge.links.background_task import background_task
-from edge.sim.broker import open_broker
 from edge.store.embedded import embedded_server
 from tests.bench.engine import TYPE_ID
 from tests.bench.measure import Row

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from edge.config import MqttSettings
+from edge.features.simulator.broker import open_broker
+from edge.features.simulator.controller import TOPIC_PREFIX
+from edge.features.simulator.mes import Mes, open_mes
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import JobState
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sim.broker import open_broker
-from edge.sim.controller import TOPIC_PREFIX
-from edge.sim.mes import Mes, open_mes
 from tests.bench.controller import READY, WARM
 from tests.bench.engine import linear_recipe
 from tests.bench.gateway import EQUIPMENT, gateway, python_process

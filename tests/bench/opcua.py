@@ -19,9 +19,9 @@ import uvloop
 from asyncua import Node, ua
 
 from edge.config import OpcuaSettings
+from edge.foundation.task_group import TaskGroup
 from edge.model.isa95 import JobOrder, JobOrderAndState, Parameter, WorkMaster
 from edge.model.job_state import JobState, JobStatus, state_entries
-from edge.task_group import TaskGroup
 from edge.uaserver.methods import Services
 from edge.uaserver.server import open_server
 from edge.uaserver.space import MachineDescription

@@ -19,11 +19,11 @@ from edge.config import (
     RedisSettings,
     Settings,
 )
-from edge.errors import Unavailable
-from edge.fault_points import FaultPoint
+from edge.features.simulator.broker import LocalBroker, open_broker
+from edge.foundation.errors import Unavailable
+from edge.foundation.fault_points import FaultPoint
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
-from edge.sim.broker import LocalBroker, open_broker
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.jobs import Job

@@ -15,13 +15,13 @@ from functools import partial
 from pathlib import Path
 
 from edge.config import GatewaySettings, MqttSettings, NorthboundSettings, RedisSettings, Settings
-from edge.errors import Refused, Unavailable
+from edge.features.simulator.broker import LocalBroker, open_broker
+from edge.features.simulator.mes import Mes, open_mes
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.model.isa95 import JobOrder, OrderCall, Parameter, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.run import ActionState
-from edge.sim.broker import LocalBroker, open_broker
-from edge.sim.mes import Mes, open_mes
 from edge.store import dead_letters, runs
 from edge.store.client import Store
 from edge.store.opening import open_store

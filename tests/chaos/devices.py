@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings, VisionSettings
-from edge.errors import Unavailable
+from edge.features.openprotocol.conversion import VIN_LENGTH
+from edge.features.openprotocol.settings import OpenProtocolSettings
+from edge.features.simulator.controller import ToolPermissions
+from edge.features.simulator.ijt import JoiningController, open_ijt
+from edge.features.simulator.vision import VisionCamera, open_vision
+from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
-from edge.sim.controller import ToolPermissions
-from edge.sim.ijt import JoiningController, open_ijt
-from edge.sim.vision import VisionCamera, open_vision
-from edge.southbound.openprotocol_conversion import VIN_LENGTH
-from edge.southbound.openprotocol_settings import OpenProtocolSettings
 from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
 from tests.outside.devices.openprotocol_tool import Habits
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from tests.chaos.recipes import MEASURE, SEEN, SILENT, is_good

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from edge.fault_points import FaultPoint
-from edge.sim.broker import LocalBroker
+from edge.features.simulator.broker import LocalBroker
+from edge.foundation.fault_points import FaultPoint
 from tests.chaos.campaign import Parts
 from tests.store.servers import Server
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edge.config import MqttSettings, RedisSettings
-from edge.errors import Unavailable
+from edge.features.simulator.broker import open_broker
+from edge.features.simulator.mes import open_mes
+from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.model.isa95 import WorkMaster
 from edge.model.lock import LockKind
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sim.broker import open_broker
-from edge.sim.mes import open_mes
 from edge.store import locks, runs
 from edge.store.client import Store
 from edge.store.opening import open_store

@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, STATUS_EVENT_TYPE

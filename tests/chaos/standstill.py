@@ -6,8 +6,8 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 
+from edge.features.simulator.broker import LocalBroker
 from edge.links.background_task import background_task
-from edge.sim.broker import LocalBroker
 from tests.app.running import Gateway
 from tests.chaos import stacks
 from tests.chaos.observed_gateway import LOGGED

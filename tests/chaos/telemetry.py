@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from edge.rules.evaluator import RuleEvaluator
-from edge.rules.rule_form import parse_rules
-from edge.rules.sample_lines import Sample
+from edge.features.telemetry.batch import decode_batch, plausible_time
+from edge.features.telemetry.rules.evaluator import RuleEvaluator
+from edge.features.telemetry.rules.rule_form import parse_rules
+from edge.ports.sample_lines import Sample
 from edge.store.stream import Entry
-from edge.telemetry.batch import decode_batch, plausible_time
 from tests.outside.mqtt_client import MqttClient
 from tests.outside.servers import PREFIX, SCOPE, Broker, Gateway, Store, ended, wait_for
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from edge.config import GatewaySettings, MqttSettings, RedisSettings, Settings
+from edge.features.simulator.broker import LocalBroker
 from edge.links.mqtt import open_session
-from edge.sim.broker import LocalBroker
 from tests.app.running import NO_OPCUA, edge_run, written
 from tests.chaos.stacks import tasks_of
 from tests.chaos.standstill import StandstillError, standstill_reported

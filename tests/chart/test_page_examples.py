@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from edge.features.simulator.script import Script
+from edge.features.simulator.virtual_simulation import simulate
 from edge.model.recipe import BranchType, Qualifier
-from edge.sim.script import Script
-from edge.sim.virtual_simulation import simulate
 from tests.chart.examples import PAGE, chart, examples
 
 EXAMPLES = examples()

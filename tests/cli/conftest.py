@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from edge.cli import main
 from edge.config import RedisSettings
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 from edge.store.client import Store
 from tests.cli.calling import Edge
 from tests.station.plant import LINEAR, PHOTO, TIGHTEN, FakeEquipment, Plant

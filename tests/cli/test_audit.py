@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from edge.access.audit_trail import append
 from edge.model.audit import AuditRecord
-from edge.ops.audit_trail import append
 from tests.cli.calling import Edge
 from tests.station.plant import Plant
 

@@ -169,7 +169,7 @@ def test_invalid_settings_are_reported(tmp_path: Path) -> None:
 def test_page_shows_the_drawn_chart_and_every_state() -> None:
     root = Path(__file__).parents[2]
     page = (root / "docs/how-to/draw-a-recipe.md").read_text()
-    assert draw(root / "edge/sim/recipes/rear-axle.json", "--width", "100").output in page
+    assert draw(root / "edge/features/simulator/recipes/rear-axle.json", "--width", "100").output in page
     assert all(f"`{symbol} {state.replace('_', ' ')}`" in page for state, symbol in SYMBOLS.items())
 
 

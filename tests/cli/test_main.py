@@ -11,8 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import edge
-from edge.cli import COMMANDS, CommandTable, main
-from edge.errors import Defect, EdgeError, Refused, SettingsError, Unavailable
+from edge.app.features import features
+from edge.cli import CommandTable, main
+from edge.cli import commands as commands_of_edge
+from edge.foundation.errors import Defect, EdgeError, Refused, SettingsError, Unavailable
 from tests.cli.reference import PAGE, commands, heading, section
 
 EVERY_COMMAND = list(commands(click.Context(main, info_name="edge")))[1:]
@@ -20,25 +22,26 @@ EVERY_COMMAND = list(commands(click.Context(main, info_name="edge")))[1:]
 
 def test_help_lists_every_command_without_loading_one() -> None:
     code = (
-        "import sys\nfrom click.testing import CliRunner\nfrom edge.cli import COMMANDS, main\n"
+        "import sys\nfrom click.testing import CliRunner\nfrom edge.cli import commands, main\n"
         "output = CliRunner().invoke(main, ['--help']).output\n"
-        "assert all(name in output for name in COMMANDS), output\n"
-        "vendors = {'asyncua', 'redis', 'paho', 'msgspec', 'uvloop', 'rich', 'structlog'}\n"
+        "assert all(name in output for name in commands()), output\n"
+        "vendors = {'asyncua', 'redis', 'paho', 'uvloop', 'rich', 'structlog'}\n"
         "print(sorted(vendors & sys.modules.keys()))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 
 def test_folder_list_of_cli_shows_the_commands() -> None:
+    of_features = {name for each in features() for name in each.commands}
     entries = {path.stem for path in Path(edge.cli.__file__).parent.iterdir() if not path.name.startswith("__")}
-    assert entries == {name.replace("-", "_") for name in COMMANDS} | {"terminal"}
+    assert entries == {name.replace("-", "_") for name in commands_of_edge() if name not in of_features} | {"terminal"}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands_of_edge())
 def test_help_of_each_command_begins_with_its_summary_in_the_table(name: str) -> None:
     answer = CliRunner().invoke(main, [name, "--help"])
     assert answer.exit_code == 0
-    assert COMMANDS[name] in " ".join(answer.output.split())
+    assert commands_of_edge()[name].help in " ".join(answer.output.split())
 
 
 def test_an_unknown_command_is_reported() -> None:

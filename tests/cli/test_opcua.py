@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 from cryptography import x509
 
+from edge.access.users import read_users
 from edge.cli import main
 from edge.model.role import Role
-from edge.ops.users import read_users
 from edge.uaserver import certificates
+from edge.uaserver.application_trust import TrustList, add_certificate
 from edge.uaserver.certificates import thumbprint
-from edge.uaserver.trust import TrustList, add_certificate
 from tests.uaserver import pki
 
 pytestmark = pytest.mark.slow

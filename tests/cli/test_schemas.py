@@ -4,9 +4,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from edge.app.asyncapi import FILE_NAME, asyncapi
+from edge.app.schemas import schemas
 from edge.cli import main
-from edge.model.asyncapi import FILE_NAME, asyncapi
-from edge.model.schemas import schemas
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 

@@ -8,11 +8,11 @@ from typing import Any
 import pyotp
 import pytest
 
-from edge.app.fleet import FleetExecutor
+from edge.access.components import Report
+from edge.access.users import read_users
 from edge.cli.terminal.login import role_for
+from edge.features.fleet.service import FleetExecutor
 from edge.model.role import Role
-from edge.ops.components import Report
-from edge.ops.users import read_users
 from edge.store import audit
 from edge.store.client import Store
 from edge.uaserver import certificates

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import load_settings
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 
 
 def listening(directory: Path, address: str) -> str:

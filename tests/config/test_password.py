@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge.config import MqttSettings, password_of
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 
 
 def test_password_is_read_from_the_settings(tmp_path: Path) -> None:

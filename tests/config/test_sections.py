@@ -8,15 +8,15 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
+from edge.app.features import equipment_kinds
 from edge.config import SECTIONS, EquipmentSettings, MqttEquipmentSettings, Settings, value
-from edge.config.telemetry import SOURCE_KINDS
-from edge.southbound.kinds import KINDS
+from edge.features.telemetry.settings import SOURCE_KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 EQUIPMENT: dict[str, type[EquipmentSettings]] = {
-    name: pkgutil.resolve_name(kind.settings) for name, kind in KINDS.items()
+    name: pkgutil.resolve_name(kind.settings) for name, kind in equipment_kinds().items()
 }
 SOURCES: dict[str, type[msgspec.Struct]] = {
     name: pkgutil.resolve_name(kind) if isinstance(kind, str) else kind for name, kind in SOURCE_KINDS.items()

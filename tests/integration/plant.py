@@ -9,16 +9,16 @@ from importlib import resources
 from typing import Any
 
 from edge.config import MqttSettings
+from edge.features.simulator.camera import open_camera
+from edge.features.simulator.mes import Mes, open_mes
 from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, OrderCall, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sim.camera import open_camera
-from edge.sim.mes import Mes, open_mes
 
 SCOPE = "station-1"
-RECIPE = json.loads(resources.files("edge.sim").joinpath("recipes/rear-axle.json").read_bytes())
+RECIPE = json.loads(resources.files("edge.features.simulator").joinpath("recipes/rear-axle.json").read_bytes())
 PUSHED = {"qualifier": "N", "interaction": "push_command"}
 STEPS = {step["name"] for step in RECIPE["steps"]}
 PUSHING = {

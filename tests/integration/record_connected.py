@@ -17,19 +17,19 @@ import msgspec
 from msgspec.structs import replace
 
 from edge.config import IjtSettings, VisionSettings
-from edge.maintenance.recording import ExchangeRecord, RecordingHeader
+from edge.equipment.connected_equipment import ConnectedEquipment
+from edge.features.admin.recording import ExchangeRecord, RecordingHeader
+from edge.features.joining.ijt import open_ijt
+from edge.features.simulator.ijt import open_ijt as open_controller
+from edge.features.simulator.ijt_fault import IjtFault
+from edge.features.simulator.vision import VisionFault
+from edge.features.simulator.vision import open_vision as open_camera
+from edge.features.vision.vision import open_vision
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord
-from edge.sim.ijt import open_ijt as open_controller
-from edge.sim.ijt_fault import IjtFault
-from edge.sim.vision import VisionFault
-from edge.sim.vision import open_vision as open_camera
-from edge.southbound.connected_equipment import ConnectedEquipment
-from edge.southbound.ijt import open_ijt
-from edge.southbound.vision import open_vision
 from edge.station.equipment import EquipmentAnswer, OutcomeUnknown
 from edge.store import traffic_channel
-from tests.southbound.contract import SCOPES, TYPE_ID, WORK
-from tests.southbound.recording_station import RecordingStation
+from tests.equipment.contract import SCOPES, TYPE_ID, WORK
+from tests.equipment.recording_station import RecordingStation
 
 DIRECTORY = Path(__file__).parents[1] / "recordings"
 LONGER_THAN_A_CUT = 1.5

@@ -16,21 +16,21 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from edge.app.features import equipment_kinds
 from edge.config import OpcuaEquipmentSettings
-from edge.errors import Refused, Unavailable
-from edge.links.gpio import FakeLines, Lines
+from edge.equipment.connected_equipment import ConnectedEquipment
+from edge.equipment.device import DeviceEvent, DeviceEvents
+from edge.features.admin.recording import ExchangeRecord, RecordingHeader
+from edge.features.lamps.gpio import FakeLines, Lines
+from edge.features.lamps.stacklight import StackLightSettings
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.links.opcua_requests import RequestListener
-from edge.maintenance.recording import ExchangeRecord, RecordingHeader
 from edge.model.equipment_traffic import EquipmentRequest, TrafficKind
-from edge.southbound.connected_equipment import ConnectedEquipment
-from edge.southbound.device import DeviceEvent, DeviceEvents
-from edge.southbound.kinds import KINDS
-from edge.southbound.stacklight import StackLightSettings
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
-from tests.southbound.contract import SCOPES
-from tests.southbound.recording_station import RecordingStation
+from tests.equipment.contract import SCOPES
+from tests.equipment.recording_station import RecordingStation
 
 # After this many turns of the event loop without an answer, all requests have been sent.
 _TURNS = 100
@@ -180,7 +180,7 @@ class Replay:
         self.recalled = Recalled()
         self.station = RecallingStation(self.recalled)
         self._name = beginning.equipment
-        kind = KINDS[beginning.settings["kind"]]
+        kind = equipment_kinds()[beginning.settings["kind"]]
         self._opening = pkgutil.resolve_name(kind.opener)
         self._section = msgspec.convert(beginning.settings, type=pkgutil.resolve_name(kind.settings))
         self._wait_until = wait_until

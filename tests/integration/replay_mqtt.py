@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings
+from edge.equipment.mqtt import MqttEquipment, open_equipment
+from edge.features.admin.recording import Line, MessageRecord, RecordingHeader, recording
 from edge.links.mqtt import MqttSession, open_session
-from edge.maintenance.recording import Line, MessageRecord, RecordingHeader, recording
 from edge.sfc.signal import Phase
-from edge.southbound.mqtt import MqttEquipment, open_equipment
 from edge.station.equipment import Command, Task
 from tests.conftest import WaitUntil
-from tests.southbound.recording_station import RecordingStation
+from tests.equipment.recording_station import RecordingStation
 
 SENT_BY_EQUIPMENT = {"answers", "events", "data", "presence"}
 

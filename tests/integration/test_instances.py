@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from edge.config import GatewaySettings, MqttSettings, RedisSettings
+from edge.features.simulator.controller import SimulatedController, open_controller
+from edge.features.simulator.mes import Mes, open_mes
 from edge.links.mqtt import open_session
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sim.controller import SimulatedController, open_controller
-from edge.sim.mes import Mes, open_mes
 from tests.app.running import NO_OPCUA, Gateway, edge_run, settings_of, written
 from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, SCOPE, Heard

@@ -13,7 +13,7 @@ from asyncua import Client
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
 from tests.app.running import NO_OPCUA, edge_run, opcua_in, settings_of, written

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings, RedisSettings
+from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import JobState
-from edge.sim.broker import LocalBroker, open_broker
 from edge.store import jobs
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA, Gateway, edge_run, settings_of, written

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings
-from edge.maintenance.recording import ExchangeRecord, MessageRecord, RecordingHeader
+from edge.features.admin.recording import ExchangeRecord, MessageRecord, RecordingHeader
 from tests.conftest import WaitUntil
 from tests.integration import replay_connected, replay_mqtt
 

@@ -16,14 +16,14 @@ from edge.config import (
     RedisSettings,
     Settings,
 )
+from edge.features.simulator.broker import open_broker
+from edge.features.simulator.controller import open_controller
+from edge.features.simulator.mes import Mes, open_mes
 from edge.links.mqtt import open_session
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import STATUS_EVENT_TYPE
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sim.broker import open_broker
-from edge.sim.controller import open_controller
-from edge.sim.mes import Mes, open_mes
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 

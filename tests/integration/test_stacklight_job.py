@@ -4,11 +4,11 @@ from typing import Any
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, NorthboundSettings, RedisSettings, Settings
+from edge.features.lamps.stacklight import StackLightSettings
+from edge.features.simulator.mes import open_mes
 from edge.links.mqtt import open_session
 from edge.model.isa95 import ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sim.mes import open_mes
-from edge.southbound.stacklight import StackLightSettings
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 from tests.integration.plant import SCOPE, Heard, order

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.station.equipment_lease import EquipmentLease
@@ -18,12 +18,12 @@ from edge.station.instance import open_instance
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
+from tests.equipment.contract import SCOPES
+from tests.equipment.strict_controller import StrictBench, attached, bolt
 from tests.integration.test_strict_results import Plant
 from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.outside.devices.openprotocol_tool import Habits
-from tests.southbound.contract import SCOPES
-from tests.southbound.strict_controller import StrictBench, attached, bolt
 
 ONE_CLIENT = Quirks(clients=1)
 LOOK_S = 0.1

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from edge.southbound.openprotocol_times import OpenProtocolTimes
+from edge.features.openprotocol.times import OpenProtocolTimes
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
+from tests.equipment.recording_station import RecordingStation
+from tests.equipment.strict_controller import TIMES, StrictBench, attached, bolt, completed
 from tests.outside.devices import openprotocol_frames as frames
 from tests.outside.devices.openprotocol_controller import open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.outside.devices.openprotocol_tool import Habits
-from tests.southbound.recording_station import RecordingStation
-from tests.southbound.strict_controller import TIMES, StrictBench, attached, bolt, completed
 
 ABSENT = Habits(absent=True)
 NUMBERS = ["zero", "restart", "repeat", "rising"]

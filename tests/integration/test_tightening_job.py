@@ -6,12 +6,12 @@ import pytest
 
 from edge.app.wiring import open_gateway
 from edge.config import IjtSettings, MqttSettings, NorthboundSettings, RedisSettings, Settings
+from edge.features.simulator.ijt import open_ijt
+from edge.features.simulator.ijt_result import NOT_OK
+from edge.features.simulator.mes import open_mes
 from edge.links.mqtt import open_session
 from edge.model.isa95 import ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sim.ijt import open_ijt
-from edge.sim.ijt_result import NOT_OK
-from edge.sim.mes import open_mes
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 from tests.integration.plant import SCOPE, Heard, order

@@ -6,11 +6,11 @@ import pytest
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, NorthboundSettings, RedisSettings, Settings, VisionSettings
+from edge.features.simulator.mes import open_mes
+from edge.features.simulator.vision import open_vision
 from edge.links.mqtt import open_session
 from edge.model.isa95 import ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.sim.mes import open_mes
-from edge.sim.vision import open_vision
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 from tests.integration.plant import SCOPE, Heard, order

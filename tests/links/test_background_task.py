@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
+from edge.foundation.task_group import CancelledWithinError
 from edge.links.background_task import background_task
-from edge.task_group import CancelledWithinError
 
 
 async def test_background_task_ends_with_its_block() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.cloudevent_rpc import DataForm, form_of, from_map, to_map
 from edge.model.cloudevent import JSON, MAX_NESTING, MSGPACK, CloudEvent
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.confirmations import Confirmations
 
 _LONG_S = 60.0

@@ -8,16 +8,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from edge.errors import Refused, SettingsError, Unavailable
+from edge.features.lamps.gpio import open_lines
+from edge.features.openprotocol.protocol.frame import encode_frame
+from edge.features.openprotocol.protocol.mids import Mid, new_message
+from edge.features.openprotocol.protocol.session import SessionTimes, open_openprotocol
+from edge.features.readers.line_stream import open_serial_lines, open_tcp_lines
+from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.links.connection_fault import ConnectionFailed, fault_of
-from edge.links.gpio import open_lines
-from edge.links.line_stream import open_serial_lines, open_tcp_lines
 from edge.links.mqtt_broker import Broker
 from edge.links.mqtt_connection import connect
 from edge.links.opcua import open_client
-from edge.links.openprotocol_frame import encode_frame
-from edge.links.openprotocol_mids import Mid, new_message
-from edge.links.openprotocol_session import SessionTimes, open_openprotocol
 from edge.model.equipment_connection import ConnectionFault
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 import structlog
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.http_page import Page, serve_page
 
 PAGE = Page("text/plain", b"a page")

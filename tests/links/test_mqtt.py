@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Awaitable
 import pytest
 
 from edge.config import MqttSettings
-from edge.errors import Unavailable
+from edge.features.simulator.broker import LocalBroker, open_broker
+from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, MqttSession, Settle, open_session
-from edge.sim.broker import LocalBroker, open_broker
 from tests.conftest import WaitUntil
 
 

@@ -4,11 +4,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
-from edge.errors import Unavailable
+from edge.features.simulator.broker import open_broker
+from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, open_session
 from edge.links.unconfirmed_publish import PublishRefused
 from edge.model.cloudevent import CloudEvent
-from edge.sim.broker import open_broker
 from tests.conftest import WaitUntil
 
 ANSWER = CloudEvent(id="1", source="/edge", type="t", data={"n": 1})

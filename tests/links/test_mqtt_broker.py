@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import MqttSettings
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.links.mqtt_broker import broker_of
 
 

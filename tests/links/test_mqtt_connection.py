@@ -17,11 +17,11 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from edge.config import MqttSettings
-from edge.errors import Refused, Unavailable
+from edge.features.simulator.broker import LocalBroker, open_broker
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_broker import Broker, broker_of
 from edge.links.mqtt_connection import NotReached, connect
-from edge.sim.broker import LocalBroker, open_broker
 from tests.plain_mqtt import plain_client
 
 _CONNACK = bytes.fromhex("20 03 00 00 00")

@@ -12,10 +12,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
+from edge.features.simulator.broker import LocalBroker
 from edge.links.mqtt import Message, open_session
 from edge.links.mqtt_connection import MOST_UNACKNOWLEDGED
 from edge.links.mqtt_publish import encode_publish
-from edge.sim.broker import LocalBroker
 from tests.conftest import WaitUntil
 
 pytestmark = pytest.mark.slow

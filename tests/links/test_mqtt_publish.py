@@ -9,7 +9,7 @@ from paho.mqtt.exception import MQTTException
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties, VariableByteIntegers
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_publish import MalformedPublish, decode_head, decode_publish, encode_publish
 from tests.examples import examples

@@ -3,7 +3,7 @@ from typing import cast
 
 from structlog.testing import capture_logs
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection

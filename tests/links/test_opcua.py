@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from asyncua import Client
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, Node, TypeName, open_client
 from edge.model.equipment_traffic import EquipmentRequest
 from edge.model.job_state import JobState

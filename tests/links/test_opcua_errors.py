@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from asyncua import ua
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua_errors import translate_errors
 from edge.opcua.client_channel import MessageTooLargeError
 

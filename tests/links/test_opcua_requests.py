@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua_requests import RequestListener, ignore_request, reported
 from edge.model.equipment_traffic import EquipmentRequest
 

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from edge.config import OpcuaEquipmentSettings
-from edge.errors import SettingsError, Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.links.opcua import open_client
+from edge.uaserver.application_trust import add_certificate
 from edge.uaserver.certificates import OwnCertificate, renew
-from edge.uaserver.trust import add_certificate
 from tests.uaserver.running import SETTINGS, served
 
 

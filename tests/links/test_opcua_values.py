@@ -4,7 +4,7 @@ import pytest
 from asyncua import ua
 
 from edge.links.opcua_values import quality_of
-from edge.rules.sample_lines import Quality
+from edge.ports.sample_lines import Quality
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import RpcSettings
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.cloudevent_rpc import from_map, to_map
 from edge.links.rpc import Client, open_client
 from edge.links.rpc_server import RpcLimits, RpcServer, open_server

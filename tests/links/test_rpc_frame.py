@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.rpc_frame import MAX_NESTING, Frames, InvalidRequest, Notification, Request, Response, encode
 from edge.model.isa95 import MethodAnswer, ReturnStatus
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edge.config import RpcSettings
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.rpc_frame import Frames, Notification, Request, Response, encode
 from edge.links.rpc_server import RpcLimits, RpcServer, open_server
 from edge.links.rpc_socket import connect

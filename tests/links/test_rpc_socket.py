@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RpcSettings
-from edge.errors import SettingsError, Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.links.rpc_socket import connect, listen
 from tests.conftest import WaitUntil
 from tests.links.rpc_certificates import Authority

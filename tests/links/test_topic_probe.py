@@ -7,10 +7,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
-from edge.errors import Unavailable
+from edge.features.simulator.broker import open_broker
+from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, open_session
 from edge.links.mqtt_connection import ReadRefused
-from edge.sim.broker import open_broker
 from tests.conftest import WaitUntil
 from tests.northbound.access_rules import allowing, refusing_subscriptions
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.unconfirmed_publish import PublishRefused, UnconfirmedPublish
 
 

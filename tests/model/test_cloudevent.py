@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.cloudevent import (
     JSON,
     MSGPACK,

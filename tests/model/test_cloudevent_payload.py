@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.cloudevent import MAX_NESTING, MSGPACK, decode_data, encode_data
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.json_text import read_json_text
 
 

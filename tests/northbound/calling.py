@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from edge.config import MqttSettings
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.event_types import METHOD_TYPE

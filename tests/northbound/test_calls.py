@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from edge.errors import Refused
-from edge.instant import now_ms
+from edge.foundation.errors import Refused
+from edge.foundation.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import MethodAnswer, RefusalAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from edge.instant import now_ms
+from edge.access.audit_trail import open_trail
+from edge.foundation.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE
 from edge.northbound.calls import CallHandler, CallServices, IncomingCall
-from edge.ops.audit_trail import open_trail
 from edge.station.jobs import JobService
 from edge.store import audit
 from edge.store.client import Store

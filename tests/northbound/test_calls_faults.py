@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, RESOLVE_TYPE
 from edge.model.isa95 import MethodAnswer, ResponsesAnswer, ReturnStatus

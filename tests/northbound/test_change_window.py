@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from edge.errors import Unavailable
-from edge.instant import now_ms
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import now_ms
 from edge.links.mqtt import Message
 from edge.links.unconfirmed_publish import UnconfirmedPublish
 from edge.model.event_types import STATUS_EVENT_TYPE

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 from edge.model.event_types import INTERVENE_TYPE, METHOD_TYPE
 from edge.model.isa95 import ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA

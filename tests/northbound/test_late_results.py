@@ -7,7 +7,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, to_event
 from edge.model.late_result import LateResultEvent

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from edge.errors import Refused
+from edge.access.audit_trail import AuditTrail
+from edge.access.locks import hold_lock
+from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.northbound.lock_calls import LockCalls
-from edge.ops.audit_trail import AuditTrail
-from edge.ops.locks import hold_lock
 from edge.store import audit
 from edge.store.client import Store
-from tests.ops.test_locks import JOB, put
+from tests.access.test_locks import JOB, put
 
 
 def event(data: Any = None) -> CloudEvent:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from edge.errors import Refused
+from edge.access.audit_trail import AuditTrail
+from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.northbound.maintenance_calls import MaintenanceCalls, languages_of
-from edge.ops.audit_trail import AuditTrail
 from edge.store import audit
 from edge.store.client import Store
 

@@ -55,7 +55,7 @@ async def progress(store: Store) -> Progress:
 
 
 async def start(station: Station, runs: Runs) -> None:
-    from edge.instant import now_ms
+    from edge.foundation.instant import now_ms
     from edge.northbound.calls import CallHandler, CallServices
     from edge.station.jobs import JobService
 

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings
-from edge.errors import Unavailable
-from edge.instant import now_ms
+from edge.features.simulator.broker import LocalBroker, open_broker
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, keep_session, open_session, to_event
 from edge.links.mqtt_broker import ANSWER_SECONDS
@@ -25,7 +26,6 @@ from edge.model.job_state import Cause
 from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, PublisherTiming, publish_task_name
 from edge.northbound.topics import Topics
-from edge.sim.broker import LocalBroker, open_broker
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.station.retention import RetentionPolicy

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings
+from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import CloudEvent
@@ -16,7 +17,6 @@ from edge.model.isa95 import IdCall
 from edge.model.job_state import Cause
 from edge.model.state_index import StateIndex
 from edge.northbound.publisher import PublisherTiming
-from edge.sim.broker import LocalBroker, open_broker
 from edge.store.client import Store
 from edge.store.heartbeat import Heartbeat
 from tests.conftest import WaitUntil

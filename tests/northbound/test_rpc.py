@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from edge.config import RpcSettings
-from edge.errors import Refused
-from edge.instant import now_ms
+from edge.foundation.errors import Refused
+from edge.foundation.instant import now_ms
 from edge.links.rpc import Client, OnEvent, open_client
 from edge.model.cloudevent import MSGPACK, CloudEvent, new_id
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE

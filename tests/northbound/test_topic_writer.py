@@ -9,9 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings
+from edge.features.simulator.broker import open_broker
 from edge.links.background_task import background_task
 from edge.northbound.publisher import PublisherTiming
-from edge.sim.broker import open_broker
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil

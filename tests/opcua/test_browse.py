@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from asyncua import Node, Server, ua
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.opcua import ClientSession, TypeName, open_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -8,7 +8,7 @@ import pytest_asyncio
 from asyncua import ua
 from asyncua.ua.ua_binary import struct_to_binary
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.isa95 import ReturnStatus
 from edge.model.role import Role
 from edge.opcua.call_diagnostics import MOST_CHARACTERS, ExplainedResponse, ExplainedResult, encode_diagnostics

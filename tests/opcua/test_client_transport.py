@@ -16,7 +16,7 @@ from asyncua import Server, ua
 from asyncua.common.utils import Buffer, NotEnoughData
 from asyncua.ua.ua_binary import variant_from_binary
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.links.connection_fault import ConnectionFailed
 from edge.links.opcua import EventField, TypeName, open_client
 from edge.model.equipment_connection import ConnectionFault

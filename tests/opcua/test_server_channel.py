@@ -26,8 +26,8 @@ from edge.opcua.negotiated_limits import NegotiatedLimits
 from edge.opcua.server_channel import ServerChannel
 from edge.uaserver import certificates
 from edge.uaserver.access_control import AccessControl
+from edge.uaserver.application_trust import RejectedList, rejected_directory
 from edge.uaserver.server import UaServer
-from edge.uaserver.trust import RejectedList, rejected_directory
 from tests.opcua_client import patient_client
 from tests.uaserver.clients import Application, channel, connected, make_application, make_settings, prepared
 from tests.uaserver.running import MACHINES, SETTINGS, served

@@ -12,7 +12,7 @@ from asyncua import Client, Node, Server, ua
 from asyncua.common.structures104 import new_enum, new_struct, new_struct_field
 from asyncua.ua.ua_binary import Primitives, variant_to_binary
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.opcua.binary import MAX_DEPTH
 from edge.opcua.structures import Structures
 from tests.opcua_client import patient_client

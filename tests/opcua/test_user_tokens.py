@@ -10,8 +10,8 @@ from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256, Secur
 from asyncua.ua.ua_binary import Primitives
 from cryptography import x509
 
+from edge.opcua.application_certificate import chain_bytes
 from edge.opcua.user_tokens import read_certificate_token, read_password
-from edge.opcua.x509 import chain_bytes
 from edge.uaserver import certificates
 from tests.passwords import PASSWORD
 from tests.uaserver import pki

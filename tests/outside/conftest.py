@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.plant import Mes, Wrench
 from tests.outside.servers import PREFIX, Broker, Clock, Gateway, Store, build_clock_shim, ended
-from tests.ports import free_port
 
 EQUIPMENT = f"""
 [southbound.wrench]

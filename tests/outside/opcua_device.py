@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.free_ports import free_port
 from tests.outside.servers import ROOT, START_SECONDS, Server, wait_for
-from tests.ports import free_port
 
 _PROGRAMS = Path(__file__).with_name("devices")
 

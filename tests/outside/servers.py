@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tests.ports import free_port
+from tests.free_ports import free_port
 
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from asyncua import Client, Node, ua
 
+from tests.free_ports import free_port
 from tests.opcua_client import patient_client
 from tests.outside.flow_plant import FlowPlant, chain, node, open_flow_plant
-from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 

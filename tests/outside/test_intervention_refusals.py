@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.conftest import Plant
 from tests.outside.opcua_client import opcua_client, read_line
 from tests.outside.plant import TIGHTEN_ACTION, TIGHTENING
 from tests.outside.servers import EDGE, wait_for
 from tests.outside.test_decisions import CONTROL, _mes, _rpc
 from tests.outside.test_users import make_certificate
-from tests.ports import free_port
 
 INTERVENE = "com.github.aschamberger.microdcs.intervene.v1"
 OPENING = "com.example.station.open.v1"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.conftest import Plant
 from tests.outside.servers import wait_for
 from tests.outside.test_decisions import _edge
-from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 

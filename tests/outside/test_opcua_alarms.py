@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.mqtt_client import MqttClient
 from tests.outside.plant import Mes
 from tests.outside.servers import PREFIX, ROOT, SCOPE, Broker, Gateway, Store, ended, wait_for
-from tests.ports import free_port
 
 VIEWER = ROOT / "tests" / "uaserver" / "node" / "alarms.js"
 RULES = [

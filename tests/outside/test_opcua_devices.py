@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.opcua_device import OpcuaDevice
 from tests.outside.plant import Mes
 from tests.outside.servers import PREFIX, Broker, Gateway, Store, ended, wait_for
-from tests.ports import free_port
 
 # Two servers of node-opcua read their node sets first.
 pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]

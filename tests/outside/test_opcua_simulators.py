@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.opcua_client import opcua_client, read_line
 from tests.outside.servers import EDGE, Server, accepts
-from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -5,10 +5,10 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.flow_plant import chain, node, open_flow_plant
 from tests.outside.opcua_client import opcua_client, read_line
 from tests.outside.servers import wait_for
-from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.conftest import Plant
 from tests.outside.servers import EDGE, Gateway, wait_for
-from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 

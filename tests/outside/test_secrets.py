@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
+from tests.free_ports import free_port
 from tests.outside.servers import EDGE
-from tests.ports import free_port
 
 _SECRET = "correct-horse"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.servers import EDGE, SCOPE, Gateway, Store, ended, wait_for
-from tests.ports import free_port
 
 KEY = "microdcs-edge"
 NUMBER = 400

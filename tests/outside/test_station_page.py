@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.free_ports import free_port
 from tests.outside.conftest import Plant
 from tests.outside.servers import EDGE, wait_for
-from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 

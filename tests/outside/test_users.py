@@ -23,9 +23,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests.free_ports import free_port
 from tests.opcua_client import patient_client
 from tests.outside.servers import EDGE, Gateway, Store, ended, wait_for
-from tests.ports import free_port
 
 PASSWORD = "correct horse"
 _URI = "urn:example:client"

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow
 CHECK = """
 import time
 from pathlib import Path
-from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
-from edge.flows.nodes.progress import report_progress
+from edge.features.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
+from edge.features.flows.nodes.progress import report_progress
 
 class CheckConfig(NodeConfig, frozen=True):
     file: str
@@ -34,7 +34,7 @@ KIND = NodeKind("site.NAME", "Checks.", CheckConfig, Inputs.ONE, Compute(run), r
 """
 HOSTILE = """
 import os, time
-from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
+from edge.features.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
 
 class HostileConfig(NodeConfig, frozen=True):
     how: str

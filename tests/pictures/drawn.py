@@ -21,7 +21,7 @@ from tests.pictures.terminal import terminal_svg
 
 _ROOT = Path(__file__).parents[2]
 FOLDER = _ROOT / "docs/images"
-_RECIPE = _ROOT / "edge/sim/recipes/rear-axle.json"
+_RECIPE = _ROOT / "edge/features/simulator/recipes/rear-axle.json"
 _SIMULATION = _ROOT / "docs/reference/simulation.md"
 
 

@@ -8,7 +8,7 @@ _PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 _VENDORS = {"redis": "Redis", "paho": "MQTT", "gpiod": "GPIO", "starlette": "HTTP", "asyncua": "OPC UA"}
 _LEFT, _TOP, _WIDTH, _GAP, _BOX, _ROW = 24, 52, 800, 10, 40, 50
 _COLOURS = ("#dbeafe", "#e0e7ff", "#fef3c7", "#dcfce7", "#f3f4f6")
-_BANDS = {"cli": 0, "app": 0, "maintenance": 0, "northbound": 1, "flows": 2, "station": 2, "store": 3, "opcua": 3}
+_BANDS = {"features": 2, "cli": 0, "app": 0, "northbound": 1, "station": 1, "access": 1, "store": 3, "opcua": 3}
 """First room of a level -> colour; a level without an entry is pure or a foundation."""
 
 
@@ -35,13 +35,11 @@ def rooms_svg() -> str:
 
 
 def _vendors(contracts: list[dict[str, Any]], rooms: set[str]) -> dict[str, tuple[str, ...]]:
-    """Return the protocols of each room: those that the contracts forbid to the other rooms, and not to all of them."""
+    """Return the protocols of each room, by the exceptions of the contracts."""
     spoken: dict[str, tuple[str, ...]] = {}
     for package, protocol in _VENDORS.items():
-        silent = max(
-            (set(each["source_modules"]) for each in contracts if package in each["forbidden_modules"]), key=len
-        )
-        for room in rooms - {each.removeprefix("edge.") for each in silent}:
+        allowed = [each.split(" -> ") for contract in contracts for each in contract.get("ignore_imports", ())]
+        for room in sorted({importer.split(".")[1] for importer, imported in allowed if imported == package} & rooms):
             spoken[room] = (*spoken.get(room, ()), protocol)
     return spoken
 

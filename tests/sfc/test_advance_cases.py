@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.sim.script import parse_script
-from edge.sim.virtual_simulation import simulate
+from edge.features.simulator.script import parse_script
+from edge.features.simulator.virtual_simulation import simulate
 from tests.sfc.expectations import unmet
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))

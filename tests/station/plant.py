@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.equipment_connection import ConnectionFault, ConnectionState

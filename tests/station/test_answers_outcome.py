@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.job_state import Cause, JobState
 from edge.station.answers import Answers

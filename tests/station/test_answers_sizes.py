@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from edge.errors import Refused
+from edge.features.traces.files import TraceFiles, TraceLimits, read_file
+from edge.foundation.errors import Refused
 from edge.model.acceptance import MAX_BYTES
 from edge.model.job_state import JobState
-from edge.model.result_trace import TraceReference, stored_in
+from edge.ports.result_trace import TraceReference, stored_in
 from edge.station.answers import Answers
-from edge.station.trace_files import TraceFiles, TraceLimits, read_file
 from edge.store import responses, runs
 from tests.station.plant import DEDUPE_MS, FakeEquipment, Plant
 from tests.station.test_answers import SCANNING, scanned, started

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import EdgeError
+from edge.foundation.errors import EdgeError
 from edge.model.isa95 import JobOrder, WorkMaster
 from edge.model.job_state import Cause, JobState
 from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.station.answers import Answers
 from edge.station.equipment import EquipmentEvent, Task
 from edge.store.bounds import BoundedCount, MarksBySender

@@ -11,16 +11,16 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
+from edge.foundation.ticks import next_tick
 from edge.station.equipment import NotSent
 from edge.station.equipment_lease import ConnectionWatch, EquipmentLease
 from edge.store import equipment_leases, instance_leases
 from edge.store.client import Store
 from edge.store.equipment_leases import LeaseHolder, LeaseView, leases_at
 from edge.store.opening import open_store
-from edge.ticks import next_tick
 from tests.conftest import WaitUntil
-from tests.southbound.contract import NEXT, SCOPES, WORK
+from tests.equipment.contract import NEXT, SCOPES, WORK
 from tests.store.servers import own_server, relay_to, until_served
 
 PLACE = "192.168.1.30:4545"

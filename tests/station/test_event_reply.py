@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.station.equipment import Kept, Task
 from edge.station.event_reply import EventReply, decode_reply, encode_reply
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from edge.config import UsersSettings
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention

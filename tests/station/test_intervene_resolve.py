@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.sfc.run import Outcome
 from edge.sfc.signal import Resolution, Resolve

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.isa95 import IdCall, OrderCall, Parameter, ReturnStatus
 from edge.model.job_state import Cause, JobState
 from edge.station.job_call import JobCall, call_digest, run_id_of

@@ -1,7 +1,7 @@
 """The commit that acquires and releases the locks of a job."""
 
+from edge.access.locks import find_locks
 from edge.model.lock import LockKind
-from edge.ops.locks import find_locks
 from edge.sfc.lock_change import LockChange
 from edge.station.job_locks import lock_holders, plan_locks
 from edge.store.client import Store

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.isa95 import (
     IdCall,
     LocalizedText,

@@ -2,10 +2,10 @@
 
 import pytest
 
+from edge.access.mode_watch import ModeWatch
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import Cause, JobState
 from edge.model.maintenance import Maintenance
-from edge.ops.mode_watch import ModeWatch
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.store import mode

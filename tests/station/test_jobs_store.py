@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause, JobState
 from edge.store import jobs
-from tests.ports import free_port
+from tests.free_ports import free_port
 from tests.station.plant import LINEAR, TIGHTEN, Clock, FakeEquipment, instance, obliging, order, until_true
 from tests.store.servers import own_server
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.station.listed_settings import MAX_RULES
 from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
 from edge.store.client import Store

@@ -1,9 +1,9 @@
 """Running jobs are paused by the maintenance mode `now`, and stay paused."""
 
+from edge.access.mode_watch import ModeWatch
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.model.maintenance import Maintenance, MaintenanceKind
-from edge.ops.mode_watch import ModeWatch
 from edge.station.active_runs import ActiveRuns
 from edge.station.maintenance_pause import MaintenancePause
 from edge.store import mode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.station.message_age import UNKNOWN_AGE, refuse_expired
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.station.refusal_recorder import RefusalRecorder
 from edge.store import refused
 from edge.store.client import Store

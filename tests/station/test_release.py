@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.isa95 import ReleasedStop
 from edge.sfc.signal import Phase
 from edge.station.release import ReleaseRequest, release

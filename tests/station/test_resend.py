@@ -3,7 +3,7 @@
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.station.resend import resend
 from edge.store.opening import open_store
 from tests.station.plant import Clock, FakeEquipment, Plant, until_true

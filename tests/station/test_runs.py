@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Answer, Ignored, Pause, Tick
 from edge.station.decision import Decision, MethodRequest, NotAllowed

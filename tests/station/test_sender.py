@@ -7,8 +7,8 @@ import time
 from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
-from edge.instant import now_ms
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import now_ms
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from edge.errors import Unavailable
-from edge.instant import Clock as Now
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import Clock as Now
 from edge.model.job_state import Cause, JobState
 from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import Association

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.acceptance import ResourceKind
 from edge.station.settings import KINDS, SettingsMethod, StationSettings
 from edge.store import resources

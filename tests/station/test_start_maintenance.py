@@ -2,10 +2,10 @@
 
 import asyncio
 
+from edge.access.mode_watch import ModeWatch
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.model.maintenance import Maintenance
-from edge.ops.mode_watch import ModeWatch
 from edge.station.start import Starter
 from edge.station.start_sweep import StartSweep
 from edge.store import jobs, mode, work

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.job_state import Cause, JobState
 from edge.station.stored_job import StoredJob, find, load
 from edge.store.client import Store

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase

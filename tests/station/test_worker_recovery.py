@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.station.equipment import Command
 from edge.store import dead_letters, work

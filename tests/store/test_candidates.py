@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.store.candidates import candidates_of
 from edge.store.server_check import MemoryUsage
 from edge.store.store_state import FenceState, PrimaryState, ReplicaState, StoreState

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.channel import Subscriptions
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Defect, Unavailable
+from edge.foundation.errors import Defect, Unavailable
 from edge.store.client import MAX_BLOCK_MS, Store, block_ms
 from edge.store.commit import Commit, Committed, Stale, at_revision, operation
 from edge.store.opening import open_store
-from tests.ports import free_port
+from tests.free_ports import free_port
 from tests.store.servers import Server, own_server
 
 SAVED = operation("HSET", "word", "rev", "1", "text", "kept")

@@ -4,14 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
-from edge.errors import Defect
-from edge.flows.redis_state import RedisFlowState
-from edge.flows.state import FlowChange
-from edge.store import fleet, mirrors, rule_states, tags, telemetry
+from edge.features.fleet import store as fleet
+from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.state import FlowChange
+from edge.features.telemetry.store import rule_states, tags
+from edge.features.telemetry.store import samples as telemetry
+from edge.features.telemetry.store.rule_states import WindowChange
+from edge.foundation.errors import Defect
+from edge.store import set_mirrors as mirrors
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.rule_states import WindowChange
 from edge.store.snapshot import StreamKey, dump, restore_dump
 
 MANY = 100_000

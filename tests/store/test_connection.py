@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
 from edge.store.pipeline import ReplyError
-from tests.ports import free_port
+from tests.free_ports import free_port
 from tests.store.servers import own_server, relay_to
 from tests.store.tls import TlsFiles, tls_server, write_certificate
 

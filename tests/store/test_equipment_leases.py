@@ -8,11 +8,11 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store import equipment_leases, instance_leases
 from edge.store.equipment_leases import EquipmentLeases, LeaseView, leases_at, text_of
 from edge.store.opening import open_store
-from tests.southbound.contract import WORK
+from tests.equipment.contract import WORK
 
 PLACE = "192.168.1.30:4545"
 NOTHING = LeaseView()

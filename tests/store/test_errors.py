@@ -1,6 +1,6 @@
 import pytest
 
-from edge.errors import Defect, EdgeError, Unavailable
+from edge.foundation.errors import Defect, EdgeError, Unavailable
 from edge.store.errors import AccessDenied, OutOfMemory, error_of_reply
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.fence import (
     MARGIN_S,
     Confirmed,

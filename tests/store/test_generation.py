@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.commit import Commit, HashField, operation
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.generation import Generation, GenerationCheck, adopt_generation, load_generation, next_generation

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.store import initialization
 from edge.store.client import Store
 from edge.store.initialization import FillState

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store import instance_leases, keys, work
 from edge.store.client import Store
 from edge.store.lease_watch import LeaseWatch, parse_lease

@@ -6,7 +6,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.isolation import Isolated
 
 LOGGER = structlog.get_logger(__name__)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.store.observer import observer_of, open_observer
 from edge.store.opening import open_store
 from edge.store.store_state import ProblemKind, StoreState, find_problems

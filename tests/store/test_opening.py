@@ -8,12 +8,12 @@ import pytest
 import redis.asyncio as aioredis
 
 from edge.config import RedisSettings
-from edge.errors import SettingsError, Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.store.address import endpoint_of
 from edge.store.commit import Committed, operation
 from edge.store.connection import Endpoint
 from edge.store.opening import open_store
-from tests.ports import free_port
+from tests.free_ports import free_port
 from tests.store.servers import own_server, refusal_of
 
 SAVED = operation("HSET", "word", "rev", "1", "text", "kept")

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import EdgeError, SettingsError, Unavailable
+from edge.foundation.errors import EdgeError, SettingsError, Unavailable
 from edge.store.client import Store
 from edge.store.commit import Committed, operation
 from edge.store.opening import open_store

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import EdgeError
+from edge.foundation.errors import EdgeError
 from edge.store.commit import Committed, operation
 from edge.store.opening import open_store
 from tests.store.servers import Server, own_server, until_served

@@ -3,7 +3,7 @@ from typing import cast
 
 import pytest
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.pipeline import Pipeline, ReplyError, pack_command
 
 

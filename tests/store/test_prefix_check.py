@@ -3,7 +3,7 @@
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.store.client import Store
 from edge.store.commit import operation
 from edge.store.keys import key_specs

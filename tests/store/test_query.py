@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.errors import EdgeError
+from edge.foundation.errors import EdgeError
 from edge.store.client import Store
 from edge.store.query import StoreQuery, query
 from tests.store.servers import reads_of

@@ -3,7 +3,7 @@
 import pytest
 from redis import exceptions
 
-from edge.errors import Defect, EdgeError, Unavailable
+from edge.foundation.errors import Defect, EdgeError, Unavailable
 from edge.store.errors import AccessDenied, OutOfMemory
 from edge.store.redis_py import translate_errors
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.client import Store
 from edge.store.reopening import REOPEN_S, serve_stores
 from tests.store.sentinel_line import open_line

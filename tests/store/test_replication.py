@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.job_state import Cause, JobState, JobStatus
 from edge.store import changes
 from edge.store.client import Store

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from edge.errors import Defect, RenewalError, SettingsError, Unavailable
+from edge.foundation.errors import Defect, RenewalError, SettingsError, Unavailable
 from edge.links.background_task import background_task
 from edge.store.defects import Defects
 from edge.store.retry import poll_store, renewal, restart_on_defect, retry_while_unavailable

@@ -9,14 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.errors import SettingsError, Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS
 from edge.store.client import Store
 from edge.store.commit import join, operation
 from edge.store.opening import open_store
 from edge.store.server_check import STORE_VERSION, MemoryUsage, ServerState, can_write, read_state
-from tests.ports import free_port
+from tests.free_ports import free_port
 from tests.store.servers import own_server, refusal_of
 
 FULL_SOON = ("--maxmemory", "64mb")

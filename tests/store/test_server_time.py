@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
-from edge.instant import now_ms
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import now_ms
 from edge.store.client import HighAvailability, Store
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.fence import Fence

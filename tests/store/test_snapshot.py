@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
 from edge.store.opening import open_store

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.store.embedded import server_program
 from edge.store.opening import open_store
 from edge.store.store_repair import StoreRepair, load_repairs, repair_store
-from tests.telemetry.plant import until_async
+from tests.features.telemetry.plant import until_async
 
 INCREMENT = "appendonly.aof.1.incr.aof"
 BASE = "appendonly.aof.1.base.rdb"

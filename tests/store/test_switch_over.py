@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import EdgeError, Refused, Unavailable
+from edge.foundation.errors import EdgeError, Refused, Unavailable
 from edge.store.commit import operation
 from edge.store.opening import open_store
 from edge.store.switch_over import does_not_coordinate, switch_over

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord
 from edge.store import traffic_channel
 from edge.store.client import Store

@@ -152,7 +152,7 @@ async def test_unprivileged_user_runs_demo_and_simulation_from_the_package(machi
     demo = await machine.run("runuser --user anna -- sh -c 'cd && edge demo'")
     assert "DEMO OK" in demo
     assert (machine.root / "home/anna/edge-demo.svg").read_text().startswith("<svg")
-    recipe = "/usr/lib/microdcs-edge/edge/sim/recipes/rear-axle.json"
+    recipe = "/usr/lib/microdcs-edge/edge/features/simulator/recipes/rear-axle.json"
     simulated = await machine.run(f"runuser --user anna -- edge simulate {recipe} --live --speed 100")
     assert "start tighten #1" in simulated
     assert "waits for an event com.example.station.qa_result.v1" in simulated

@@ -24,7 +24,7 @@ nodes = "/etc/microdcs-edge/nodes"
 KIND = '''\
 """Doubles a number."""
 
-from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
+from edge.features.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeKind, Output
 
 
 class DoubleConfig(NodeConfig, frozen=True):

@@ -12,7 +12,7 @@ import pytest
 from asyncua import ua
 from asyncua.crypto.security_policies import SecurityPolicyBasic256Sha256
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.isa95 import JobOrder, WorkMaster
 from edge.uaserver.encoding import extension_object
 from tests.app.running import CAMERA_TYPES, WRENCH_TYPES

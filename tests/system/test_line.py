@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from edge.config import MqttSettings
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from tests.app.running import WRENCH_TYPES
 from tests.integration.plant import PUSHING, SCOPE, Plant, opened_plant, order
 from tests.system.conftest import PREFIX, ROOT, SUITE

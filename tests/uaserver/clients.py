@@ -9,9 +9,9 @@ import msgspec
 from asyncua import Client, ua
 from asyncua.crypto.security_policies import SecurityPolicy, SecurityPolicyBasic256Sha256
 
+from edge.access.users import User, write_user
 from edge.config import OpcuaSettings
 from edge.model.role import Role
-from edge.ops.users import User, write_user
 from edge.uaserver import certificates
 from tests.opcua_client import patient_client
 from tests.passwords import CHEAP_HASH, PASSWORD

@@ -10,9 +10,9 @@ from asyncua import Client
 from edge.config import OpcuaSettings
 from edge.uaserver import nodesets
 from edge.uaserver.server import UaServer
+from tests.features.telemetry.opcua.history_client import history  # noqa: F401 - a fixture
 from tests.opcua_client import patient_client
 from tests.uaserver.clients import Application, make_application, make_settings, with_users
-from tests.uaserver.history_client import history  # noqa: F401 - a fixture
 from tests.uaserver.other_stack import observed, other, subscription  # noqa: F401 - fixtures
 from tests.uaserver.running import MACHINES, Space, served
 

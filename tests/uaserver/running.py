@@ -10,7 +10,11 @@ from datetime import UTC, datetime
 import msgspec
 from asyncua import Client, Node, ua
 
+from edge.access.audit_trail import AuditTrail
+from edge.access.mode import ModeRequest
 from edge.config import OpcuaSettings
+from edge.features.telemetry.opcua.alarms import AlarmSettings
+from edge.foundation.task_group import TaskGroup
 from edge.model.isa95 import (
     JobOrder,
     JobOrderAndState,
@@ -25,14 +29,10 @@ from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.model.role import Role
 from edge.opcua import limits
 from edge.opcua.access import Caller
-from edge.ops.audit_trail import AuditTrail
-from edge.ops.mode import ModeRequest
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.release import ReleaseRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
-from edge.task_group import TaskGroup
-from edge.uaserver.alarms import AlarmSettings
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
 from edge.uaserver.server import UaServer, open_server

@@ -13,15 +13,15 @@ from asyncua import ua
 from asyncua.crypto import security_policies as policies
 from cryptography import x509
 
+from edge.access.login import Users
+from edge.access.login_throttle import LoginThrottle
 from edge.config import OpcuaSettings
 from edge.model.role import Role
 from edge.opcua.access import Caller, Peer
-from edge.opcua.x509 import certificate_files, chain_bytes
-from edge.ops.login import Users
-from edge.ops.login_throttle import LoginThrottle
+from edge.opcua.application_certificate import certificate_files, chain_bytes
 from edge.uaserver.access_control import AccessControl
+from edge.uaserver.application_trust import add_certificate
 from edge.uaserver.server import UaServer
-from edge.uaserver.trust import add_certificate
 from tests.uaserver import pki
 from tests.uaserver.clients import Application, make_settings, prepared, serves, signature_of, with_users
 from tests.uaserver.running import MACHINES, Space, served

@@ -10,11 +10,11 @@ import pytest
 import structlog
 from asyncua import Client, ua
 
+from edge.access.audit_trail import open_trail
 from edge.model.audit import AuditRecord
 from edge.model.isa95 import JobOrder, ReturnStatus
 from edge.model.role import Role
 from edge.opcua.access import Caller
-from edge.ops.audit_trail import open_trail
 from edge.store.audit import newest
 from edge.store.client import Store
 from edge.uaserver import audit

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from edge.config import OpcuaSettings, Settings, WebSettings
-from edge.errors import SettingsError, Unavailable
-from edge.opcua.x509 import application_uris, host_names
+from edge.foundation.errors import SettingsError, Unavailable
+from edge.opcua.application_certificate import application_uris, host_names
 from edge.uaserver import certificates
-from edge.uaserver.certificate_requests import signing_request
+from edge.uaserver.signing_requests import signing_request
 from tests.uaserver import pki
 
 URI = "urn:gateway:microdcs-edge:edge"

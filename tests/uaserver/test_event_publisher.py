@@ -6,15 +6,15 @@ import pytest
 from asyncua import ua
 from asyncua.server.monitored_item_service import MonitoredItemData
 
-from edge.model.alarm import Alarm
-from edge.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
+from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
+from edge.features.telemetry.rules.alarm import Raise
+from edge.features.telemetry.store import alarms
 from edge.opcua.event_filter import EventRecord
 from edge.opcua.monitored_items import MonitoredItems
-from edge.rules.alarm import Raise
-from edge.store import alarms
+from edge.ports.alarm import Alarm
 from edge.store.client import Store
 from edge.uaserver.event_publisher import send_event
-from tests.uaserver.alarm_plant import HOT, alarm_client, alarm_server, change
+from tests.features.telemetry.opcua.alarm_plant import HOT, alarm_client, alarm_server, change
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pytest_asyncio
 from asyncua import Node, ua
 from asyncua.ua.ua_binary import struct_to_binary
 
-from edge.errors import Unavailable
+from edge.foundation.errors import Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, Parameter, ReturnStatus, State
 from edge.model.job_state import METHODS, RESPONSE_METHODS, Cause, JobState, JobStatus, SubState, state_entries
 from edge.model.role import Role

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.model.role import Role
 from tests.uaserver.other_stack import OtherStack, other_stack

@@ -9,7 +9,7 @@ import pytest
 from asyncua import Server, ua
 from asyncua.server.address_space import AddressSpace
 
-from edge.errors import Defect
+from edge.foundation.errors import Defect
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import add_node, add_reference
 from edge.uaserver.own_types import (

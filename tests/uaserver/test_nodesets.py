@@ -12,7 +12,7 @@ import pytest
 from asyncua import Node, ua
 from click.testing import CliRunner
 
-from edge.errors import SettingsError
+from edge.foundation.errors import SettingsError
 from edge.uaserver import nodesets
 from edge.uaserver.nodesets import NODESETS, SIMULATED
 from tests.opcua_client import patient_client

@@ -10,7 +10,7 @@ from asyncua.crypto.uacrypto import x509_from_der
 
 from edge.config import OpcuaSettings
 from edge.model.role import Role
-from edge.opcua.x509 import application_uris
+from edge.opcua.application_certificate import application_uris
 from edge.uaserver import certificates
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client

@@ -11,8 +11,8 @@ import pytest
 from asyncua import Client, Node, ua
 
 from edge.config import OpcuaSettings
-from edge.errors import SettingsError, Unavailable
-from edge.task_group import TaskGroup
+from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.task_group import TaskGroup
 from edge.uaserver.methods import Services
 from edge.uaserver.server import UaServer, open_server
 from tests.opcua_client import patient_client

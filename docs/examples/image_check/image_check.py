@@ -10,8 +10,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from edge.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeError, NodeKind, Output
-from edge.flows.nodes.progress import report_progress
+from edge.features.flows.nodes.kind import Attempt, Compute, Inputs, NodeConfig, NodeError, NodeKind, Output
+from edge.features.flows.nodes.progress import report_progress
 
 SIDE = 8
 """An image is reduced to so many rows and columns before the net sees it."""

@@ -16,7 +16,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 
 if TYPE_CHECKING:
     from edge.store.client import Store
@@ -123,7 +123,7 @@ def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -
 
 
 async def _find(store: "Store", letter_id: str) -> "Letter":
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
     from edge.store.dead_letters import load_all
 
     found = (await load_all(store)).get(letter_id)

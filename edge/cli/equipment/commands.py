@@ -10,13 +10,13 @@ import click
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
-from edge.task_group import TaskGroup
+from edge.foundation.task_group import TaskGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from edge.cli.equipment.table import EquipmentView
-    from edge.maintenance.ping import PingResult
+    from edge.features.admin.ping import PingResult
 
 
 @click.group(cls=CommandGroup)
@@ -55,7 +55,7 @@ def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
     NAME is that of [southbound.NAME] in the settings. Counters start with the gateway.
     """
     from edge.cli.equipment.table import as_data, report
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
 
     found = [each for each in asyncio.run(_read_views(settings_file)) if each.health.name == name]
     if not found:
@@ -112,20 +112,20 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
 
 
 async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":
+    from edge.access.working_instances import load_reports
     from edge.cli.equipment.table import equipment_views
-    from edge.ops.working_instances import load_reports
 
     async with open_access(settings_file) as at:
         return equipment_views(await load_reports(at.store, at.settings.gateway.scopes))
 
 
 async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, PingResult]":
+    from edge.app.features import equipment_settings
     from edge.cli.terminal.store_access import log_to_stderr, usage_failure
     from edge.config import load_settings
-    from edge.maintenance import ping as asking
-    from edge.southbound.kinds import EQUIPMENT_SETTINGS
+    from edge.features.admin import ping as asking
 
-    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+    settings = load_settings(settings_file, os.environ, equipment_settings())
     if unknown := [name for name in names if name not in settings.southbound]:
         usage_failure(*(f"the settings have no [southbound.{name}]" for name in unknown))
     log_to_stderr("critical")
@@ -145,7 +145,7 @@ async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict
 async def _read_clients(settings_file: Path | None) -> "Mapping[str, Sequence[str]]":
     """Return the gateways that are connected to equipment, by its name; none without the store."""
     from edge.cli.equipment.table import connected_gateways
-    from edge.errors import EdgeError
+    from edge.foundation.errors import EdgeError
 
     try:
         return connected_gateways(await _read_views(settings_file))

@@ -6,12 +6,12 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
+from edge.access.working_instances import GatewayReport
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable, wrapped
-from edge.maintenance.ping import PingResult
+from edge.features.admin.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
-from edge.ops.working_instances import GatewayReport
 from edge.station.safing_tries import problem_of
 
 _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}

@@ -20,7 +20,7 @@ from edge.cli.terminal.store_access import (
     scope_option,
     settings_option,
 )
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 
 _comment_option = click.option("--comment", help="A comment that stays with the job.")
@@ -189,7 +189,7 @@ def replay_(job: str, recipe: Path | None, settings_file: Path | None, *, as_jso
     from edge.cli.jobs.replay import replay_json, replay_text
     from edge.cli.jobs.run_history import read_recorded
     from edge.cli.terminal.recipe_file import compiled_or_exit
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
     from edge.station.run_replay import NotRecorded, replay_recorded
 
     other = compiled_or_exit(read_json(recipe)) if recipe else None

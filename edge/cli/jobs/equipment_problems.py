@@ -5,10 +5,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from edge.access.working_instances import GatewayReport, load_reports
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.config import EquipmentSettings
-from edge.ops.working_instances import GatewayReport, load_reports
 from edge.station.safing_tries import problem_of
 from edge.station.stored_job import StoredJob, load
 

@@ -10,7 +10,7 @@ import msgspec
 from edge.chart.marks import SYMBOLS
 from edge.cli.jobs.table import state_text, utc_time
 from edge.cli.terminal.output import printable
-from edge.instant import local
+from edge.foundation.instant import local
 from edge.model.job_state import has_ended
 from edge.sfc.run import ActionState, Association, Run, StepState
 from edge.store.changes import Change

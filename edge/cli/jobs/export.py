@@ -8,7 +8,7 @@ import msgspec
 from edge.cli.jobs.table import utc_time
 from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.store_access import open_access
-from edge.files import replace_atomically, sync
+from edge.foundation.files import replace_atomically, sync
 from edge.model.isa95 import JobOrderAndState
 from edge.model.job_state import has_ended, state_entries
 from edge.station.clock import store_clock

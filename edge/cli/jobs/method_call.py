@@ -6,16 +6,16 @@ from typing import TypeVar
 
 import msgspec
 
+from edge.access.mode_watch import ModeWatch
 from edge.cli.jobs.table import state_text
 from edge.cli.terminal.audit import authorize_command, record_as
 from edge.cli.terminal.operator import operator_languages
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import SOURCE, StoreAccess, open_access, print_json, read_json, usage_failure
 from edge.cli.terminal.visiting_runs import visiting_runs
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, read_payload
 from edge.model.job_state import METHODS, Cause, JobState, next_status
-from edge.ops.mode_watch import ModeWatch
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
 from edge.station.retention import retention_policy

@@ -11,7 +11,7 @@ from edge.cli.terminal.audit import authorize_command, record_as, recorded
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import SOURCE, open_access, print_json
 from edge.cli.terminal.visiting_runs import visiting_runs
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from edge.model.result_part import parts_of
-from edge.model.result_trace import Reference, TraceReference, stored_in
+from edge.ports.result_trace import Reference, TraceReference, stored_in
 
 
 def result_text(result: Any) -> str:

@@ -12,12 +12,12 @@ from edge.cli.jobs.result_text import result_text
 from edge.cli.jobs.table import utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
-from edge.errors import Refused
-from edge.files import write_atomically
+from edge.features.traces.files import read_file
+from edge.foundation.errors import Refused
+from edge.foundation.files import write_atomically
 from edge.model.result_part import parts_of
-from edge.model.result_trace import Reference, stored_in
+from edge.ports.result_trace import Reference, stored_in
 from edge.station.stored_job import StoredJob, load
-from edge.station.trace_files import read_file
 
 _FILE_MODE = 0o644
 

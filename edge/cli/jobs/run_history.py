@@ -11,8 +11,8 @@ from edge.chart.marks import SYMBOLS
 from edge.cli.jobs.table import plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
-from edge.errors import Refused, Unavailable
-from edge.instant import local
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.instant import local
 from edge.model.instant import utc
 from edge.sfc.changes import Changes
 from edge.sfc.history import DecisionRecord

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from edge.cli.terminal.fitted_table import FittedTable
 from edge.cli.terminal.output import printable
-from edge.instant import local
+from edge.foundation.instant import local
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import TEXT, JobState, JobStatus
 from edge.store.jobs import Job

@@ -14,8 +14,8 @@ from edge.cli.jobs.events import JobEvent
 from edge.cli.jobs.table import job_table
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import StoreAccess, open_access, open_console, print_json
-from edge.errors import Unavailable
-from edge.instant import now_ms
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.job_state import JobState, has_ended
 from edge.station.stored_job import StoredJob, find, load

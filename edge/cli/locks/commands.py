@@ -83,9 +83,9 @@ def hold(
     KIND is equipment, station, job or operation, ID the object. The exit status is that of the command. When this
     command is killed, its lock expires within ten seconds.
     """
+    from edge.access.locks import hold_lock
     from edge.cli.locks.view import owner_name
     from edge.model.lock import LockKind
-    from edge.ops.locks import hold_lock
 
     async def run() -> int:
         async with (

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from edge.access.audit_trail import plan_append
+from edge.access.locks import delete_locks, find_locks
+from edge.app.features import equipment_settings
 from edge.cli.jobs.table import local_time, plain_table
 from edge.cli.terminal.audit import authorize_command, record_as, record_of
 from edge.cli.terminal.operator import operator_name
@@ -21,16 +24,13 @@ from edge.cli.terminal.store_access import (
     print_json,
 )
 from edge.config import load_settings
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.links.rpc import open_client
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import LOCKS_METHOD_TYPE
 from edge.model.instant import milliseconds
 from edge.model.lock import LockKind
 from edge.model.lock_message import LockCall, LockInfo, LockOwner, LocksAnswer, lock_info
-from edge.ops.audit_trail import plan_append
-from edge.ops.locks import delete_locks, find_locks
-from edge.southbound.kinds import EQUIPMENT_SETTINGS
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock
 from edge.store.server_time import server_time
@@ -82,7 +82,7 @@ async def delete_through(
 
 async def _authorized(settings_file: Path | None, action: str, subject: str) -> str:
     """Return who runs a command through a gateway; the store is used only where the settings require a login."""
-    if load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS).users.cli == "open":
+    if load_settings(settings_file, os.environ, equipment_settings()).users.cli == "open":
         return operator_name()
     async with open_access(settings_file) as at:
         return await authorize_command(at, action, subject)

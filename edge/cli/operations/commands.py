@@ -127,9 +127,9 @@ def cancel(id: str, settings_file: Path | None) -> None:
 
     A daily operation is not scheduled again when it is cancelled before its start.
     """
+    from edge.access.operation_state import Cancel
+    from edge.access.operations import change_operation
     from edge.cli.terminal.audit import recorded
-    from edge.ops.operation_state import Cancel
-    from edge.ops.operations import change_operation
 
     async def apply() -> str:
         from edge.cli.terminal.operator import operator_name

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import msgspec
 
+from edge.access.audit_trail import plan_append
+from edge.access.operation_state import next_at
+from edge.access.operations import listed, schedule_operation
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.audit import authorize_command, record_of
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.record import copy_to_journal
 from edge.cli.terminal.store_access import StoreAccess, open_access, open_console, print_json, usage_failure
-from edge.errors import Refused
+from edge.foundation.errors import Refused
 from edge.model.operation import Operation, OperationState, OperationType
-from edge.ops.audit_trail import plan_append
-from edge.ops.operation_state import next_at
-from edge.ops.operations import listed, schedule_operation
 from edge.store import operations
 from edge.store.commit import Commit
 from edge.store.server_time import server_time

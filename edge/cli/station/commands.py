@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from edge.cli.station import files
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
@@ -20,6 +19,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.features.station_files.cli import files
 
 KINDS = (
     "workmaster",

@@ -7,8 +7,8 @@ from edge.cli.terminal.login import authorize
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.record import write_record
 from edge.cli.terminal.store_access import StoreAccess
-from edge.errors import Refused
-from edge.instant import now_ms
+from edge.foundation.errors import Refused
+from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 
 

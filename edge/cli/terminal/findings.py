@@ -6,7 +6,7 @@ import click
 
 from edge.cli.terminal.output import wrapped
 from edge.cli.terminal.store_access import print_json
-from edge.maintenance.finding import HealthFinding, Level, worst
+from edge.model.finding import HealthFinding, Level, worst
 
 _STATUS = {Level.OK: 0, Level.WARNING: 1, Level.FAILING: 2}
 _LEVEL_WIDTH = 8

@@ -9,19 +9,19 @@ import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 
+from edge.access.login import Credentials, LoginRefusal, Users
+from edge.access.login_throttle import StoredMemory
+from edge.access.sessions import session_id
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.record import write_record
 from edge.cli.terminal.store_access import StoreAccess
 from edge.config import Settings
-from edge.errors import Refused
-from edge.files import write_atomically
-from edge.instant import now_ms
+from edge.foundation.errors import Refused
+from edge.foundation.files import write_atomically
+from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.model.role import INTERVENTION_ROLES, Role
 from edge.model.session import Session
-from edge.ops.login import Credentials, LoginRefusal, Users
-from edge.ops.login_throttle import StoredMemory
-from edge.ops.sessions import session_id
 from edge.store import sessions
 from edge.store.client import Store
 from edge.store.commit import join

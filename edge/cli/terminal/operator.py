@@ -13,7 +13,7 @@ def operator_name() -> str:
 
 def operator_languages() -> tuple[str, ...]:
     """Return the language of the operator, from the environment as gettext reads it."""
-    from edge.ops.localization import language_of_locale
+    from edge.access.localization import language_of_locale
 
     # The first that is set decides.
     locale = next((found for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (found := os.environ.get(name))), "")

@@ -4,10 +4,10 @@ from contextlib import suppress
 
 import msgspec
 
+from edge.access.audit_trail import append
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess
 from edge.model.audit import AuditRecord
-from edge.ops.audit_trail import append
 
 
 async def write_record(at: StoreAccess, record: AuditRecord) -> None:

@@ -70,11 +70,11 @@ def _scope_error(problem: str, known: Iterable[str]) -> click.UsageError:
 @asynccontextmanager
 async def open_access(settings_file: Path | None) -> AsyncIterator[StoreAccess]:
     """Open the store of the settings. Raises SettingsError and Unavailable."""
+    from edge.app.features import equipment_settings
     from edge.config import load_settings
-    from edge.southbound.kinds import EQUIPMENT_SETTINGS
     from edge.store.opening import open_store
 
-    settings = load_settings(settings_file, os.environ, EQUIPMENT_SETTINGS)
+    settings = load_settings(settings_file, os.environ, equipment_settings())
     log_to_stderr()
     async with open_store(settings.redis, consumer=None) as store:
         yield StoreAccess(settings, store)
@@ -100,7 +100,7 @@ def _error_in_a_line(_logger: object, _method: str, record: MutableMapping[str, 
 
 def read_json(file: Path) -> object:
     """Read JSON from a file, or standard input for `-`, within the limits of a message; fail the command on a fault."""
-    from edge.errors import Refused
+    from edge.foundation.errors import Refused
     from edge.model.json_text import read_json_text
 
     try:

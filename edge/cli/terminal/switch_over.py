@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from edge.cli.terminal.audit import authorize_command, record_as
 from edge.cli.terminal.store_access import open_access
-from edge.errors import EdgeError, Unavailable
+from edge.foundation.errors import EdgeError, Unavailable
 from edge.store.switch_over import Report, SwitchedOver, switch_over
 
 if TYPE_CHECKING:

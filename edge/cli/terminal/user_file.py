@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
+from edge.access.sessions import request_end
+from edge.access.users import NAME, PASSWORD_LENGTH
 from edge.cli.terminal.login import acting_user
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import StoreAccess, open_access
-from edge.errors import EdgeError, Refused
-from edge.ops.sessions import request_end
-from edge.ops.users import NAME, PASSWORD_LENGTH
+from edge.foundation.errors import EdgeError, Refused
 from edge.store.login_attempts import forget_user
 from edge.store.sessions import load_all
 
@@ -39,7 +39,7 @@ def new_password(name: str, *, from_stdin: bool) -> str:
 
 def confirm_code(secret: str) -> None:
     """Require a current code of the app, so that a user is not locked out. Raises Refused."""
-    from edge.ops.totp import matching_step
+    from edge.access.totp import matching_step
 
     code = str(click.prompt("code of the app")).strip()
     if matching_step(secret, code, time.time()) is None:

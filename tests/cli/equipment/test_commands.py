@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from edge.access.process_identity import process_token
 from edge.config import MqttSettings
 from edge.links.mqtt import open_session
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
-from edge.ops.process_identity import process_token
 from edge.store import health_reports, instance_leases
 from edge.store.client import Store
 from tests.cli.calling import Edge

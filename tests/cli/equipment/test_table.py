@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
+from edge.access.working_instances import GatewayReport
 from edge.cli.equipment.table import EquipmentView, as_data, equipment_views, ping_data, report, table
-from edge.maintenance.ping import PingResult
+from edge.features.admin.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
-from edge.ops.working_instances import GatewayReport
 
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from edge.access.process_identity import process_token
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.job_state import Cause
-from edge.ops.process_identity import process_token
 from edge.store import health_reports, instance_leases
 from edge.store.client import Store
 from tests.cli.calling import Edge

@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
+from edge.features.traces.files import TraceFiles, TraceLimits
 from edge.model.job_state import Cause
 from edge.sfc.signal import Phase, Withdrawn
 from edge.station.answers import Answers
 from edge.station.equipment import Command, EquipmentAnswer
-from edge.station.trace_files import TraceFiles, TraceLimits
 from tests.cli.calling import Edge
 from tests.conftest import WaitUntil
 from tests.station.plant import DEDUPE_MS, FakeEquipment, Plant, order

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from edge.cli.jobs.waiting import waiting_json, waiting_text
-from edge.instant import now_ms
+from edge.foundation.instant import now_ms
 from edge.model.job_state import Cause
 from edge.sfc.signal import Withdrawn
 from edge.station.stored_job import load

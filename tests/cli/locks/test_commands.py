@@ -10,8 +10,8 @@ import pytest
 
 from edge.store import audit
 from edge.store.client import Store
+from tests.access.test_locks import JOB, TOOL, owners, put
 from tests.cli.calling import Edge
-from tests.ops.test_locks import JOB, TOOL, owners, put
 
 pytestmark = pytest.mark.slow
 

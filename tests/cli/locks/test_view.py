@@ -5,8 +5,8 @@ from pathlib import Path
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, OpcuaSettings, RedisSettings, RpcSettings, Settings
 from edge.store.client import Store
+from tests.access.test_locks import JOB, put
 from tests.cli.calling import Edge
-from tests.ops.test_locks import JOB, put
 
 
 async def test_client_without_store_access_lists_and_deletes_by_the_gateway(

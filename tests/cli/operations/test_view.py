@@ -2,9 +2,9 @@
 
 import json
 
+from edge.access.operation_state import Claim
+from edge.access.operations import change_operation, schedule_operation
 from edge.model.operation import OperationType
-from edge.ops.operation_state import Claim
-from edge.ops.operations import change_operation, schedule_operation
 from edge.store import operations
 from edge.store.client import Store
 from edge.store.server_time import server_time

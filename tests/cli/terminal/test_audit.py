@@ -8,7 +8,7 @@ from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.store_access import StoreAccess
 from edge.config import Settings
-from edge.errors import Refused, Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.store import audit
 from edge.store.client import Store
 

@@ -18,7 +18,7 @@ from edge.sfc.signal import Advanced, Start
 from edge.station.stored_job import StoredJob
 from edge.store.jobs import Job
 from edge.uaserver import certificates
-from edge.uaserver.trust import add_certificate
+from edge.uaserver.application_trust import add_certificate
 from tests.sfc.recipes import action, chain, net_of
 
 TITLE = "\x1b]0;owned\x07"

@@ -1,0 +1,252 @@
+"""Writes audit records to the store in one chain, and copies them to the log."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TypeAlias
+
+import msgspec
+import structlog
+from structlog.stdlib import BoundLogger
+
+from edge.access.audit_chain import head_of, seal
+from edge.foundation.errors import Defect, Unavailable
+from edge.foundation.instant import Clock
+from edge.links.background_task import background_task
+from edge.model.audit import MAX_TEXT, AuditRecord
+from edge.model.secret_text import hide_secrets
+from edge.store import audit
+from edge.store.audit import CallClaim
+from edge.store.client import Store
+from edge.store.commit import NOTHING, Commit, Committed, join
+from edge.store.retry import retry_while_unavailable
+
+RecordAudit: TypeAlias = Callable[[AuditRecord], None]
+
+_MOST_WAITING = 10_000
+_MOST_IN_BATCH = 500
+_STOP_WITHIN_S = 2.0
+_SEARCHED = 2000
+"""How many of the newest records are searched for those of a commit whose effect is unknown."""
+
+_stdlib_logger = logging.getLogger("edge.audit")
+_stdlib_logger.setLevel(logging.INFO)  # audit records are in the log at every log level
+audit_logger: BoundLogger = structlog.wrap_logger(_stdlib_logger, wrapper_class=BoundLogger)
+"""The logger of audit records."""
+
+_EVENT_OF_KIND = {
+    "mes.call": "MES call",
+    "rpc.call": "RPC call",
+    "cli.call": "command",
+    "fleet.call": "fleet command",
+    "station.fill": "store filled",
+    "web.call": "page call",
+    "web.login": "page login",
+    "web.refused": "page request refused",
+}
+"""The log events of records that this room copies to the log."""
+
+
+def _log_record(record: AuditRecord) -> None:
+    found = msgspec.to_builtins(_without_secrets(record))
+    fields = {name: value for name, value in found.items() if name not in {"at", "kind"}}
+    audit_logger.info(_EVENT_OF_KIND[record.kind], audit=record.kind, **fields)
+
+
+class _CopyLimit:
+    """Bounds the copies of calls from programs: a flood of calls must not fill the disk with log."""
+
+    MOST = 600
+    WITHIN_MS = 60_000
+
+    def __init__(self) -> None:
+        self._since = 0
+        self._count = 0
+
+    def log(self, record: AuditRecord) -> None:
+        """Log a record, or count it when the limit of this minute is reached."""
+        if not 0 <= record.at - self._since < self.WITHIN_MS:
+            if self._count > self.MOST:
+                audit_logger.warning("audit records not copied", audit="audit.limit", count=self._count - self.MOST)
+            self._since, self._count = record.at, 0
+        self._count += 1
+        if self._count <= self.MOST:
+            _log_record(record)
+
+
+async def append(store: Store, records: Sequence[AuditRecord], keep: int) -> None:
+    """Append records to the chain. Raises Unavailable; whether they are written is unknown then."""
+    if not keep:
+        return
+    await _Batch([_QueuedRecord(each) for each in records], keep).write(store)
+
+
+async def plan_append(store: Store, records: Sequence[AuditRecord], keep: int) -> Commit:
+    """Return the commit that appends records to the chain; Stale at the head of the chain when others came between."""
+    if not keep:
+        return NOTHING
+    before = await audit.load_head(store)
+    return audit.append(store.keys, before, seal(before, _texts(records, keep)), keep)
+
+
+@asynccontextmanager
+async def open_trail(store: Store, instance: str, keep: int, clock: Clock) -> AsyncIterator["AuditTrail"]:
+    """Write the records of a gateway for the length of the block, and at its end what still waits."""
+    trail = AuditTrail(store, instance, keep, clock)
+    try:
+        async with background_task(trail.run(), "audit"):
+            yield trail
+    finally:
+        with suppress(Unavailable, Defect, TimeoutError):
+            async with asyncio.timeout(_STOP_WITHIN_S):
+                await trail.write_waiting()
+        if trail.waiting:
+            audit_logger.error("audit records lost", audit="audit.lost", count=trail.waiting)
+
+
+class AuditTrail:
+    """Records that wait in memory for their commit, a few milliseconds as a rule.
+
+    While the store is unavailable the newest `most_waiting` records wait; the number of lost ones becomes a record.
+    """
+
+    def __init__(self, store: Store, instance: str, keep: int, clock: Clock, most_waiting: int = _MOST_WAITING) -> None:
+        self.instance = instance
+        self.clock = clock
+        self._store = store
+        self._keep = keep
+        self._waiting: deque[_QueuedRecord] = deque()
+        self._most_waiting = most_waiting
+        self._batch: _Batch | None = None
+        self._lost = 0
+        self._arrived = asyncio.Event()
+        self._copies = _CopyLimit()
+
+    @property
+    def waiting(self) -> int:
+        """The number of records that are not written yet."""
+        return len(self._waiting) + (len(self._batch) if self._batch else 0)
+
+    @property
+    def keep(self) -> int:
+        """The number of records that the store keeps at least; 0: none."""
+        return self._keep
+
+    def record(self, record: AuditRecord, claim: CallClaim | None = None) -> None:
+        """Copy a record to the log and queue it for the store; with a claim the first gateway stores it."""
+        self.copy(record)
+        self.queue(record, claim)
+
+    def copy(self, record: AuditRecord) -> None:
+        """Copy a record to the log. The caller has written it to the store."""
+        self._copies.log(record)
+
+    def queue(self, record: AuditRecord, claim: CallClaim | None = None) -> None:
+        """Queue a record for the store. The caller has logged it."""
+        if not self._keep:
+            return
+        if len(self._waiting) >= self._most_waiting:
+            self._waiting.popleft()
+            self._lost += 1
+        self._waiting.append(_QueuedRecord(_cut(record), claim))
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Write what waits until cancelled; an outage of the store delays it."""
+        while True:
+            await self._arrived.wait()
+            try:
+                await retry_while_unavailable("audit", self.write_waiting)
+            except Defect as error:
+                # A foreign value at our key must not stop the gateway: the log has the records.
+                self._lost += len(self._batch) if self._batch else 0
+                self._batch = None
+                audit_logger.error("audit records not stored", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason says all
+
+    async def write_waiting(self) -> None:
+        """Write all that waits now. Raises Unavailable, and Defect where the key holds something else."""
+        while self.waiting:
+            if self._batch is None:
+                self._batch = _Batch(self._take(), self._keep)
+            await self._batch.write(self._store)
+            self._batch = None
+        self._arrived.clear()
+
+    def _take(self) -> "list[_QueuedRecord]":
+        lost, self._lost = self._lost, 0
+        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_IN_BATCH))]
+        if not lost:
+            return taken
+        report = AuditRecord(
+            at=self.clock(), kind="audit.lost", instance=self.instance, user="", action="", status=str(lost)
+        )
+        return [_QueuedRecord(report), *taken]
+
+
+def _cut(record: AuditRecord) -> AuditRecord:
+    """Return a record as it is kept: of bounded texts that are UTF-8, and without secrets."""
+    shown = msgspec.structs.asdict(_without_secrets(record))
+    texts = {name: value for name, value in shown.items() if isinstance(value, str)}
+    cut = {name: value[:MAX_TEXT].encode(errors="backslashreplace").decode() for name, value in texts.items()}
+    return msgspec.structs.replace(record, **cut)
+
+
+def _without_secrets(record: AuditRecord) -> AuditRecord:
+    """Return a record without secrets in its comment, which a person or a MES has written."""
+    return msgspec.structs.replace(record, comment=hide_secrets(record.comment)) if record.comment else record
+
+
+def _texts(records: Sequence[AuditRecord], keep: int) -> list[str]:
+    return [msgspec.json.encode(msgspec.structs.replace(_cut(each), keep=keep)).decode() for each in records]
+
+
+class _QueuedRecord(msgspec.Struct, frozen=True):
+    """A record that waits for its commit, with the claim of its call."""
+
+    record: AuditRecord
+    claim: CallClaim | None = None
+
+
+class _Batch:
+    """Records for one commit; after an attempt whose effect is unknown it finds out first whether they are there."""
+
+    def __init__(self, waiting: Sequence[_QueuedRecord], keep: int) -> None:
+        self._waiting = waiting
+        self._keep = keep
+        self._attempted = ""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def write(self, store: Store) -> None:
+        """Append the records behind the newest, but those that were claimed before. Raises Unavailable."""
+        if self._attempted and await self._is_written(store):
+            return
+        while True:
+            claims = list(dict.fromkeys(each.claim for each in self._waiting if each.claim))
+            before, claimed = await audit.load_start(store, claims)
+            free = dict.fromkeys(claim for claim, is_claimed in zip(claims, claimed, strict=True) if not is_claimed)
+            records = list(_unclaimed(self._waiting, free))
+            if not records:
+                return
+            sealed = seal(before, _texts(records, self._keep))
+            self._attempted = head_of(sealed).digest
+            appended = audit.append(store.keys, before, sealed, self._keep)
+            if isinstance(await store.commit(join((appended, audit.claim(store.keys, tuple(free))))), Committed):
+                return
+
+    async def _is_written(self, store: Store) -> bool:
+        return any(each.digest == self._attempted for each in await audit.newest(store, _SEARCHED))
+
+
+def _unclaimed(waiting: Sequence[_QueuedRecord], free: Collection[CallClaim]) -> Iterator[AuditRecord]:
+    """Yield the records without a claim, and the first one of each claim that is free."""
+    left = set(free)
+    for each in waiting:
+        if each.claim is None:
+            yield each.record
+        elif each.claim in left:
+            left.remove(each.claim)
+            yield each.record

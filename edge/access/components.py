@@ -1,0 +1,167 @@
+"""Registers this process as a component in the store, and detects another process of the same id."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import structlog
+from msgspec import Struct
+
+from edge.access.process_identity import end_token, is_surely_dead
+from edge.foundation.errors import Defect, Refused, Unavailable
+from edge.links.background_task import background_task
+from edge.model.component import Component, PluginState
+from edge.store import components
+from edge.store.client import Store
+from edge.store.commit import join
+from edge.store.defects import Defects
+from edge.store.retry import poll_store
+from edge.store.server_time import server_time
+
+logger = structlog.get_logger(__name__)
+
+HEARTBEAT_S = 15.0
+_LEAVE_WITHIN_S = 2.0
+_LOOK_EVERY_S = 0.5
+
+
+class Report(Struct, frozen=True):
+    """How a component is now."""
+
+    component: Component
+    plugins: Sequence[PluginState] = ()
+
+
+Describe = Callable[[], Awaitable[Report]]
+Clock = Callable[[Store], Awaitable[int]]
+"""Returns the present instant in milliseconds: that of the store, as the clocks of components may differ."""
+
+
+class _Registration:
+    """Writes signs of life; the description only when it has changed: each write wears the flash."""
+
+    def __init__(self, store: Store, id: str, token: str, describe: Describe, clock: Clock) -> None:
+        self._store = store
+        self._id = id
+        self.token = token
+        self._describe = describe
+        self._clock = clock
+        self._written: Report | None = None
+
+    async def beat(self) -> None:
+        """Write a sign of life, remove components of long ago. Raises Refused when another process has the id."""
+        holder = await components.load_holder(self._store, self._id)
+        if holder is not None and holder.token != self.token:
+            raise another_holder(self._id)
+        before = self._written if holder else None  # without a holder the store was emptied
+        report, keys, now_s = await self._describe(), self._store.keys, await self._clock(self._store) // 1000
+        parts = [components.touch(keys, self._id, now_s)]
+        if before is None:
+            parts.append(components.take(keys, self._id, self.token))
+        if before is None or report.component != before.component:
+            parts.append(components.put(keys, report.component))
+        if before is None or report.plugins != before.plugins:
+            parts.append(components.put_plugins(keys, self._id, report.plugins))
+        await self._store.commit(join(parts))
+        self._written = report
+        await components.remove_outdated(self._store, now_s)
+
+    async def leave(self) -> None:
+        """Release the id; the component stays in the list with its last sign of life. Raises Unavailable."""
+        holder = await components.load_holder(self._store, self._id)
+        if holder is not None and holder.token == self.token:
+            await self._store.execute("HDEL", self._store.keys.discovery_tokens(), self._id)
+
+
+@asynccontextmanager
+async def registered(
+    store: Store,
+    id: str,
+    token: str,
+    describe: Describe,
+    *,
+    heartbeat_s: float = HEARTBEAT_S,
+    clock: Clock = server_time,
+) -> AsyncIterator[None]:
+    """Register a component for the length of the block.
+
+    Raises Refused when another process of this id shows signs of life; a former process that was killed is replaced.
+    When another process takes the id during the block, Refused ends the block.
+    """
+    await _claim(store, id, token, heartbeat_s)
+    registration = _Registration(store, id, token, describe, clock)
+    async with _beating(store.defects, registration, registration.beat, heartbeat_s):
+        yield
+
+
+@asynccontextmanager
+async def announced(
+    store: Store,
+    id: str,
+    token: str,
+    describe: Describe,
+    *,
+    holds_lease: Callable[[], bool],
+    heartbeat_s: float = HEARTBEAT_S,
+    clock: Clock = server_time,
+) -> AsyncIterator[None]:
+    """Announce a component whose id is protected by a lease: it shows signs of life while it holds the lease.
+
+    When it has lost its lease and another process works under the id, Refused ends the block: together they would take
+    the MQTT connections from each other without end.
+    """
+    registration = _Registration(store, id, token, describe, clock)
+
+    async def beat() -> None:
+        holder = await components.load_holder(store, id)
+        is_ours = holder is not None and holder.token == token
+        if holds_lease():
+            if not is_ours:
+                await store.commit(components.take(store.keys, id, token))
+            await registration.beat()
+        elif holder is not None and not is_ours and not is_surely_dead(holder.token):
+            raise another_holder(id)
+
+    async with _beating(store.defects, registration, beat, heartbeat_s):
+        yield
+
+
+@asynccontextmanager
+async def _beating(
+    defects: Defects, registration: _Registration, beat: Callable[[], Awaitable[None]], heartbeat_s: float
+) -> AsyncIterator[None]:
+    try:
+        async with background_task(poll_store(defects, "component", beat, heartbeat_s), "component"):
+            yield
+    finally:
+        try:
+            async with asyncio.timeout(_LEAVE_WITHIN_S):
+                await registration.leave()
+        except (Unavailable, Defect, TimeoutError):
+            # It stays in the store, after a failover for instance: this process takes the id from there at once.
+            end_token(registration.token)
+
+
+def another_holder(id: str) -> Refused:
+    """Return the error for an id that another process holds."""
+    advice = "Stop the other one, or start this one under another name."
+    return Refused("component", f"another component of the name {id!r} works on this store", advice)
+
+
+async def _claim(store: Store, id: str, token: str, heartbeat_s: float) -> None:
+    """Claim the id; wait up to two heartbeats to see whether a holder of unknown fate still lives."""
+    first: components.Holder | None = None
+    until = time.monotonic() + 2 * heartbeat_s + 1
+    while (holder := await components.claim(store, id, token)) is not None:
+        if holder.token == token:
+            return
+        if is_surely_dead(holder.token) or (first == holder and time.monotonic() > until):
+            await store.commit(components.take(store.keys, id, token))
+            return
+        if first is None:
+            logger.info("waiting for a sign of life of another component of this name", component=id)
+            first = holder
+        elif holder != first:
+            raise another_holder(id)
+        await asyncio.sleep(min(_LOOK_EVERY_S, heartbeat_s))

@@ -1,0 +1,236 @@
+"""Schedules operations, and executes those that are due: one at a time on a store, whichever instance is first."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+import structlog
+
+from edge.access.locks import hold_lock
+from edge.access.operation_state import Claim, Finish, Interrupt, OperationEvent, Renew, next_at, transition
+from edge.foundation.errors import EdgeError, Refused, unwrap_group
+from edge.foundation.task_group import TaskGroup
+from edge.model.lock import LockKind
+from edge.model.operation import Operation, OperationType
+from edge.store import operations
+from edge.store.client import Store
+from edge.store.commit import NOTHING, Commit, Committed, join
+from edge.store.operations import StoredOperation
+from edge.store.retry import poll_store, renewal
+from edge.store.server_time import server_time
+
+logger = structlog.get_logger(__name__)
+
+LEASE_MS: Final = 10_000
+ONE_AT_A_TIME: Final = "any"
+"""The object of the lock that every operation holds."""
+_LOOK_EVERY_S = 1.0
+_LOOKS_PER_CHECK = 5
+"""The owners are checked at every fifth look only: the lease of a dead one takes longer to expire."""
+_REPORT_EVERY_S = 0.5
+
+Report: TypeAlias = Callable[[float, str], None]
+"""Receives the progress of an operation, from 0 to 100, and its present stage."""
+Executor: TypeAlias = Callable[[Operation, Report], Coroutine[Any, Any, str]]
+"""Executes an operation and returns its result. Raises EdgeError."""
+
+
+async def schedule_operation(
+    store: Store,
+    type: OperationType,
+    by: str,
+    due: int,
+    arguments: Mapping[str, str],
+    *,
+    daily: str = "",
+    also: Callable[[], Awaitable[Commit]] | None = None,
+) -> Operation:
+    """Schedule an operation and return it; `also` adds to each attempt of the commit. Raises Unavailable."""
+    now = await server_time(store)
+    operation = Operation(
+        id=uuid.uuid4().hex[:12], type=type, by=by, due=max(due, 0), created=now, arguments=arguments, daily=daily
+    )
+    while True:
+        added = await also() if also else NOTHING
+        if isinstance(await store.commit(join((operations.create(store.keys, operation), added))), Committed):
+            return operation
+
+
+async def change_operation(
+    store: Store, id: str, event: OperationEvent, also: Callable[[], Awaitable[Commit]] | None = None
+) -> Operation:
+    """Apply an event to an operation and return it after the commit.
+
+    Raises Refused (`unknown_operation`, `invalid_state`), and Unavailable when the store is gone.
+    """
+    while True:
+        found = await operations.load(store, id)
+        if found is None:
+            raise Refused("unknown_operation", f"there is no operation {id!r}.", "List them: edge operations list")
+        after = transition(found.operation, event, await server_time(store))
+        if after is None:
+            raise Refused("invalid_state", f"operation {id} is {found.operation.state}.", "It cannot be changed so.")
+        added = await also() if also else NOTHING
+        saved = operations.save(store.keys, found, after, found.progress)
+        if isinstance(await store.commit(join((saved, added))), Committed):
+            return after
+
+
+def _accepts_all(_: Operation) -> bool:
+    return True
+
+
+class OperationRunner:
+    """Executes the due operations of a store for one instance."""
+
+    def __init__(
+        self,
+        store: Store,
+        instance: str,
+        executors: Mapping[OperationType, Executor],
+        wall: Callable[[], datetime],
+        look_every_s: float = _LOOK_EVERY_S,
+        lease_ms: int = LEASE_MS,
+        accepts: Callable[[Operation], bool] = _accepts_all,
+    ) -> None:
+        """Create the runner; `wall` returns the local time, by which daily operations are scheduled again.
+
+        Operations that it does not accept are left to other instances.
+        """
+        self._store = store
+        self._instance = instance
+        self._executors = executors
+        self._wall = wall
+        self._look_every_s = look_every_s
+        self._lease_ms = lease_ms
+        self._accepts = accepts
+        self._looks = 0
+
+    async def run(self) -> None:
+        """Execute until cancelled; retry while the store is unavailable."""
+        await poll_store(self._store.defects, "operations", self.look, self._look_every_s)
+
+    async def look(self) -> None:
+        """Execute the operations that are due; first, at every fifth look, fail those of dead owners.
+
+        Raises Unavailable without the store.
+        """
+        now, due = await operations.read_due(self._store, self._executors)
+        if self._looks % _LOOKS_PER_CHECK == 0:
+            await self._fail_interrupted(await operations.load_all(self._store), now)
+        self._looks += 1
+        for id in due:
+            with suppress(Refused):  # another instance executes an operation
+                await self._execute_alone(id)
+
+    async def _now(self) -> int:
+        return await server_time(self._store)
+
+    async def _fail_interrupted(self, stored: Sequence[StoredOperation], now: int) -> None:
+        for each in stored:
+            if after := transition(each.operation, Interrupt(), now):
+                commit = operations.save(self._store.keys, each, after, each.progress)
+                if isinstance(await self._store.commit(commit), Committed):
+                    logger.error("operation interrupted", operation=after.id, type=after.type, owner=after.owner)
+        ended = [each for each in stored if each.operation.has_ended]
+        for each in ended[operations.KEPT :]:
+            await self._store.commit(operations.remove(self._store.keys, each))
+
+    async def _execute_alone(self, id: str) -> None:
+        stored = await operations.load(self._store, id)
+        if stored is None or not self._accepts(stored.operation):
+            return
+        owner = f"{self._instance} {uuid.uuid4().hex[:8]}"
+        async with hold_lock(self._store, LockKind.OPERATION, ONE_AT_A_TIME, owner, f"operation {id}"):
+            found = await operations.load(self._store, id)
+            now = await self._now()
+            claimed = transition(found.operation, Claim(owner, now + self._lease_ms), now) if found else None
+            if found is None or claimed is None:
+                return
+            again = self._repetition(claimed, now)
+            commit = join((operations.save(self._store.keys, found, claimed, 0.0), again))
+            if isinstance(await self._store.commit(commit), Committed):
+                logger.info("operation started", operation=id, type=claimed.type, by=claimed.by)
+                await self._execute(claimed)
+
+    def _repetition(self, operation: Operation, now: int) -> Commit:
+        """Return the commit that schedules a daily operation again."""
+        if not operation.daily:
+            return NOTHING
+        due = round(next_at(operation.daily, self._wall()).timestamp() * 1000)
+        again = Operation(
+            id=uuid.uuid4().hex[:12],
+            type=operation.type,
+            by=operation.by,
+            due=due,
+            created=now,
+            arguments=operation.arguments,
+            daily=operation.daily,
+        )
+        return operations.create(self._store.keys, again)
+
+    async def _execute(self, operation: Operation) -> None:
+        latest: list[tuple[float, str]] = [(0.0, "")]
+        try:
+            result = await self._work(operation, latest)
+            finish = Finish(operation.owner, error="cancelled")
+            if result is not None:
+                finish, latest[0] = Finish(operation.owner, result=result), (100.0, "")
+        except EdgeError as error:
+            finish = Finish(operation.owner, error=error.message)
+        except Exception as error:  # a defect in one operation must not stop the others
+            logger.exception("operation failed", operation=operation.id)
+            cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+            finish = Finish(operation.owner, error=f"{type(cause).__name__}: {cause}")
+        await self._save(operation.id, finish, latest[0][0])
+        logger.info("operation ended", operation=operation.id, type=operation.type, error=finish.error or None)
+
+    async def _work(self, operation: Operation, latest: list[tuple[float, str]]) -> str | None:
+        """Return the result of an operation, None when it was cancelled; its lease is renewed meanwhile.
+
+        The work never goes on alone: without its lease another instance executes the operation.
+        """
+
+        def report(progress: float, text: str) -> None:
+            latest[0] = (min(100.0, max(0.0, progress)), text)
+
+        with unwrap_group():
+            async with TaskGroup() as tasks:
+                work = tasks.create_task(self._executors[operation.type](operation, report))
+                lease = tasks.create_task(self._keep(operation, latest, work), name=f"lease of {operation.id}")
+                work.add_done_callback(lambda _: lease.cancel())
+        return None if work.cancelled() else work.result()
+
+    async def _keep(self, operation: Operation, latest: list[tuple[float, str]], work: asyncio.Task[str]) -> None:
+        """Renew the lease with the progress until cancelled; cancel the work when a person asked for it."""
+
+        async def renew() -> None:
+            progress, text = latest[0]
+            with renewal(f"the lease of operation {operation.id}"):
+                after = await self._save(
+                    operation.id, Renew(operation.owner, await self._now() + self._lease_ms, text), progress
+                )
+            if after is None or after.cancelled_by:
+                work.cancel()
+
+        await poll_store(self._store.defects, "operation", renew, _REPORT_EVERY_S)
+
+    async def _save(self, id: str, event: OperationEvent, progress: float) -> Operation | None:
+        """Apply an event with the progress; return None when the operation is no longer ours."""
+        while True:
+            found = await operations.load(self._store, id)
+            after = transition(found.operation, event, await self._now()) if found else None
+            if found is None or after is None:
+                return None
+            if isinstance(
+                await self._store.commit(operations.save(self._store.keys, found, after, progress)), Committed
+            ):
+                return after
+
+
+def listed(stored: StoredOperation, now: int) -> Operation:
+    """Return an operation as it is shown: one whose owner is dead is shown as failed before a gateway has seen it."""
+    return transition(stored.operation, Interrupt(), now) or stored.operation

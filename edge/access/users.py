@@ -1,0 +1,145 @@
+"""The user file: names, roles, password hashes, second factors and tokens of OPC UA, command line and page.
+
+    alice:operator:$argon2id$v=19$m=32768,t=3,p=1$...
+    bob:engineer:$argon2id$...:totp=JBSWY3DP...:recovery=0f1e...,a2b3...
+    scada:operator:$argon2id$...:token=9c41.20270101.5e88...
+
+`edge users` writes it. A line that ends with the hash is a user without second factor, as in files before version 0.9.
+"""
+
+import contextlib
+import grp
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import structlog
+from msgspec import Struct
+
+from edge.foundation.files import write_atomically
+from edge.model.role import Role
+
+logger = structlog.get_logger(__name__)
+
+NAME = r"[^\s:#\x00-\x1f\ud800-\udfff][^:\x00-\x1f\x85\u2028\u2029\ud800-\udfff]{0,63}"
+"""A name must not contain an end of line of Unicode, which would begin another user.
+
+Nor surrogates: `_KEEP_BYTES` decodes bytes that are not UTF-8 to them.
+"""
+PASSWORD_LENGTH = range(8, 257)
+"""The allowed lengths of new passwords, in characters."""
+
+# 32 MiB and some 60 ms for each attempt: more than OWASP requires, and small enough for a gateway with 1 GB.
+MEMORY_KIB = 32 * 1024
+ITERATIONS = 3
+
+_KEEP_BYTES = "surrogateescape"  # a line in another encoding defines no user and stays unchanged
+
+_GROUP = "microdcs-edge"  # the group of the service on an installed gateway
+_LINE = re.compile(rf"({NAME}):(\w+):([^\s:]+)((?::[a-z]+=[^\s:]*)*)")
+_FACTORS = {
+    "totp": re.compile(r"[A-Z2-7]{16,128}"),
+    "recovery": re.compile(r"[0-9a-f]{64}(,[0-9a-f]{64})*"),
+    "token": re.compile(r"\w+\.\d{8}\.[0-9a-f]{64}(,\w+\.\d{8}\.[0-9a-f]{64})*"),
+}
+_ROLES = {role.name.lower(): role for role in Role}
+
+
+class Token(Struct, frozen=True):
+    """A secret by which a program logs in as a user: its id, the last day it is valid (YYYYMMDD), its digest."""
+
+    id: str
+    until: str
+    digest: str
+
+
+class User(Struct, frozen=True):
+    """One user: one line of the file. `recovery` are the digests of the recovery codes."""
+
+    name: str
+    role: Role
+    password_hash: str
+    totp: str = ""
+    recovery: tuple[str, ...] = ()
+    tokens: tuple[Token, ...] = ()
+
+
+def hash_password(password: str) -> str:
+    """Hash a password with a new salt; return the PHC string."""
+    # 6 MB that only a new password needs.
+    from cryptography.hazmat.primitives.kdf.argon2 import Argon2id  # noqa: PLC0415
+
+    argon = Argon2id(salt=os.urandom(16), length=32, iterations=ITERATIONS, lanes=1, memory_cost=MEMORY_KIB)
+    return argon.derive_phc_encoded(password.encode())
+
+
+def read_users(file: Path) -> dict[str, User]:
+    """Read the users; a missing file has none; an invalid line is logged and skipped."""
+    try:
+        text = file.read_text(encoding="utf-8", errors=_KEEP_BYTES)
+    except FileNotFoundError:
+        return {}
+    users = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if (user := _user(line.strip())) is None:
+            logger.warning("user line invalid", file=str(file), line=number, expected="name:role:hash")
+            continue
+        users[user.name] = user
+    return users
+
+
+def write_user(file: Path, user: User) -> None:
+    """Add a user or replace the one with this name; the other lines stay unchanged. Raises OSError."""
+    _rewrite(file, user.name, [_line(user)])
+
+
+def remove_user(file: Path, name: str) -> None:
+    """Remove the user of this name; the other lines stay unchanged. Raises OSError."""
+    _rewrite(file, name, [])
+
+
+def _rewrite(file: Path, name: str, added: Iterable[str]) -> None:
+    lines = file.read_text(encoding="utf-8", errors=_KEEP_BYTES).splitlines() if file.exists() else []
+    kept = [line for line in lines if not line.strip().startswith(f"{name}:")]
+    kept += added
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, "".join(f"{line}\n" for line in kept).encode(errors=_KEEP_BYTES), 0o640)
+    with contextlib.suppress(KeyError, PermissionError):  # no such group, or no permission: the group stays
+        os.chown(file, -1, grp.getgrnam(_GROUP).gr_gid)
+
+
+def _user(line: str) -> User | None:
+    match = _LINE.fullmatch(line)
+    if match is None or match[2] not in _ROLES:
+        return None
+    factors = dict(each.split("=", 1) for each in match[4].split(":")[1:])
+    if not all(name in _FACTORS and _FACTORS[name].fullmatch(text) for name, text in factors.items()):
+        return None
+    return User(
+        match[1],
+        _ROLES[match[2]],
+        match[3],
+        factors.get("totp", ""),
+        tuple(_listed(factors, "recovery")),
+        tuple(Token(*each.split(".")) for each in _listed(factors, "token")),
+    )
+
+
+def _listed(factors: Mapping[str, str], name: str) -> list[str]:
+    return factors[name].split(",") if name in factors else []
+
+
+def _line(user: User) -> str:
+    return ":".join((user.name, user.role.name.lower(), user.password_hash, *_factors(user)))
+
+
+def _factors(user: User) -> Iterator[str]:
+    if user.totp:
+        yield f"totp={user.totp}"
+    if user.recovery:
+        yield f"recovery={','.join(user.recovery)}"
+    if user.tokens:
+        yield f"token={','.join(f'{each.id}.{each.until}.{each.digest}' for each in user.tokens)}"

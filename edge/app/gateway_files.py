@@ -1,0 +1,115 @@
+"""Locates the files of a gateway: settings, certificates, users."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_der_private_key
+from msgspec import Struct
+
+from edge.app.tls_files import tls_files
+from edge.config import Settings
+from edge.opcua.application_certificate import SUFFIXES
+
+_PATTERNS = {"settings/conf.d": "*.toml", "fleet/keys": "*.jwk"}
+"""The files of a folder that belong to a gateway; all files of the other folders."""
+
+
+class GatewayFiles(Struct, frozen=True):
+    """Paths of the files of a gateway: single files by their names in a backup, and folders."""
+
+    files: Mapping[str, Path]
+    folders: Mapping[str, Path]
+
+    def of(self, name: str) -> Path | None:
+        """Return the path of a member of a backup; None when it has none."""
+        folder, _, last = name.rpartition("/")
+        if folder in self.folders:
+            return self.folders[folder] / last
+        return self.files.get(name)
+
+    def existing(self) -> Iterator[tuple[str, Path]]:
+        """Yield every existing file with its name in a backup."""
+        for name, path in self.files.items():
+            if _is_file(path):
+                yield name, path
+        for name, folder in self.folders.items():
+            for path in sorted(folder.glob(_PATTERNS.get(name, "*"))):
+                if not _is_file(path) or path.name.startswith(".") or path.name.endswith(REPLACED_SUFFIX):
+                    continue
+                if not name.endswith("trusted") or _is_public(path):
+                    yield f"{name}/{path.name}", path
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a file exists; a file without access counts as existing, and reading it raises the error."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return True
+
+
+def _is_public(path: Path) -> bool:
+    """Return whether a file is a certificate or a revocation list, and holds no private key."""
+    return path.suffix.lower() in {*SUFFIXES, ".crl"} and not _holds_a_key(path.read_bytes())
+
+
+def _holds_a_key(content: bytes) -> bool:
+    if b"PRIVATE KEY" in content:
+        return True
+    try:
+        load_der_private_key(content, None)
+    except TypeError:  # a key with a password
+        return True
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+REPLACED_SUFFIX = ".before-restore"
+"""Ending of a file that was replaced by a restore."""
+
+
+def locate_files(settings: Settings, main: Path) -> GatewayFiles:
+    """Locate the files of these settings; `main` is the main settings file."""
+    pki = Path(settings.opcua.pki)
+    files = {
+        "settings/edge.toml": main,
+        "opcua/users": Path(settings.users_file),
+        "opcua/own.der": pki / "own.der",
+        "opcua/own.pem": pki / "own.pem",
+    }
+    files |= {f"tls/{name}": path for name, path in tls_files(settings).items()}
+    folders = {
+        "settings/conf.d": main.parent / "conf.d",
+        "settings/passwords": main.parent / "passwords",
+        "opcua/trusted": Path(settings.opcua.trusted),
+        "opcua/issuers.trusted": Path(settings.opcua.trusted) / "issuers",
+        "fleet/keys": Path(settings.fleet.keys),
+    }
+    if settings.opcua.trusted_users:
+        users = Path(settings.opcua.trusted_users)
+        folders |= {"opcua/users.trusted": users, "opcua/user_issuers.trusted": users / "issuers"}
+    folders |= {
+        f"tls/southbound.{name}.trusted": Path(directory)
+        for name, section in settings.southbound.items()
+        if (directory := getattr(section, "trusted", ""))
+    }
+    return GatewayFiles(files, folders)
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a member is a private key or a password."""
+    return name == "opcua/own.pem" or name.startswith("settings/passwords/") or name.endswith(".key_file")
+
+
+def environment_variable(name: str) -> str:
+    """Return the environment variable of the setting of `tls/<section>.<key>`."""
+    section, _, key = name.removeprefix("tls/").rpartition(".")
+    return f"EDGE_{section.replace('.', '__', 1).replace('-', '_')}__{key}".upper()
+
+
+def is_below(path: Path, directory: Path) -> bool:
+    """Return whether a path is below a directory, with links and dots resolved."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(directory))

@@ -1,0 +1,28 @@
+"""The kinds of equipment, each with the location of its settings and of the function that opens it.
+
+Both are in the module of the kind, unless this module imports the library of a protocol. Every command reads the
+settings, and a command that only reads the store must not wait half a second for asyncua. Settings of such kinds are
+in `edge.config`.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class EquipmentKind(Struct, frozen=True):
+    """The location of a kind, as `module:name`; it is imported when the settings name the kind.
+
+    `settings` is the type of its section, `opener` the function that opens it: `opener(name, settings, station,
+    scopes)` returns an asynchronous context manager with the `Equipment`. The opener of MQTT also takes a session, with
+    a broker that it may share with the MES, and a CloudEvents source; that of a reader, what starts scanned jobs.
+    """
+
+    settings: str
+    opener: str
+
+
+CORE_KINDS: Final = {
+    "mqtt": EquipmentKind("edge.config:MqttEquipmentSettings", "edge.equipment.mqtt:open_equipment"),
+}
+"""The kinds of the core; a feature declares its own."""

@@ -1,0 +1,1 @@
+"""The features of a gateway: each is one folder."""

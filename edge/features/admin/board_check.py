@@ -1,0 +1,135 @@
+"""Examines the board of a gateway: watchdog, clock, GPIO, serial ports, memory and storage."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+
+from edge.features.admin.hardware.board import Board
+from edge.features.admin.hardware.computer import Computer
+from edge.model.finding import HealthFinding, Level, failing, ok, warning
+
+_NEEDED_MB = 512
+_GOOD_MB = 900
+STORE = "/var/lib/redis-microdcs"
+"""Data directory of the Redis instance of the package."""
+
+_REDIS = "/etc/microdcs-edge/store.conf"
+_APPLY = "edge hw apply"
+
+
+def examine_board(computer: Computer, board: Board) -> Iterator[HealthFinding]:
+    """Examine the parts of the board, then memory and storage, of a running or a mounted system."""
+    if board.watchdog:
+        yield _watchdog(computer)
+    if board.rtc:
+        yield _rtc(computer, board.rtc.advice)
+    if board.gpio:
+        yield _gpio(computer, board.gpio.chip)
+    for serial in board.serial:
+        yield _serial(computer, serial.port, serial.meaning)
+    yield _memory(computer)
+    yield from _storage(computer)
+
+
+def _watchdog(computer: Computer) -> HealthFinding:
+    if not computer.path("/dev/watchdog0").exists():
+        advice = f"Load its driver. On a Raspberry Pi: {_APPLY}, then reboot"
+        return warning("watchdog", "no /dev/watchdog0: a hanging system is not restarted", advice)
+    identity = computer.read("/sys/class/watchdog/watchdog0/identity") or "/dev/watchdog0"
+    # Without CONFIG_WATCHDOG_SYSFS there is no state: check the settings of systemd instead.
+    fed = computer.read("/sys/class/watchdog/watchdog0/state") == "active" or _is_fed_by_systemd(computer)
+    if not fed:
+        return warning("watchdog", f"{identity} is not used", f"{_APPLY}, then reboot")
+    return ok("watchdog", f"{identity} is used")
+
+
+def _is_fed_by_systemd(computer: Computer) -> bool:
+    directories = (computer.path(f"{place}/systemd/system.conf.d") for place in ("/etc", "/run", "/usr/lib"))
+    files = [computer.path("/etc/systemd/system.conf"), *(file for each in directories for file in each.glob("*.conf"))]
+    texts = (file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file())
+    return any(re.search(r"^RuntimeWatchdogSec=(?!0|off|$)", text, re.MULTILINE) for text in texts)
+
+
+def _rtc(computer: Computer, advice: str) -> HealthFinding:
+    if not computer.path("/sys/class/rtc/rtc0").exists():
+        found = "none: after a power cut the time is wrong until a time server is reached"
+        return warning("real-time clock", found, advice)
+    return ok("real-time clock", computer.read("/sys/class/rtc/rtc0/name") or "rtc0")
+
+
+def _gpio(computer: Computer, label: str) -> HealthFinding:
+    labels = list(computer.gpio_chips())
+    if label in labels:
+        return ok("GPIO", f"chip {label}")
+    found = f"no chip {label}, but {', '.join(labels)}" if labels else "no chip answers"
+    return warning("GPIO", found, "Check the name of the board, and that this user may open /dev/gpiochip*.")
+
+
+def _serial(computer: Computer, port: str, meaning: str) -> HealthFinding:
+    if computer.path(port).exists():
+        return ok("serial", f"{port} ({meaning})")
+    advice = f"{_APPLY}, then reboot; not needed without serial equipment"
+    return warning("serial", f"there is no {port} ({meaning})", advice)
+
+
+def _memory(computer: Computer) -> HealthFinding:
+    size = computer.memory_mb()
+    found = f"{size} MiB"
+    if size >= _GOOD_MB:
+        return ok("memory", found)
+    grade = warning if size >= _NEEDED_MB else failing
+    return grade("memory", found, f"1 GiB is comfortable: lower maxmemory in {_REDIS}")
+
+
+def _storage(computer: Computer) -> Iterator[HealthFinding]:
+    found = storage(computer)
+    yield found
+    mount = computer.mount_of(STORE)
+    if mount is None or found.level is Level.FAILING:
+        return
+    if "noatime" in mount.options:
+        yield ok("mount options", "noatime")
+    else:
+        yield warning(
+            "mount options", "without noatime: reading causes writes", "Add noatime to its options in /etc/fstab"
+        )
+    yield _append_policy(computer, computer.medium_of(mount))
+
+
+async def examine_storage() -> AsyncIterator[HealthFinding]:
+    """Examine the storage of the store on this machine."""
+    yield await asyncio.to_thread(storage, Computer())
+
+
+def storage(computer: Computer) -> HealthFinding:
+    """Return the finding about the storage of the store."""
+    mount = computer.mount_of(STORE)
+    if mount is None:
+        return warning("storage", f"the file system of {STORE} is unknown", "Check with: findmnt --target /var/lib")
+    medium = computer.medium_of(mount)
+    if medium == "memory":
+        found = f"{STORE} is in memory ({mount.kind}): a power cut loses every job"
+        return failing("storage", found, f"Mount a file system of a disk at {STORE}")
+    if "ro" in mount.options:
+        return failing("storage", f"{STORE} cannot be written", "Mount its file system rw: check /etc/fstab and dmesg")
+    return ok("storage", f"{medium}, {mount.kind}")
+
+
+def _append_policy(computer: Computer, medium: str) -> HealthFinding:
+    settings = dict(re.findall(r"^(append\w+) +(\S+)", computer.read(_REDIS), re.MULTILINE))
+    policy = settings.get("appendfsync", "everysec")
+    match settings.get("appendonly"), policy, medium:
+        case None, _, _:
+            return warning("append-only file", f"not set in {_REDIS}", "Check whether the gateway uses another store.")
+        case "yes", "always", "SD":
+            advice = f"appendfsync everysec in {_REDIS}, or a disk"
+            found = "always, on an SD card: it wears six times as fast"
+            return warning("append-only file", found, advice)
+        case "yes", "everysec" | "always", _:
+            return ok("append-only file", policy)
+        case "yes", _, _:
+            found = f"appendfsync {policy}: a power cut loses half a minute of jobs"
+            return warning("append-only file", found, "Good only with a UPS; else: appendfsync everysec")
+        case _:
+            advice = f"appendonly yes in {_REDIS}"
+            return failing("append-only file", "off: a power cut loses jobs", advice)

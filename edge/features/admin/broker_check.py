@@ -1,0 +1,132 @@
+"""Examines brokers and the presence of equipment: connection, login, permission to subscribe."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
+from edge.features.sparkplug.host_state import HostState, read_state
+from edge.links.mqtt_broker import Broker, broker_of
+from edge.links.mqtt_connection import Connection, connect
+from edge.model.finding import HealthFinding, failing, ok
+from edge.northbound.topics import Topics
+
+_PRESENCE_WITHIN_S = 0.5
+"""Maximum time from the confirmed subscription to its retained message."""
+
+
+class BrokerSubscriber(Struct, frozen=True):
+    """A user of a broker: the topics it subscribes to, and the presence topic of its equipment."""
+
+    subject: str
+    topics: Sequence[str]
+    presence: str = ""
+    waiting: str = "jobs wait for it"
+    """What waits while the other end is offline."""
+
+
+def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerSubscriber]]]:
+    """Yield each broker of the settings with its subscribers."""
+    at: dict[MqttSettings, list[BrokerSubscriber]] = {}
+    if settings.mqtt.url:
+        prefix, scopes = settings.northbound.topic_prefix, settings.gateway.scopes
+        at[settings.mqtt] = [
+            BrokerSubscriber("MES", [topic for scope in scopes for topic in Topics(prefix, scope).read])
+        ]
+    for name, section in settings.southbound.items():
+        if not isinstance(section, MqttEquipmentSettings):
+            continue
+        topic = f"{section.topic_prefix}/{name}"
+        heard = [f"{topic}/{each}" for each in ("answers", "events", "data")]
+        listeners = at.setdefault(broker_settings(section, settings.mqtt), [])
+        listeners.append(BrokerSubscriber(f"equipment {name}", heard, f"{topic}/presence"))
+    if settings.sparkplug.group:
+        first = broker_settings(settings.sparkplug, settings.mqtt)
+        for url in (first.url, *settings.sparkplug.further_urls):
+            at.setdefault(msgspec.structs.replace(first, url=url), []).append(_edge_node(settings))
+    yield from at.items()
+
+
+def _edge_node(settings: Settings) -> BrokerSubscriber:
+    group, node = settings.sparkplug.group, settings.sparkplug.edge_node or settings.gateway.scopes[0]
+    host = settings.sparkplug.primary_host
+    commands = [f"spBv1.0/{group}/NCMD/{node}", f"spBv1.0/{group}/DCMD/{node}/+"]
+    state = f"spBv1.0/STATE/{host}" if host else ""
+    subject = f"Sparkplug host {host}" if host else "Sparkplug edge node"
+    return BrokerSubscriber(subject, commands, state, "the edge node waits for it")
+
+
+def address(settings: MqttSettings) -> str:
+    """Return a broker's address without user and password."""
+    return urlsplit(settings.url).netloc.rpartition("@")[2]
+
+
+def diagnostic_broker(settings: MqttSettings) -> Broker:
+    """Return a broker with a client id of its own and a session that ends with the connection. Raises SettingsError."""
+    return broker_of(settings, f"edge-doctor-{uuid.uuid4().hex[:12]}", session_expiry=0)
+
+
+async def examine_broker(settings: MqttSettings, listeners: Sequence[BrokerSubscriber]) -> AsyncIterator[HealthFinding]:
+    """Connect with a temporary session and subscribe as the gateway does. Raises SettingsError and Unavailable."""
+    at = address(settings)
+    target = diagnostic_broker(settings)
+    async with connect(target) as connection:
+        yield ok(f"broker {at}", "reached" + (", encrypted" if target.tls else ""))
+        refusals = {each.subject: await _refusal(connection, each) for each in listeners}
+        retained = await read_retained(connection, {each.presence for each in listeners} - {""})
+    for each in listeners:
+        if refusal := refusals[each.subject]:
+            advice = "Check the access rules of the broker for the user of the gateway."
+            yield failing(each.subject, f"the broker at {at} refuses the subscription to {refusal}", advice)
+        else:
+            yield _presence(each, at, retained.get(each.presence))
+
+
+async def _refusal(connection: Connection, listener: BrokerSubscriber) -> str:
+    for topic in filter(None, (*listener.topics, listener.presence)):
+        if refusal := await connection.subscribe(topic):
+            return f"{topic}: {refusal}"
+    return ""
+
+
+async def read_retained(connection: Connection, topics: set[str]) -> Mapping[str, bytes]:
+    """Return the retained payloads of topics that were just subscribed to."""
+    retained: dict[str, bytes] = {}
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PRESENCE_WITHIN_S if topics else 0):
+            async for incoming in connection.messages():
+                if incoming.message.topic in topics:
+                    retained[incoming.message.topic] = incoming.message.payload
+                if retained.keys() == topics:
+                    break
+    return retained
+
+
+def _presence(listener: BrokerSubscriber, at: str, retained: bytes | None) -> HealthFinding:
+    match _is_online(retained):
+        case True:
+            return ok(listener.subject, f"online, at {at}")
+        case False:
+            advice = f"Switch it on and check its connection to the broker; {listener.waiting}."
+            return failing(listener.subject, f"offline, at {at}", advice)
+        case _:
+            silent = "; presence unknown" if listener.presence else ""
+            return ok(listener.subject, f"subscribed at {at} to {', '.join(listener.topics)}{silent}")
+
+
+def _is_online(retained: bytes | None) -> bool | None:
+    """Return what a presence says; None for another message. The state of a Sparkplug host is JSON."""
+    match retained:
+        case b"online":
+            return True
+        case b"offline":
+            return False
+        case bytes() if isinstance(state := read_state(HostState(), retained), HostState):
+            return state.online
+        case _:
+            return None

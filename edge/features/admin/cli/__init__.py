@@ -1,0 +1,1 @@
+"""Commands that examine, save and restore a gateway."""

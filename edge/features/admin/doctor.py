@@ -1,0 +1,152 @@
+"""Examines all dependencies of a gateway concurrently; a failed examination is itself a finding."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+from edge.app.features import equipment_settings
+from edge.app.service_user import access_problems
+from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
+from edge.features.admin.board_check import STORE, examine_storage
+from edge.features.admin.broker_check import address, brokers, examine_broker
+from edge.features.admin.certificate_check import examine_certificates, examine_trust, examine_users
+from edge.features.admin.host_check import examine_clock, examine_disks, examine_memory, examine_versions
+from edge.features.admin.installation import advise, install_advice, store_advice
+from edge.features.admin.opcua_check import examine_announcement, examine_listener, examine_port, examine_server
+from edge.features.admin.store_check import examine_store
+from edge.features.admin.tool_check import examine_controller
+from edge.features.openprotocol.settings import OpenProtocolSettings
+from edge.features.telemetry.mirror_check import examine_mirrors
+from edge.features.telemetry.volatile_check import UNIT, examine_volatile_store
+from edge.features.traces.check import examine_traces
+from edge.foundation.errors import EdgeError, SettingsError
+from edge.foundation.task_group import TaskGroup
+from edge.model.finding import HealthFinding, failing, ok
+from edge.store.bounds import CountLimits
+
+EXAMINATION_TIMEOUT_S = 8.0
+"""Time limit of one examination."""
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+_Examination = tuple[str, AsyncIterator[HealthFinding]]
+"""Subject and examination."""
+
+
+async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthFinding]:
+    """Examine the gateway of these settings; with invalid settings only the machine."""
+    asyncio.get_running_loop().set_default_executor(_DaemonExecutor())
+    settings = None
+    try:
+        settings = await asyncio.to_thread(load_settings, file, environ, equipment_settings())
+    except SettingsError as error:
+        found = [failing("settings", problem, error.advice) for problem in error.problems]
+        examinations = list(_host_examinations(["/", STORE]))
+    else:
+        found = []
+        examinations = [*_gateway_examinations(settings), *_host_examinations(["/", STORE, settings.opcua.pki])]
+    main = main_file(file, environ).absolute()
+    denied = await asyncio.to_thread(list, access_problems(main, settings))
+    found += [failing("settings", problem, "Correct it, then restart the gateway.") for problem in denied]
+    found = found or [ok("settings", "can be used")]
+    async with TaskGroup() as tasks:
+        running = [tasks.create_task(findings_of(*each), name=f"examine {each[0]}") for each in examinations]
+    return [*found, *(finding for task in running for finding in task.result())]
+
+
+def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
+    keep = settings.retention
+    limits = CountLimits(settings.gateway.scopes, keep.marks, keep.undelivered_jobs)
+    yield "store", advise(examine_store(settings.redis, limits=limits), store_advice(settings.redis.url))
+    volatile_advice = f"Start it: sudo systemctl start {UNIT}"
+    if settings.mirrors:
+        yield "mirrors", advise(examine_mirrors(settings), store_advice(settings.redis.url))
+    yield "volatile store", advise(examine_volatile_store(settings), volatile_advice)
+    if Path(STORE).exists():
+        yield "storage", examine_storage()
+    for mqtt, listeners in brokers(settings):
+        yield (
+            f"broker {address(mqtt)}",
+            advise(examine_broker(mqtt, listeners), install_advice(mqtt.url, "mosquitto", ("mosquitto",))),
+        )
+    for name, section in settings.southbound.items():
+        if isinstance(section, OpcuaEquipmentSettings):
+            yield f"equipment {name}", examine_server(f"equipment {name}", section.url, "jobs wait for it")
+        elif isinstance(section, OpenProtocolSettings):
+            yield f"equipment {name}", examine_controller(name, section)
+    yield "traces", examine_traces(settings.traces)
+    yield "OPC UA port", examine_port(settings.opcua)
+    yield "certificates", examine_certificates(settings)
+    if settings.opcua.endpoint:
+        yield "OPC UA trust list", examine_trust(settings.opcua)
+        yield "OPC UA users", examine_users(Path(settings.users_file), settings.opcua.anonymous)
+    yield from _discovery_examinations(settings)
+
+
+def _discovery_examinations(settings: Settings) -> Iterator[_Examination]:
+    opcua = settings.opcua
+    if not opcua.endpoint:
+        return
+    if opcua.discovery_server:
+        subject = "OPC UA discovery server"
+        yield subject, examine_server(subject, opcua.discovery_server, "the gateway registers when it is there")
+    for url in opcua.reverse_connect:
+        subject = f"OPC UA client {urlsplit(url).netloc}"
+        yield subject, examine_listener(subject, url)
+    if opcua.advertise:
+        yield "OPC UA announcement", examine_announcement(settings)
+
+
+def _host_examinations(directories: list[str]) -> Iterator[_Examination]:
+    yield "clock", examine_clock()
+    yield "disk", examine_disks(directories)
+    yield "memory", examine_memory()
+    yield "versions", examine_versions()
+
+
+async def findings_of(
+    subject: str, examination: AsyncIterator[HealthFinding], within: float = EXAMINATION_TIMEOUT_S
+) -> list[HealthFinding]:
+    """Run one examination within a time limit; return its findings, errors included."""
+    found: list[HealthFinding] = []
+    try:
+        async with asyncio.timeout(within):
+            async for finding in examination:
+                found.append(finding)  # noqa: PERF401 - what was found before an error counts
+    except EdgeError as error:
+        found.append(failing(subject, error.message, error.advice))
+    except TimeoutError:
+        found.append(
+            failing(subject, f"no answer within {within:g} s", "Check the load of the machine and its network.")
+        )
+    except OSError as error:
+        advice = "If access was denied, call it as root (sudo) or as the user of the service."
+        found.append(failing(subject, str(error), advice))
+    except Exception as error:  # noqa: BLE001 - a defect of one examination must not hide the findings of the others
+        found.append(failing(subject, f"cannot be examined: {error!r}", "Report this."))
+    return found
+
+
+class _DaemonExecutor(ThreadPoolExecutor):
+    """Runs each call in a daemon thread, so that a call without an end does not delay the exit."""
+
+    def submit(
+        self, fn: Callable[_Arguments, _Result], /, *args: _Arguments.args, **kwargs: _Arguments.kwargs
+    ) -> Future[_Result]:
+        """Run a function in its own daemon thread."""
+        future: Future[_Result] = Future()
+
+        def call() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001 - it is raised where the result is read
+                future.set_exception(error)
+
+        threading.Thread(target=call, name=f"examine {fn!r}", daemon=True).start()
+        return future

@@ -1,0 +1,210 @@
+"""Examines the store: connection, durability, memory, latency."""
+
+import contextlib
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+
+from edge.access.working_instances import working_instances
+from edge.config import RedisSettings
+from edge.features.admin.connection_advice import connection_advice
+from edge.features.admin.installation import gateway_advice
+from edge.foundation.errors import EdgeError
+from edge.model.equipment_health import EquipmentHealth
+from edge.model.finding import HealthFinding, failing, ok, warning
+from edge.station.safing_tries import problem_of
+from edge.store import components, health_reports
+from edge.store.bounded_counts import MarkCounter
+from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
+from edge.store.client import Store
+from edge.store.observer import observer_of
+from edge.store.opening import open_store
+from edge.store.runs import active_jobs
+from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
+from edge.store.snapshot import leased_instances
+from edge.store.store_repair import StoreRepair, find_repairs
+from edge.store.store_state import ProblemKind, find_problems, lag_text
+
+_PINGS = 20
+_MOST_SENDERS = 10
+_SLOW_MS = 50.0
+_FULL = 0.98
+_FAILING = frozenset({ProblemKind.NO_MAJORITY, ProblemKind.PRIMARY_AWAY, ProblemKind.QUORUM})
+_OF_SENTINELS = frozenset(
+    {ProblemKind.NO_MAJORITY, ProblemKind.SENTINEL_AWAY, ProblemKind.QUORUM, ProblemKind.FEW_SENTINELS}
+)
+_OF_REPLICAS = frozenset({ProblemKind.REPLICA_AWAY, ProblemKind.REPLICA_LAGS, ProblemKind.PRIORITIES})
+
+
+async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS) -> AsyncIterator[HealthFinding]:
+    """Examine the store of the settings. Raises SettingsError and Unavailable when it cannot serve a gateway."""
+    if settings.url == "embedded:":
+        yield warning(
+            "store",
+            "it exists only within the process of the gateway, and is lost with it",
+            'Name a Redis server in [redis] url, or a directory: url = "embedded:/var/lib/microdcs-edge/store".',
+        )
+        return
+    async with open_store(settings, consumer=None) as store:
+        info: Mapping[str, str] = await store.execute("INFO")
+        at_work = len(await active_jobs(store))
+        yield ok("store", f"{_server(info)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
+        there = sorted(await working_instances(store, await leased_instances(store)))
+        yield _gateways(there)
+        for id, known in (await components.load_all(store)).items():
+            if id in there and known.component.problems:
+                advice = f"Correct what it names. Its log: journalctl -u microdcs-edge, on {known.component.host}"
+                yield warning(f"problems of {id}", known.component.problems, advice)
+        for gateway, report in (await health_reports.load(store, there)).items():
+            for each in report.equipment if report else ():
+                yield _equipment(gateway, each)
+        async for finding in _servers(store):
+            yield finding
+        yield await _durability(store, info)
+        for repair in await find_repairs(store, settings.url):
+            yield _repaired(repair)
+        state = await read_state(store, limits, MarkCounter(sys.maxsize))
+        yield _room(state.memory)
+        for finding in _counts(state.counts):
+            yield finding
+        yield await _speed(store)
+
+
+def _repaired(repair: StoreRepair) -> HealthFinding:
+    made = datetime.fromtimestamp(repair.report.at / 1000, UTC).isoformat(timespec="seconds")
+    found = f"{repair.report.cut_bytes} bytes were cut off at the end of its file after a power cut, {made}"
+    advice = (
+        f"Nothing acknowledged is lost. Check supply and storage, then remove the damaged file: rm -r {repair.kept}"
+    )
+    return warning("store repaired", found, advice)
+
+
+async def _servers(store: Store) -> AsyncIterator[HealthFinding]:
+    """Yield the findings about the data nodes and the sentinels of the store."""
+    if store.ha is not None:
+        await store.ha.sentinels.refresh()
+    with contextlib.closing(observer_of(store)) as observer:
+        state = await observer.read()
+    problems = find_problems(state)
+    for each in problems:
+        # The durability of the primary has a finding of its own.
+        if each.kind is not ProblemKind.NO_AOF or each.subject.startswith("replica"):
+            yield (failing if each.kind in _FAILING else warning)(each.subject, each.found, each.advice)
+    kinds = {each.kind for each in problems}
+    if store.ha is not None and not kinds & _OF_SENTINELS:
+        yield ok("sentinels", f"all {len(state.sentinels)} confirm the primary {store.ha.fence.primary}")
+    if state.replicas and not kinds & _OF_REPLICAS:
+        lags = ", ".join(f"{each.address} ({lag_text(each)} behind)" for each in state.replicas)
+        yield ok("replicas", lags)
+
+
+def _gateways(there: Sequence[str]) -> HealthFinding:
+    if there:
+        return ok("gateway", f"at work: {', '.join(there)}")
+    return warning("gateway", "no gateway works on this store", gateway_advice())
+
+
+def _equipment(gateway: str, each: EquipmentHealth) -> HealthFinding:
+    """Return the finding about equipment in the report of a gateway."""
+    subject = f"equipment {each.name} of {gateway}"
+    counts = f"{each.outstanding} open commands, {each.failed} failed, {each.refused} messages refused"
+    last = f"; last: {each.last_error}" if each.last_error else ""
+    match each.connected:
+        case False:
+            what = connection_advice(each.connection.fault)
+            advice = f"{what} Jobs wait for it. Check with: edge equipment ping {each.name}"
+            return failing(subject, f"{each.obstacle}; {_unsafe(each)}{counts}{last}", advice)
+        case _ if each.open_safing:
+            advice = f"Make it safe by hand. What it has not confirmed: edge equipment show {each.name}"
+            return failing(subject, f"{_unsafe(each)}{counts}{last}", advice)
+        case _ if each.refused:
+            return warning(subject, f"{counts}{last}", "Correct its messages: docs/reference/equipment.md")
+        case True:
+            return ok(subject, f"connected; {counts}{last}")
+        case None:
+            holder = each.connection.holder
+            state = f"gateway {holder} connects to it" if holder else "presence unknown"
+            return ok(subject, f"{state}; {counts}{last}")
+
+
+def _unsafe(each: EquipmentHealth) -> str:
+    return f"{problem_of(each.open_safing)}; " if each.open_safing else ""
+
+
+def _server(info: Mapping[str, str]) -> str:
+    if info.get("server_name") == "valkey":
+        return f"Valkey {info['valkey_version']}"
+    return f"Redis {info['redis_version']}"
+
+
+async def _durability(store: Store, info: Mapping[str, str]) -> HealthFinding:
+    policy = f"maxmemory-policy {info['maxmemory_policy']}"
+    if not int(info["aof_enabled"]):
+        advice = "Set `appendonly yes` in the configuration of the Redis server."
+        return warning("store durability", "changes are not written to disk: a power cut loses jobs", advice)
+    if info["aof_last_write_status"] != "ok" or info["aof_last_bgrewrite_status"] != "ok":
+        advice = "Check the log of the Redis server, and the free space of its disk."
+        return failing("store durability", "the last attempt to write to its disk failed", advice)
+    if await drops_transactions(store, info):
+        advice = "Set `user default off ~* &* +@all` in the ACL file of the Redis server."
+        found = "a start of the server drops transactions: its user default has too few rights"
+        return failing("store durability", found, advice)
+    try:
+        configured: Mapping[str, str] = await store.execute("CONFIG GET", "appendfsync")
+    except EdgeError:  # the user has no permission for CONFIG
+        configured = {}
+    fsync = configured.get("appendfsync", "unknown")
+    if fsync == "no":
+        advice = "Set `appendfsync everysec`, or `always`, in the configuration of the Redis server."
+        return warning("store durability", "the system decides when to write: a power cut loses jobs", advice)
+    return ok("store durability", f"append-only file, appendfsync {fsync}, {policy}")
+
+
+def _room(taken: MemoryUsage) -> HealthFinding:
+    if not taken.limit:
+        advice = "Set `maxmemory` of the Redis server, so that jobs are refused before the machine runs out of memory."
+        return warning("store memory", f"{taken.used >> 20} MiB, without a limit", advice)
+    found = f"{taken.used >> 20} MiB of {taken.limit >> 20} MiB ({taken.fullness:.0%})"
+    advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store accepts no new job."
+    if taken.fullness >= _FULL:
+        return failing("store memory", found, advice)
+    return warning("store memory", found, advice) if taken.fullness >= NEARLY_FULL else ok("store memory", found)
+
+
+def _counts(counts: BoundedCounts) -> Iterator[HealthFinding]:
+    """Yield the findings about the records that have a maximum number."""
+    if counts.marks.limit:
+        advice = "Find the sender: edge marks list. Or raise [retention] marks: at its limit new orders are refused."
+        yield _bounded("marks of messages", counts.marks, advice)
+    for sender, own in islice(counts.by_sender.nearly_full.items(), _MOST_SENDERS):
+        advice = f"Correct the sender, or drop its marks: edge marks drop {sender}. At its limit it is refused."
+        yield _bounded(f"marks of {sender}", own, advice)
+    advice = "Connect the MES, or save them with: edge jobs export FILE --undelivered --confirm"
+    for scope, each in counts.undelivered.items():
+        yield _bounded(f"undelivered results of {scope}", each, advice)
+    advice = "Let the MES confirm results (docs/reference/northbound.md), or save them with: edge jobs export FILE"
+    for scope, each in counts.unconfirmed.items():
+        if each.is_nearly_full and each != counts.undelivered.get(scope):
+            found = f"{each.count} of at most {each.limit}: beyond them the oldest delivered ones go"
+            yield warning(f"unconfirmed results of {scope}", found, advice)
+
+
+def _bounded(subject: str, each: BoundedCount, advice: str) -> HealthFinding:
+    found = f"{each.count} of at most {each.limit}"
+    if each.is_full:
+        return failing(subject, found, advice)
+    return warning(subject, found, advice) if each.is_nearly_full else ok(subject, found)
+
+
+async def _speed(store: Store) -> HealthFinding:
+    took = []
+    for _ in range(_PINGS):
+        began = time.perf_counter()
+        await store.execute("PING")
+        took.append((time.perf_counter() - began) * 1000)
+    found = f"answers in {sorted(took)[_PINGS // 2]:.2f} ms, {max(took):.2f} ms at worst"
+    if max(took) > _SLOW_MS:
+        return warning("store latency", found, "Check the load of the machine and its disk with `vmstat 1`.")
+    return ok("store latency", found)

@@ -1,0 +1,36 @@
+"""Examines tightening controllers with Open Protocol: whether they answer, and as what."""
+
+from collections.abc import AsyncIterator
+
+from edge.features.admin.connection_advice import connection_advice
+from edge.features.openprotocol.makes import make_of
+from edge.features.openprotocol.protocol.errors import DeclinedError
+from edge.features.openprotocol.protocol.mids import Decline, Mid
+from edge.features.openprotocol.protocol.session import SessionTimes, open_openprotocol
+from edge.features.openprotocol.settings import OpenProtocolSettings, address_of
+from edge.foundation.errors import Refused, Unavailable
+from edge.links.connection_fault import fault_of
+from edge.model.finding import HealthFinding, failing, ok
+
+_TIMES = SessionTimes(connect=3.0, answer=3.0)
+
+
+async def examine_controller(name: str, settings: OpenProtocolSettings) -> AsyncIterator[HealthFinding]:
+    """Start the communication with a controller and stop it; nothing is subscribed to or changed."""
+    subject = f"equipment {name}"
+    host, port = address_of(settings)
+    try:
+        async with open_openprotocol(host, port, times=_TIMES, link_layer=False) as session:
+            found = session.controller
+            revision = session.revisions[Mid.START]
+        what = f"{make_of(found).name}, {found['name']!r}, revision {revision}"
+        yield ok(subject, f"answers at {settings.url}: {what}")
+    except DeclinedError as declined:
+        if declined.error == Decline.CONNECTED_ALREADY:
+            yield ok(subject, f"answers at {settings.url}: another client is connected")
+        else:
+            yield failing(subject, declined.message, "Check the settings of Open Protocol at the controller.")
+    except Refused as refusal:
+        yield failing(subject, f"the program at {settings.url} is no controller: {refusal.message}", "Correct its url.")
+    except Unavailable as error:
+        yield failing(subject, error.message, f"{connection_advice(fault_of(error))} Jobs wait for it.")

@@ -1,0 +1,1 @@
+"""Commands for many gateways: signed, admitted, executed once."""

@@ -1,0 +1,102 @@
+"""The commands of `edge fleet` that show the components on the store."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.features.fleet.cli.keys import keys
+from edge.features.fleet.cli.send import results, send
+from edge.features.fleet.cli.upgrade import upgrade
+
+if TYPE_CHECKING:
+    from edge.store.components import KnownComponent
+
+
+@click.group(cls=CommandGroup)
+def fleet() -> None:
+    """Show the components of a plant, and send them signed commands."""
+
+
+@fleet.command("list", epilog="Example: edge fleet list")
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
+    """List the gateways and workers on the store: version, uptime, health, jobs, alarms, certificates, drift.
+
+    A component without a heartbeat for 45 seconds is `away`.
+    """
+    from edge.features.fleet.cli.view import as_data, table
+
+    found, now = asyncio.run(_load(settings_file))
+    if as_json:
+        print_json([as_data(each, now) for each in found.values()])
+    elif found:
+        open_console().print(table(found.values(), now))
+    else:
+        print_text("no components")
+
+
+@fleet.command(epilog="Example: edge fleet show gw-07")
+@click.argument("name")
+@settings_option
+@json_option
+def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show one component with its equipment and node kinds."""
+    from edge.features.fleet.cli.view import as_data, lines
+    from edge.foundation.errors import Refused
+
+    every, now = asyncio.run(_load(settings_file))
+    found = every.get(name)
+    if found is None:
+        raise Refused("component", f"there is no component {name!r} on this store", "List them with: edge fleet list")
+    if as_json:
+        print_json(as_data(found, now))
+    else:
+        print_text("\n".join(lines(found, now)))
+
+
+@fleet.command(epilog="Example: edge fleet forget gw-03")
+@click.argument("names", nargs=-1)
+@click.option("--after-days", type=click.IntRange(1, 3650), help="Remove components automatically after so many days.")
+@settings_option
+def forget(names: tuple[str, ...], after_days: int | None, settings_file: Path | None) -> None:
+    """Remove components from the list; one that works comes back with its next heartbeat.
+
+    Without NAMES and with --after-days only the setting is changed (30 days as delivered).
+    """
+    from edge.cli.terminal.audit import recorded
+    from edge.store import components
+    from edge.store.commit import join
+
+    if not names and after_days is None:
+        raise click.UsageError("name a component or --after-days")
+
+    async def work() -> None:
+        async with open_access(settings_file) as at:
+            keys = at.store.keys
+            setting = [components.set_remove_after(keys, after_days * 86_400)] if after_days is not None else []
+            async with recorded(at, "fleet forget", " ".join(names), f"after {after_days} days" if after_days else ""):
+                await at.store.commit(join([*setting, *([components.remove(keys, names)] if names else [])]))
+
+    asyncio.run(work())
+    print_text(f"{len(names)} components removed" if names else f"removed after {after_days} days without heartbeat")
+
+
+fleet.add_command(send)
+fleet.add_command(results)
+fleet.add_command(keys)
+fleet.add_command(upgrade)
+
+
+async def _load(settings_file: Path | None) -> "tuple[dict[str, KnownComponent], int]":
+    """Return the components, and the present instant by the clock that their signs of life have."""
+    from edge.store.components import load_all
+    from edge.store.server_time import server_time
+
+    async with open_access(settings_file) as at:
+        return await load_all(at.store), await server_time(at.store)

@@ -1,0 +1,130 @@
+"""`edge fleet keys`: the keys of administrators and of components."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
+
+if TYPE_CHECKING:
+    from edge.features.fleet.messages import PublicKey
+
+
+@click.group(cls=CommandGroup)
+def keys() -> None:
+    """Manage the keys that sign commands, and those that this component accepts."""
+
+
+@keys.command(epilog="Example: edge fleet keys create anna anna.pem")
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--password-stdin", is_flag=True, help="Read the password of the file from standard input.")
+def create(name: str, file: Path, *, password_stdin: bool) -> None:
+    """Create a key of an administrator: an encrypted file, and its public key as .jwk file of the same name.
+
+    Keep FILE on the administrator's computer only. Bring the .jwk file to the components: `edge fleet keys add`.
+    """
+    import msgspec
+
+    from edge.features.fleet.keys import SHORTEST_PASSWORD, SUFFIX, new_key, write_private
+    from edge.foundation.errors import Refused
+    from edge.foundation.files import write_atomically
+
+    if file.exists():
+        raise Refused("key", f"{file} exists", "Choose another file: a lost key cannot be made again.")
+    password = read_password(from_stdin=password_stdin, confirm=True)
+    if len(password) < SHORTEST_PASSWORD:
+        raise Refused("key", f"the password has less than {SHORTEST_PASSWORD} characters", "Choose a longer one.")
+    private, public = new_key(name)
+    write_private(file, private, password)
+    write_atomically(file.with_suffix(SUFFIX), msgspec.json.encode(public) + b"\n", 0o644)
+    print_text(f"key {public.kid} of {name}: {file}, public {file.with_suffix(SUFFIX)}")
+
+
+@keys.command(epilog="Example: edge fleet keys add anna.jwk")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@settings_option
+def add(file: Path, settings_file: Path | None) -> None:
+    """Accept commands that are signed by a key. FILE is its public key."""
+    from edge.features.fleet.keys import read_public
+    from edge.foundation.errors import Refused
+
+    key = read_public(file.read_bytes())
+    if key.revoked:
+        raise Refused("key", f"key {key.kid} of {key.name} is revoked", "Create a new key: edge fleet keys create")
+    known = asyncio.run(_load(settings_file)).get(key.kid)
+    if known is not None and known.revoked:
+        problem = f"key {key.kid} of {known.name} was revoked at this component"
+        raise Refused("key", problem, "Create a new key: edge fleet keys create")
+    asyncio.run(_write(settings_file, "fleet keys add", key.kid, key))
+    print_text(f"key {key.kid} of {key.name} is accepted")
+
+
+@keys.command(epilog="Example: edge fleet keys revoke 3f86a0c4")
+@click.argument("which", metavar="KID")
+@settings_option
+def revoke(which: str, settings_file: Path | None) -> None:
+    """Refuse commands of a key from now on. KID is the id of the key, or its beginning.
+
+    The key stays in the list: its commands are answered with the reason and are in the audit trail.
+    """
+    import msgspec
+
+    from edge.foundation.errors import Refused
+
+    found = [key for key in asyncio.run(_load(settings_file)).values() if key.kid.startswith(which)]
+    if len(found) != 1:
+        what = "more than one key" if found else "no key"
+        raise Refused("key", f"{what} has an id that begins with {which}", "List them with: edge fleet keys list")
+    revoked = msgspec.structs.replace(found[0], revoked=True)
+    asyncio.run(_write(settings_file, "fleet keys revoke", revoked.kid, revoked))
+    print_text(f"key {revoked.kid} of {revoked.name} is revoked")
+
+
+@keys.command("list", epilog="Example: edge fleet keys list")
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
+    """List the keys that this component accepts, and the revoked ones."""
+    found = asyncio.run(_load(settings_file))
+    if as_json:
+        print_json([{"kid": key.kid, "name": key.name, "revoked": key.revoked} for key in found.values()])
+        return
+    for key in found.values():
+        print_text(f"{key.kid}  {key.name}{'  revoked' if key.revoked else ''}")
+    if not found:
+        print_text("no keys: every command is refused")
+
+
+def read_password(*, from_stdin: bool, confirm: bool = False) -> str:
+    """Return the password of a key file from the prompt or standard input."""
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    return str(click.prompt("password of the key", hide_input=True, confirmation_prompt=confirm))
+
+
+async def _load(settings_file: Path | None) -> "dict[str, PublicKey]":
+    from edge.features.fleet.keys import read_folder, usable
+    from edge.features.fleet.store import load_keys
+
+    async with open_access(settings_file) as at:
+        if at.settings.fleet.keys_from == "store":
+            return usable(await load_keys(at.store))
+        return await asyncio.to_thread(read_folder, Path(at.settings.fleet.keys))
+
+
+async def _write(settings_file: Path | None, action: str, subject: str, key: "PublicKey") -> None:
+    from edge.cli.terminal.audit import recorded
+    from edge.features.fleet.keys import write_public
+    from edge.features.fleet.store import put_key
+
+    async with open_access(settings_file) as at, recorded(at, action, subject, key.name):
+        if at.settings.fleet.keys_from == "store":
+            await at.store.commit(put_key(at.store.keys, key))
+        else:
+            await asyncio.to_thread(write_public, Path(at.settings.fleet.keys), key)

@@ -1,0 +1,12 @@
+"""Signed commands for many gateways."""
+
+from edge.app.feature import Feature, Noun
+
+FEATURE = Feature(
+    "fleet",
+    commands={
+        "fleet": Noun(
+            "edge.features.fleet.cli.commands", "Show the components of a plant, and send them signed commands."
+        ),
+    },
+)

@@ -1,0 +1,108 @@
+"""Signed commands in the store: public keys, commands on their way, executed ones and their results."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from edge.features.fleet.messages import FleetResult, PublicKey
+from edge.store.client import Store
+from edge.store.commit import Absent, Commit, Committed, join, operation, spread
+from edge.store.keys import Keys
+
+RESULTS_MS = 8 * 24 * 3600 * 1000
+"""How long results are kept: longer than any command lives."""
+
+
+async def load_keys(store: Store) -> dict[str, PublicKey]:
+    """Return the public keys by their ids; one that cannot be read is left out."""
+    found = {}
+    for kid, text in (await store.execute("HGETALL", store.keys.fleet_keys())).items():
+        try:
+            key = msgspec.json.decode(text, type=PublicKey)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        if key.kid == kid:
+            found[kid] = key
+    return found
+
+
+def put_key(keys: Keys, key: PublicKey) -> Commit:
+    """Write a public key."""
+    return operation("HSET", keys.fleet_keys(), key.kid, msgspec.json.encode(key).decode())
+
+
+def put_command(keys: Keys, id: str, text: str) -> Commit:
+    """Write a signed command for the components on this store."""
+    return operation("HSET", keys.fleet_commands(), id, text)
+
+
+async def load_commands(store: Store) -> Mapping[str, str]:
+    """Return the signed commands by their ids."""
+    found: Mapping[str, str] = await store.execute("HGETALL", store.keys.fleet_commands())
+    return found
+
+
+def remove_commands(keys: Keys, ids: list[str]) -> Commit:
+    """Remove commands that have expired."""
+    return spread("HDEL", (keys.fleet_commands(),), ids)
+
+
+async def begin(store: Store, id: str, mark: str, result: FleetResult, remember_ms: int) -> bool:
+    """Mark a command as begun at a component; return False when it was begun or refused before."""
+    keys, component = store.keys, result.component
+    key = keys.fleet_executed(component, mark)
+    guarded = Commit((Absent(key),), (("SET", key, "1", "PX", remember_ms),))
+    working = operation("HSET", keys.fleet_executing(component), id, _encode(result))
+    return isinstance(await store.commit(join((guarded, working, _put(keys, id, result)))), Committed)
+
+
+async def refuse(store: Store, id: str, mark: str, result: FleetResult, remember_ms: int) -> bool:
+    """Mark a command as refused at a component; return False when it was begun or refused before.
+
+    A result that another key has under the same command id stays unchanged.
+    """
+    keys = store.keys
+    key, results = keys.fleet_executed(result.component, mark), keys.fleet_results(id)
+    guarded = Commit((Absent(key),), (("SET", key, "1", "PX", remember_ms),))
+    kept = operation("HSETNX", results, result.component, _encode(result))
+    expiring = operation("PEXPIRE", results, RESULTS_MS)
+    return isinstance(await store.commit(join((guarded, kept, expiring))), Committed)
+
+
+def put_result(keys: Keys, id: str, result: FleetResult) -> Commit:
+    """Write a result that has arrived from a component on another store."""
+    return _put(keys, id, result)
+
+
+def finish(keys: Keys, id: str, result: FleetResult) -> Commit:
+    """Write the result of a command that was begun."""
+    return join((operation("HDEL", keys.fleet_executing(result.component), id), _put(keys, id, result)))
+
+
+async def load_results(store: Store, id: str) -> dict[str, FleetResult]:
+    """Return the results of a command by component."""
+    return _decode_all(await store.execute("HGETALL", store.keys.fleet_results(id)))
+
+
+async def load_executing(store: Store, component: str) -> dict[str, FleetResult]:
+    """Return the commands that a component had begun when it ended, by their ids."""
+    return _decode_all(await store.execute("HGETALL", store.keys.fleet_executing(component)))
+
+
+def _put(keys: Keys, id: str, result: FleetResult) -> Commit:
+    key = keys.fleet_results(id)
+    return join((operation("HSET", key, result.component, _encode(result)), operation("PEXPIRE", key, RESULTS_MS)))
+
+
+def _encode(result: FleetResult) -> str:
+    return msgspec.json.encode(result).decode()
+
+
+def _decode_all(stored: Mapping[str, str]) -> dict[str, FleetResult]:
+    found = {}
+    for name, text in stored.items():
+        try:
+            found[name] = msgspec.json.decode(text, type=FleetResult)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+    return found

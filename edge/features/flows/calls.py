@@ -1,0 +1,138 @@
+"""Execute the calls of the MES for flows: register, delete, read, start, stop, terminate; each event once."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.messages import FlowCall
+from edge.features.flows.record import FlowRecord
+from edge.features.flows.view import flow_status, flow_summary
+from edge.foundation.errors import Refused
+from edge.model.cloudevent import CloudEvent
+from edge.model.isa95 import read_payload
+from edge.northbound.reply import THE_MES
+from edge.station.settings import SettingsMethod
+from edge.store import dedupe
+from edge.store.client import Store
+from edge.store.commit import NOTHING, Commit
+
+_DONE: Final = "done"
+_MOST_FAULTS: Final = 20
+
+
+class FlowAnswer(Struct, frozen=True):
+    """The data of an answer, the flows that the call named, and whether the call changed them."""
+
+    data: object
+    subject: str
+    has_changed: bool
+    by: str = ""
+    comment: str = ""
+
+
+class FlowCalls:
+    """The flows of the store as the MES changes them."""
+
+    def __init__(self, service_with: Callable[[Commit], FlowService], store: Store, dedupe_ms: int) -> None:
+        """Change flows with `service_with`: a service that adds a commit to each of its own."""
+        self._service_with = service_with
+        self._service = service_with(NOTHING)
+        self._store = store
+        self._dedupe_ms = dedupe_ms
+
+    async def configure(self, method: SettingsMethod, event: CloudEvent) -> FlowAnswer:
+        """Register or delete flows, or return them; with all faults in Refused(`invalid_payload`)."""
+        items = _items(event.data)
+        if method is SettingsMethod.GET:
+            found = await self._service.load_all()
+            ids = {_id(each) for each in items}
+            data = [await self._status(flow) for flow in found if not ids or flow.flow_id in ids]
+            return FlowAnswer(data, ", ".join(sorted(ids)), has_changed=False)
+        subject = ", ".join(_id(each) for each in items)
+        if await self._is_done(event):
+            return FlowAnswer(None, subject, has_changed=False)
+        if method is SettingsMethod.PUT:
+            self._refuse_faults(items)
+        # The mark is part of the last commit.
+        services = [*[self._service] * (len(items) - 1), self._service_with(self._mark(event))]
+        for service, item in zip(services, items, strict=False):
+            await (self._delete(service, _id(item)) if method is SettingsMethod.DELETE else service.put(item))
+        await self._mark_without_effect(event)
+        return FlowAnswer(None, subject, has_changed=True)
+
+    async def _delete(self, service: FlowService, flow_id: str) -> None:
+        """Delete a flow; an unknown one is deleted already."""
+        if flow_id in {each.flow_id for each in await service.load_all()}:
+            await service.delete(flow_id)
+
+    async def call(self, method: str, event: CloudEvent, caller: str = THE_MES) -> FlowAnswer:
+        """Execute a method of FLOW_METHODS and return the flow after it; `caller` is named where no person is."""
+        try:
+            call = read_payload(event.data, FlowCall)
+        except msgspec.ValidationError as error:
+            reason = f"the payload does not have the arguments of {event.type}: {error}."
+            raise Refused("invalid_payload", reason, "Send FlowID, and optionally Reason and By.") from None
+        is_new = not await self._is_done(event)
+        if is_new:
+            await self._execute(method, call, caller, self._service_with(self._mark(event)))
+            await self._mark_without_effect(event)
+        data = flow_summary(await self._service.load(call.flow_id))
+        return FlowAnswer(data, call.flow_id, is_new, call.by, call.reason)
+
+    async def _execute(self, method: str, call: FlowCall, caller: str, marking: FlowService) -> None:
+        """Execute a method; the last commit is that of the service that marks the event."""
+        reason = call.reason or f"{method} by {call.by or caller}"
+        match method:
+            case "Start":
+                await marking.start(call.flow_id)
+            case "Stop" if call.component is not None:
+                await marking.stop_component(call.flow_id, call.component)
+            case "Stop":
+                await marking.stop(call.flow_id, reason)
+            case _ if call.component is None and call.node is None:
+                if (await self._service.stop(call.flow_id, reason)).in_cycle:
+                    await marking.terminate(call.flow_id, reason)
+            case _:
+                await marking.terminate(call.flow_id, reason, component=call.component, node=call.node)
+
+    def _refuse_faults(self, documents: Sequence[object]) -> None:
+        """Refuse all documents when one has a fault, with the faults of each: none is stored then."""
+        refused = []
+        for document in documents:
+            found = self._service.faults_of(document)
+            faults = [f"{each.kind.value} at {each.where}: {each.message}" for each in found[:_MOST_FAULTS]]
+            more = f"; and {len(found) - _MOST_FAULTS} more" if len(found) > _MOST_FAULTS else ""
+            if faults:
+                refused.append(f"flow {_id(document)!r} has faults: {'; '.join(faults)}{more}")
+        if refused:
+            raise Refused("invalid_payload", f"{'; '.join(refused)}.")
+
+    async def _status(self, flow: FlowRecord) -> dict[str, Any]:
+        return flow_status(flow, self._service.plan_of(flow), await self._service.load_cycle(flow))
+
+    async def _is_done(self, event: CloudEvent) -> bool:
+        return await dedupe.load_answer(self._store, event.source, event.id) is not None
+
+    def _mark(self, event: CloudEvent) -> Commit:
+        """Return the mark of the event. It needs no guard: the guard of the flow lets only one commit succeed."""
+        marked = dedupe.mark(self._store.keys, event.source, event.id, _DONE, self._dedupe_ms)
+        return Commit(operations=marked.operations)
+
+    async def _mark_without_effect(self, event: CloudEvent) -> None:
+        """Mark an event that changed nothing, as the start of a flow that runs."""
+        if not await self._is_done(event):
+            await self._store.commit(self._mark(event))
+
+
+def _items(data: object) -> Sequence[object]:
+    return data if isinstance(data, list | tuple) else () if data is None else (data,)
+
+
+def _id(item: object) -> str:
+    found = item.get("id", item.get("ID")) if isinstance(item, dict) else None
+    if not isinstance(found, str):
+        raise Refused("invalid_payload", "a flow is an object with its id.", "Send the document of the flow.")
+    return found

@@ -1,0 +1,213 @@
+"""`edge flows`: checks a flow document, runs it in virtual time, lists the node kinds, and controls flows."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
+from edge.features.flows.cli import control, drawing, status
+from edge.features.flows.cli.faults import print_faults
+from edge.features.flows.cli.kinds_option import kinds_option
+
+if TYPE_CHECKING:
+    from edge.features.flows.plan import Plan
+    from edge.features.flows.sample_history import SampleHistory
+
+
+@click.group(cls=CommandGroup)
+def flows() -> None:
+    """Check, try, run and watch flows: cyclic work next to the jobs.
+
+    `put`, `list`, `show`, `draw`, `start`, `stop`, `terminate`, `delete` and `watch` work on the store of the settings,
+    while gateways with `[flows] run = "on"` run on it. The exit status is 0 on success, 1 when a request is refused or
+    the store is unavailable, and 2 when settings or arguments are invalid.
+    """
+
+
+for _command in (
+    control.put,
+    status.list_,
+    status.show,
+    drawing.draw,
+    control.start,
+    control.stop,
+    control.terminate,
+    control.delete,
+    status.watch,
+):
+    flows.add_command(_command)
+
+
+@flows.command(epilog="Example: edge flows check press-report.json --json")
+@click.argument("file", metavar="FLOW", type=FILE)
+@kinds_option
+@json_option
+def check(file: Path, kinds_folder: str | None, *, as_json: bool) -> None:
+    """Check a flow and show its structure.
+
+    FLOW holds the flow as JSON; - is standard input. All faults are reported at once. The exit status is 0 when there
+    is none, else 2.
+    """
+    plan = _read_plan(file, kinds_folder, as_json=as_json)
+    _print_structure(plan, as_json=as_json)
+
+
+@flows.command(epilog="Example: edge flows test press-report.json --tags samples.jsonl --cycles 3 --json")
+@click.argument("file", metavar="FLOW", type=FILE)
+@click.option("--tags", "tags_file", type=FILE, metavar="SAMPLES", help="Samples of the tags, one JSON object a line.")
+@click.option("--cycles", type=click.IntRange(min=1), default=1, show_default=True, help="Number of cycles to run.")
+@click.option("--start", type=int, default=0, show_default=True, help="Start, in milliseconds since the epoch.")
+@click.option("--stop", "stops", multiple=True, metavar="COMPONENT@CYCLE", help="Stop a component before a cycle.")
+@click.option("--terminate", "terminations", multiple=True, metavar="NODE@CYCLE", help="Terminate a node at its start.")
+@kinds_option
+@json_option
+def test(
+    file: Path,
+    tags_file: Path | None,
+    cycles: int,
+    start: int,
+    stops: tuple[str, ...],
+    terminations: tuple[str, ...],
+    kinds_folder: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Run a flow in virtual time.
+
+    FLOW holds the flow as JSON; - is standard input. One line is printed for each cycle. Nothing is stored and nothing
+    outside is changed: a node that acts reports what it would do. COMPONENT is the index of a component as `edge flows
+    check` lists them. The exit status is 0 however the cycles end, and 2 when the flow has faults or an option names
+    something unknown.
+    """
+    from edge.features.flows.sample_history import SampleHistory
+    from edge.features.flows.trial import TrialInput, run_trial
+    from edge.features.flows.trial import as_json as cycle_as_json
+
+    plan = _read_plan(file, kinds_folder, as_json=as_json)
+    history = _read_history(tags_file) if tags_file else SampleHistory({})
+    given = TrialInput(history, _stopped(plan, stops), _terminated(plan, terminations))
+    for cycle in run_trial(plan, given, cycles, start):
+        shown = cycle_as_json(cycle)
+        if as_json:
+            print_json(shown)
+        else:
+            _print_cycle(shown)
+
+
+@flows.command(epilog="Example: edge flows kinds --json")
+@kinds_option
+@json_option
+def kinds(kinds_folder: str | None, *, as_json: bool) -> None:
+    """List the node kinds with their inputs; with --json also the JSON Schema of each configuration."""
+    from edge.features.flows.nodes.registry import config_schema
+    from edge.features.flows.plugins import load_kinds
+
+    found = load_kinds(kinds_folder or "").values()
+    if as_json:
+        print_json(
+            [
+                {
+                    "kind": kind.name,
+                    "summary": kind.summary,
+                    "inputs": kind.inputs.value,
+                    "repeatable": kind.repeatable,
+                    "in_worker": kind.in_worker,
+                    "config": config_schema(kind),
+                }
+                for kind in found
+            ]
+        )
+        return
+    for kind in found:
+        print_text(f"{kind.name:20}  {kind.inputs.value:5}  {kind.summary}")
+
+
+def _read_plan(file: Path, kinds_folder: str | None, *, as_json: bool) -> "Plan":
+    """Return the plan of a flow; faults are printed and end the command with status 2."""
+    from edge.features.flows.plan import Rejected, plan_flow
+    from edge.features.flows.plugins import load_kinds
+
+    match plan_flow(read_json(file), load_kinds(kinds_folder or "")):
+        case Rejected(faults=faults):
+            if as_json:
+                print_json({"faults": faults, "components": [], "entry_nodes": [], "order": []})
+            else:
+                print_faults(str(file), faults)
+            raise SystemExit(2)
+        case plan:
+            return plan
+
+
+def _print_structure(plan: "Plan", *, as_json: bool) -> None:
+    if as_json:
+        print_json({"faults": [], "components": plan.components, "entry_nodes": plan.entry_nodes, "order": plan.layers})
+        return
+    for index, component in enumerate(plan.components):
+        print_text(f"component {index}: {', '.join(component)}")
+    for index, layer in enumerate(plan.layers):
+        print_text(f"layer {index}: {', '.join(layer)}")
+    print_text(f"{plan.id}: no faults, {len(plan.nodes)} node{'' if len(plan.nodes) == 1 else 's'}")
+
+
+def _read_history(file: Path) -> "SampleHistory":
+    from edge.features.flows.sample_history import SampleHistory
+    from edge.ports.sample_lines import Sample, read_lines
+
+    try:
+        with click.open_file(str(file), encoding="utf-8", errors="replace") as lines:
+            found = read_lines(lines, lambda number, reason: _report_line(file, number, reason))
+            return SampleHistory.of(line for line in found if isinstance(line, Sample))
+    except OSError as error:
+        usage_failure(f"{file}: cannot be read: {error.strerror}")
+
+
+def _report_line(file: Path, number: int, reason: str) -> None:
+    print_text(f"{file}:{number}: line set aside: {reason}", err=True)
+
+
+def _stopped(plan: "Plan", options: tuple[str, ...]) -> Mapping[int, frozenset[int]]:
+    found: dict[int, frozenset[int]] = {}
+    for option in options:
+        name, cycle = _at_cycle("--stop", option)
+        if not name.isdecimal() or int(name) >= len(plan.components):
+            _unknown("--stop", f"component {name!r}; the flow has {len(plan.components)}, counted from 0")
+        found[cycle] = found.get(cycle, frozenset()) | {int(name)}
+    return found
+
+
+def _terminated(plan: "Plan", options: tuple[str, ...]) -> Mapping[int, frozenset[str]]:
+    found: dict[int, frozenset[str]] = {}
+    for option in options:
+        name, cycle = _at_cycle("--terminate", option)
+        if name not in plan.nodes:
+            _unknown("--terminate", f"node {name!r}; the flow has {', '.join(plan.nodes)}")
+        found[cycle] = found.get(cycle, frozenset()) | {name}
+    return found
+
+
+def _at_cycle(option: str, text: str) -> tuple[str, int]:
+    name, separator, cycle = text.rpartition("@")
+    if not separator or not cycle.isdecimal():
+        usage_failure(f"{option} {text}: expected NAME@CYCLE, with the number of a cycle from 0")
+    return name, int(cycle)
+
+
+def _unknown(option: str, what: str) -> NoReturn:
+    usage_failure(f"{option}: there is no {what}")
+
+
+def _print_cycle(shown: Mapping[str, object]) -> None:
+    import msgspec
+
+    print_text(f"cycle {shown['cycle']} at {shown['at']}: {shown['status']}")
+    nodes = shown["nodes"]
+    if not isinstance(nodes, dict):
+        return
+    width = max(map(len, nodes), default=0)
+    for node, task in nodes.items():
+        detail = task["reason"] or msgspec.json.encode(task["output"]).decode()
+        print_text(f"  {node:{width}}  {task['status']:10}  {detail}")

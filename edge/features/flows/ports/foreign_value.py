@@ -1,0 +1,23 @@
+"""Reads a key of a Redis that belongs to another system."""
+
+from typing import Any
+
+import msgspec
+
+from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.read import RedisValue
+
+
+async def read_key(query: RedisValue, _action_id: str) -> Any:
+    """Return the value of a key, None for an absent one.
+
+    Raises NodeError for a value that cannot be used, Unavailable when the server is gone.
+    """
+    # redis-py is imported only where it is used.
+    from edge.features.telemetry.store.foreign import open_foreign  # noqa: PLC0415
+
+    try:
+        async with open_foreign(query.url) as foreign:
+            return msgspec.to_builtins(await foreign.read_value(query.key, query.encoding), str_keys=True)
+    except (ValueError, TypeError) as error:
+        raise NodeError(f"key {query.key[:200]!r}: {error}") from None

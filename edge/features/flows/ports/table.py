@@ -1,0 +1,70 @@
+"""Finds the handler of a query or an action; without a handler on this gateway the node fails with the reason."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from edge.features.flows.nodes.act import (
+    Action,
+    AppendToFile,
+    CommandEquipment,
+    PostResource,
+    PublishMessage,
+    RaiseAlarm,
+    StartJob,
+    WriteTag,
+    WriteVariable,
+)
+from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.read import (
+    HttpResource,
+    JobResults,
+    LatestValue,
+    Query,
+    RedisValue,
+    SampleWindow,
+    VariableValue,
+)
+
+Handler = Callable[[Any, str], Awaitable[Any]]
+"""A function of a query or an action and its id that returns a JSON value."""
+
+Handlers = Mapping[type, Handler]
+"""By the type of the query or the action."""
+
+_NAMES: Final[Mapping[type, str]] = {
+    LatestValue: "tags",
+    SampleWindow: "tags",
+    WriteTag: "tags",
+    JobResults: "job results",
+    VariableValue: "OPC UA variables of equipment",
+    WriteVariable: "OPC UA variables of equipment",
+    HttpResource: "HTTP",
+    PostResource: "HTTP",
+    RedisValue: "foreign Redis servers",
+    PublishMessage: "MQTT: it has no broker ([mqtt] url)",
+    StartJob: "jobs",
+    RaiseAlarm: "alarms",
+    AppendToFile: "files",
+    CommandEquipment: "commands outside of jobs",
+}
+
+
+class HandlerTable:
+    """The handlers of the queries and actions of nodes on a gateway."""
+
+    def __init__(self, handlers: Handlers) -> None:
+        self._handlers = dict(handlers)
+
+    async def read(self, query: Query) -> Any:
+        """Return the answer to a query. Raises the errors of its handler, or NodeError without a handler."""
+        return await self._handle(query, "")
+
+    async def act(self, action: Action, action_id: str) -> Any:
+        """Perform an action and return its result. Raises the errors of its handler, or NodeError without a handler."""
+        return await self._handle(action, action_id)
+
+    async def _handle(self, asked: Query | Action, action_id: str) -> Any:
+        handler = self._handlers.get(type(asked))
+        if handler is None:
+            raise NodeError(f"this gateway does not serve {_NAMES[type(asked)]}")
+        return await handler(asked, action_id)

@@ -1,0 +1,1 @@
+"""Tightening controllers with OPC UA (OPC 40451-1)."""

@@ -1,0 +1,11 @@
+"""Tightening controllers with OPC UA."""
+
+from edge.app.feature import Feature
+from edge.equipment.kinds import EquipmentKind
+
+FEATURE = Feature(
+    "joining",
+    kinds={
+        "ijt": EquipmentKind("edge.config:IjtSettings", "edge.features.joining.ijt:open_ijt"),
+    },
+)

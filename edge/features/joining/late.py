@@ -1,0 +1,60 @@
+"""Reports the joinings that no command waits for: the operator's own, late ones, second ones of a command."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from edge.equipment.late_result import LateResults
+from edge.equipment.result_ledger import ReportedResult, ResultLedger, Verdict
+from edge.features.joining.conversion import measured_values, result_data, was_aborted
+from edge.features.joining.schema import Result
+
+OnOwn: TypeAlias = Callable[[Result, str], Awaitable[bool]]
+"""Offers a joining of the operator's own as an event with an occurrence; returns whether a job has used it."""
+
+AddLateFiles: TypeAlias = Callable[[str, Result, dict[str, Any]], Awaitable[None]]
+"""Adds the files of a late result of a command to its data."""
+
+
+class LateJoinings(Struct, frozen=True):
+    """Reports joinings to the station, with their files. An aborted joining is not reported."""
+
+    reporter: LateResults
+    ledger: ResultLedger
+    on_own: OnOwn
+    add_files: AddLateFiles
+
+    async def report_own(self, report: ReportedResult, verdict: Verdict) -> None:
+        """Report a joining of no command, with the reason where it is known; raises Unavailable without the store."""
+        result, occurrence = report.payload, self._occurrence(report)
+        if was_aborted(result) or await self.on_own(result, occurrence):
+            return
+        created, add = result["ResultMetaData"].get("CreationTime"), self._adder(report, None)
+        named = report.result_id, created, verdict.candidate, result_data(result)
+        await self.reporter.keep(*named, add, occurrence, verdict.reason)
+
+    async def report(self, report: ReportedResult, command_id: str) -> None:
+        """Report a joining of a command; raises Unavailable without the store."""
+        result, occurrence = report.payload, self._occurrence(report)
+        if was_aborted(result):
+            return
+        created, add = result["ResultMetaData"].get("CreationTime"), self._adder(report, command_id)
+        await self.reporter.report(report.result_id, created, command_id, result_data(result), add, occurrence)
+
+    async def keep(self, report: ReportedResult, command_id: str) -> None:
+        """Keep a joining as late that a command does not wait for; raises Unavailable without the store."""
+        result = report.payload
+        if not was_aborted(result):
+            created, add = result["ResultMetaData"].get("CreationTime"), self._adder(report, command_id)
+            occurrence = self._occurrence(report)
+            await self.reporter.keep(report.result_id, created, command_id, result_data(result), add, occurrence)
+
+    def _adder(self, report: ReportedResult, command_id: str | None) -> Callable[[Any], Awaitable[None]]:
+        return partial(self.add_files, command_id or "", report.payload)
+
+    def _occurrence(self, report: ReportedResult) -> str:
+        """Return what distinguishes a joining whose id and time another one had; empty where none had."""
+        is_taken = self.ledger.is_taken(report)
+        return "/".join(map(str, (report.sequence, *measured_values(report.payload)))) if is_taken else ""

@@ -1,0 +1,1 @@
+"""Stack lights on GPIO that show alarms."""

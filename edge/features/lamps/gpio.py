@@ -1,0 +1,160 @@
+"""Drives the lines of a GPIO chip, lamps and buttons; without a chip, a fake one."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from edge.foundation.errors import SettingsError, Unavailable
+from edge.links.connection_fault import ConnectionFailed
+from edge.model.equipment_connection import ConnectionFault
+
+if TYPE_CHECKING:
+    from gpiod import LineRequest
+
+_DEBOUNCE = timedelta(milliseconds=30)
+_CONSUMER = "microdcs-edge"
+# A line that flutters while the store is unavailable must not fill the memory.
+_PRESSES_WAITING = 100
+FAKE = "fake"
+"""The label of a simulated chip: its lamps are logged, its buttons are never pressed."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Lines(Protocol):
+    """Lamps and buttons by their names."""
+
+    async def switch(self, lamps: Mapping[str, bool]) -> None:
+        """Switch the lamps of these names on or off; raises Unavailable, Refused when a lamp cannot be switched."""
+
+    async def pressed(self) -> str:
+        """Wait until a button is pressed; return its name. Raises Unavailable when the lines are gone."""
+
+
+class GpioLines:
+    """Lines that were requested from the kernel."""
+
+    def __init__(self, lamps: "LineRequest | None", outputs: Mapping[str, int], names: Mapping[int, str]) -> None:
+        self._lamps = lamps
+        self._outputs = outputs
+        self._names = names
+        self._pressed: asyncio.Queue[str | Unavailable] = asyncio.Queue()
+
+    async def switch(self, lamps: Mapping[str, bool]) -> None:
+        """Switch the lamps of these names on or off, at once. Raises Unavailable."""
+        from gpiod.line import Value  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
+
+        if self._lamps is None:
+            return
+        values: dict[int | str, Value] = {
+            self._outputs[name]: Value.ACTIVE if on else Value.INACTIVE for name, on in lamps.items()
+        }
+        try:
+            self._lamps.set_values(values)
+        except OSError as error:
+            raise Unavailable(f"GPIO lines cannot be set: {error.strerror}") from error
+
+    async def pressed(self) -> str:
+        """Wait until a button is pressed; return its name. Raises Unavailable when the lines are gone."""
+        pressed = await self._pressed.get()
+        if isinstance(pressed, Unavailable):
+            raise pressed
+        return pressed
+
+    def take_edges(self, buttons: "LineRequest") -> None:
+        """Read the edges that the kernel recorded; the event loop calls it when there are any."""
+        try:
+            edges = buttons.read_edge_events()
+        except OSError as error:
+            # Otherwise the event loop would call this again at once, without end.
+            asyncio.get_running_loop().remove_reader(buttons.fd)
+            self._pressed.put_nowait(Unavailable(f"GPIO lines cannot be read: {error.strerror}"))
+            return
+        for edge in edges:
+            if self._pressed.qsize() < _PRESSES_WAITING:
+                self._pressed.put_nowait(self._names[edge.line_offset])
+
+
+class FakeLines:
+    """Lines of a simulated chip; `lit` holds which lamps would be on."""
+
+    def __init__(self, lamps: Iterable[str]) -> None:
+        self.lit = dict.fromkeys(lamps, False)
+
+    async def switch(self, lamps: Mapping[str, bool]) -> None:
+        """Log the state of the lamps."""
+        self.lit |= lamps
+        _log.info("fake lamps", **self.lit)
+
+    async def pressed(self) -> str:
+        """Wait without end."""
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never
+
+
+@contextmanager
+def open_lines(
+    chip: str, lamps: Mapping[str, int], buttons: Mapping[str, int], devices: Path = Path("/dev")
+) -> Iterator[Lines]:
+    """Request lines of the chip with that label, by their offsets; lamps are off then.
+
+    Each button connects to ground. The chip FAKE needs no hardware. Raises SettingsError without libgpiod, Unavailable
+    when there is no such chip or a line is in use.
+    """
+    if chip == FAKE:
+        yield FakeLines(lamps)
+        return
+    try:
+        import gpiod  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
+        from gpiod.line import Bias, Direction, Edge  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise SettingsError(
+            ["GPIO lines are asked for, and libgpiod 2 for Python is not there"],
+            "pip install 'microdcs-edge[gpio]', or on Debian 13: apt install python3-libgpiod",
+        ) from error
+    output = gpiod.LineSettings(direction=Direction.OUTPUT)
+    button = gpiod.LineSettings(
+        direction=Direction.INPUT,
+        edge_detection=Edge.RISING,
+        bias=Bias.PULL_UP,
+        active_low=True,
+        debounce_period=_DEBOUNCE,
+    )
+    with ExitStack() as stack:
+        try:
+            device = str(_device(chip, devices))
+            request = stack.enter_context
+            outputs = (
+                request(gpiod.request_lines(device, dict.fromkeys(lamps.values(), output), _CONSUMER))
+                if lamps
+                else None
+            )
+            lines = GpioLines(outputs, lamps, {offset: name for name, offset in buttons.items()})
+            if buttons:
+                inputs = request(gpiod.request_lines(device, dict.fromkeys(buttons.values(), button), _CONSUMER))
+                loop = asyncio.get_running_loop()
+                loop.add_reader(inputs.fd, lines.take_edges, inputs)
+                stack.callback(loop.remove_reader, inputs.fd)
+        except OSError as error:
+            raise Unavailable(
+                f"lines of GPIO chip {chip}: {error.strerror}", "`gpioinfo` shows who has a line; edge hw check"
+            ) from error
+        yield lines
+
+
+def _device(label: str, devices: Path) -> Path:
+    import gpiod  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
+
+    labels = []
+    for device in sorted(devices.glob("gpiochip*")):
+        with gpiod.Chip(str(device)) as chip:
+            labels.append(chip.get_info().label)
+        if labels[-1] == label:
+            return device
+    advice = f"There are: {', '.join(labels) or 'none'}. edge hw check"
+    raise ConnectionFailed(ConnectionFault.UNREACHABLE, f"there is no GPIO chip {label}", advice)

@@ -1,0 +1,156 @@
+"""A stack light and its buttons at GPIO lines."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from typing import Annotated, Any, Literal
+
+import msgspec
+import structlog
+from msgspec import Meta
+
+from edge.config import EquipmentSettings, Settings
+from edge.equipment.connected_equipment import ConnectedEquipment, open_connected
+from edge.equipment.device import Device, DeviceEvent
+from edge.equipment.repetition import permit_start
+from edge.features.lamps.alarm_lamps import FollowAlarms, no_alarms, show_alarms
+from edge.features.lamps.gpio import Lines, open_lines
+from edge.foundation.errors import Refused, Unavailable
+from edge.model.cloudevent import new_id
+from edge.sfc.signal import Phase
+from edge.station.equipment import Command, EquipmentEvent, StationPort
+
+_log = structlog.get_logger(__name__)
+
+_Line = Annotated[int, Meta(ge=0)]
+
+
+class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
+    """`[southbound.<name>]`: a stack light with buttons at GPIO lines, and the actions it takes."""
+
+    kind: Annotated[Literal["stacklight"], Meta(description="Protocol.")]
+    chip: Annotated[
+        str,
+        Meta(description="Label of the GPIO chip, as `gpioinfo` reports it; `fake` is none, its lamps go to the log."),
+    ]
+    lamps: Annotated[
+        Mapping[str, _Line],
+        Meta(description="The line of each lamp.", extra={"expected": "a table of lines, as in { red = 17 }"}),
+    ]
+    buttons: Annotated[
+        Mapping[str, _Line],
+        Meta(
+            description="The line of each button, by the `type_id` of its event.",
+            extra={"expected": 'a table of lines, as in { "com.example.start.v1" = 5 }'},
+        ),
+    ] = msgspec.field(default_factory=dict)
+    alarms: Annotated[
+        Mapping[str, Annotated[int, Meta(ge=1, le=1000)]],
+        Meta(
+            description="Lamps that show alarms, each with the lowest severity; no recipe switches them.",
+            extra={"expected": "a table of severities from 1 to 1000, as in { red = 700, yellow = 1 }"},
+        ),
+    ] = msgspec.field(default_factory=dict)
+    scope: Annotated[
+        str, Meta(description="The scope of the events of its buttons; empty takes the first of the gateway.")
+    ] = ""
+
+    def conflicts(self, settings: Settings) -> Iterator[str]:
+        """Yield lines that are used twice, faults of the lamps of alarms, and a scope that the gateway lacks."""
+        scopes = settings.gateway.scopes
+        for line, times in Counter((*self.lamps.values(), *self.buttons.values())).items():
+            if times > 1:
+                yield f"lamps, buttons: line {line} is given {times} times"
+        for lamp in sorted(set(self.alarms) - set(self.lamps)):
+            yield f"alarms: {lamp} is none of lamps: {', '.join(self.lamps)}"
+        if len(set(self.alarms.values())) < len(self.alarms):
+            yield "alarms: two lamps have the same severity"
+        if self.alarms and settings.telemetry.mode == "off":
+            yield 'alarms: there are none with telemetry.mode = "off"'
+        if self.scope and self.scope not in scopes:
+            yield f"scope: {self.scope} is none of gateway.scopes: {', '.join(scopes)}"
+
+
+OpenLines = Callable[[str, Mapping[str, int], Mapping[str, int]], AbstractContextManager[Lines]]
+
+
+def open_stacklight(
+    name: str,
+    settings: StackLightSettings,
+    station: StationPort,
+    scopes: Collection[str],
+    follow_alarms: FollowAlarms = no_alarms,
+    lines_factory: OpenLines = open_lines,
+) -> AbstractAsyncContextManager[ConnectedEquipment]:
+    """Open the lines for the length of the block, and retry while the chip is unavailable."""
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[tuple[Device, AsyncIterator[DeviceEvent]]]:
+        with lines_factory(settings.chip, settings.lamps, settings.buttons) as lines:
+            scope = settings.scope or next(iter(scopes))
+            lamps = frozenset(settings.lamps) - frozenset(settings.alarms)
+            async with show_alarms(lines, settings.alarms, follow_alarms):
+                yield StackLight(name, lamps, lines, station, scope), _presses(lines)
+
+    return open_connected(name, f"chip {settings.chip}", settings.type_ids, station, scopes, connect)
+
+
+async def _presses(lines: Lines) -> AsyncIterator[DeviceEvent]:
+    while True:
+        yield {"button": await lines.pressed()}
+
+
+class StackLight:
+    """A stack light with lamps by name, such as `red`. A command switches the lamps that its parameters name."""
+
+    def __init__(self, name: str, lamps: frozenset[str], lines: Lines, station: StationPort, scope: str) -> None:
+        self._name = name
+        self._lamps = lamps
+        self._lines = lines
+        self._station = station
+        self._scope = scope
+
+    @property
+    def problem(self) -> str:
+        """Always empty: lamps do not report faults."""
+        return ""
+
+    async def catch_up(self) -> None:
+        """Return at once: lamps have no results to collect."""
+
+    async def handle_event(self, device_event: DeviceEvent) -> None:
+        """Pass a pressed button to the station as an event; drop it while the store is unavailable."""
+        event = EquipmentEvent(
+            source=f"urn:microdcs-edge:equipment:{self._name}",
+            event_id=new_id(),
+            type_id=device_event["button"],
+            scope=self._scope,
+            data={"pressed": True},
+        )
+        try:
+            await self._station.event(event)
+        except Unavailable as error:
+            _log.warning("button event dropped", equipment=self._name, type=event.type_id, reason=error.message)
+
+    async def perform(self, command: Command) -> Any:
+        """Switch the lamps that the parameters name, such as `{"red": true}`; a reset switches all lamps off.
+
+        Other parameters are ignored: they may come from the job order, for example.
+        """
+        wanted = {name: wish for name, wish in command.parameters.items() if name in self._lamps}
+        if command.phase is Phase.RESET:
+            wanted = dict.fromkeys(self._lamps, False)
+        if not wanted:
+            raise Refused("device", f"no parameter names a lamp: {', '.join(sorted(self._lamps))}")
+        if wrong := [name for name, wish in wanted.items() if not isinstance(wish, bool)]:
+            raise Refused("device", f"expected true or false: {', '.join(sorted(wrong))}")
+        if command.phase is Phase.START:
+            await permit_start(self._station, command)
+        await self._lines.switch(wanted)
+        return wanted
+
+    async def settle(self, command: Command) -> None:
+        """Return at once: nothing is kept for a command."""
+
+    async def stop(self, command: Command) -> None:
+        """Keep the lamps as they are: a command ends as soon as the lamps are switched."""

@@ -1,0 +1,1 @@
+"""OPC UA beyond jobs: discovery, push of certificates, reverse connect, redundancy."""

@@ -1,0 +1,7 @@
+"""Discovery, push of certificates, reverse connect and redundancy of the OPC UA server."""
+
+from edge.app.feature import Feature
+
+FEATURE = Feature(
+    "opcua_extras",
+)

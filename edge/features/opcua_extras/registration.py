@@ -1,0 +1,86 @@
+"""Keeps this server registered at a discovery server, and unregisters it at the end."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from edge.config import OpcuaEquipmentSettings, OpcuaSettings
+from edge.features.opcua_extras.discovery import RegisteredApplication, register
+from edge.features.opcua_extras.discovery_capabilities import discovery_capabilities
+from edge.foundation.backoff import Backoff
+from edge.foundation.errors import SettingsError, Unavailable
+from edge.uaserver.certificates import own_path
+from edge.uaserver.namespaces import PRODUCT_URI, application_uri
+from edge.uaserver.reachable_url import reachable_url
+
+logger = structlog.get_logger(__name__)
+
+EVERY_S: Final = 300.0
+"""A discovery server forgets a server that it has not heard of for ten minutes (OPC 10000-4, 5.5.5.1)."""
+RETRY_S: Final = (1.0, 60.0)
+GOODBYE_S: Final = 2.0
+"""How long a stop waits for the discovery server."""
+
+Register = Callable[[bool], Awaitable[None]]
+"""Registers the server when it is called with True, unregisters it with False."""
+
+
+def application_of(gateway: str, endpoint: str, *, has_alarms: bool, has_history: bool) -> RegisteredApplication:
+    """Return what a discovery server publishes about this server; `endpoint` is where it listens."""
+    capabilities = discovery_capabilities(has_alarms=has_alarms, has_history=has_history)
+    name, urls = f"microdcs-edge {gateway}", (reachable_url(endpoint),)
+    return RegisteredApplication(application_uri(gateway), PRODUCT_URI, name, urls, capabilities)
+
+
+def register_at(settings: OpcuaSettings, application: RegisteredApplication) -> Register:
+    """Return how to register at the discovery server of the settings, with the certificate of this server."""
+    own = str(own_path(Path(settings.pki)))
+    server = OpcuaEquipmentSettings(
+        kind="opcua",
+        type_ids=("",),
+        url=settings.discovery_server,
+        cert_file=own,
+        key_file=own,
+        trusted=settings.trusted,
+    )
+
+    async def call(is_online: bool) -> None:  # noqa: FBT001 - the signature of Register
+        await register(server, application, is_online=is_online)
+
+    return call
+
+
+async def keep_registered(
+    register_server: Register,
+    every_s: float = EVERY_S,
+    retry_s: tuple[float, float] = RETRY_S,
+    goodbye_s: float = GOODBYE_S,
+) -> None:
+    """Register again and again until cancelled; then unregister. One outage of the discovery server is logged once."""
+    shortest, longest = retry_s
+    backoff = Backoff(shortest, longest, stable=longest)
+    is_registered, is_reported = False, False
+    try:
+        while True:
+            try:
+                await register_server(True)  # noqa: FBT003 - the signature of Register
+            except (Unavailable, SettingsError) as error:
+                if not is_reported:
+                    reason = error.message if isinstance(error, Unavailable) else str(error)
+                    logger.warning("opcua registration failed, retrying", reason=reason, advice=error.advice)
+                is_reported = True
+                await backoff.pause()
+                continue
+            if is_reported or not is_registered:
+                logger.info("opcua server registered")
+            is_registered, is_reported = True, False
+            await asyncio.sleep(every_s)
+    finally:
+        if is_registered:
+            with contextlib.suppress(Unavailable, SettingsError, TimeoutError):
+                async with asyncio.timeout(goodbye_s):
+                    await register_server(False)  # noqa: FBT003 - the signature of Register

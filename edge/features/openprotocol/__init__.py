@@ -1,0 +1,1 @@
+"""Tightening controllers with Open Protocol."""

@@ -1,0 +1,119 @@
+"""Opens a connection to an Open Protocol controller: results first, optional exchanges in the background."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from edge.equipment.change_signal import ChangeSignal
+from edge.features.openprotocol.makes import ControllerMake
+from edge.features.openprotocol.messages import described
+from edge.features.openprotocol.programs import ParameterSets
+from edge.features.openprotocol.protocol.session import OpenProtocolSession
+from edge.features.openprotocol.revisions import LearntRevisions
+from edge.features.openprotocol.settings import OpenProtocolSettings
+from edge.features.openprotocol.subscriptions import optional_subscriptions, subscribe_to_curves, subscribe_to_results
+from edge.features.openprotocol.tool import TighteningTool
+
+GRACE_SECONDS: Final = 0.5
+"""The seconds that an urgent request waits for the answer to an optional one."""
+
+_T = TypeVar("_T")
+
+_log = structlog.get_logger(__name__)
+
+
+class OptionalExchanges:
+    """Runs exchanges that the gateway can do without while no urgent one waits."""
+
+    def __init__(self, grace_s: float = GRACE_SECONDS) -> None:
+        self._grace_s = grace_s
+        self._urgent = 0
+        self._changed = ChangeSignal()
+
+    @contextmanager
+    def urgent(self) -> Iterator[None]:
+        """Hold back the optional exchanges for the length of the block."""
+        self._urgent += 1
+        self._changed.set()
+        try:
+            yield
+        finally:
+            self._urgent -= 1
+            self._changed.set()
+
+    async def run(self, exchange: Callable[[], Awaitable[_T]]) -> _T:
+        """Return the result of an exchange; one that is not answered while an urgent one waits is repeated later."""
+        while True:
+            await self._changed.wait_until(lambda: not self._urgent, None)
+            task = asyncio.ensure_future(exchange())
+            if await self._completes(task):
+                return task.result()
+
+    async def _completes(self, task: asyncio.Future[Any]) -> bool:
+        """Return whether an exchange ends before an urgent one has waited for it too long; it is cancelled then."""
+        task.add_done_callback(lambda _: self._changed.set())
+        try:
+            await self._changed.wait_until(lambda: task.done() or self._urgent > 0, None)
+            await asyncio.wait((task,), timeout=self._grace_s)
+            return task.done()
+        finally:
+            task.cancel()
+            await asyncio.wait((task,))
+
+
+class ControllerOpening:
+    """The exchanges at the beginning of a connection.
+
+    `subscribe` is the first, `subscribe_to_curves` the last that a command waits for; `run` does all others.
+    """
+
+    def __init__(
+        self,
+        session: OpenProtocolSession,
+        make: ControllerMake,
+        settings: OpenProtocolSettings,
+        tool: TighteningTool,
+        programs: ParameterSets,
+        learnt: LearntRevisions,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._session = session
+        self._make = make
+        self._settings = settings
+        self._tool = tool
+        self._programs = programs
+        self._learnt = learnt
+        self._now = now
+        self._optional = OptionalExchanges()
+        self._is_complete = asyncio.Event()
+        self.urgent = self._optional.urgent
+        self.curve_kinds = 0
+        """How many curves each result has."""
+
+    async def subscribe(self) -> None:
+        """Subscribe to the results; raises Refused when the controller declines."""
+        await subscribe_to_results(self._session, self._make, self._settings)
+        await self._learnt.save()
+
+    async def subscribe_to_curves(self) -> None:
+        """Subscribe to the curves if the settings say so: without it the first bolt has none. `run` begins then."""
+        if self._settings.traces == "on":
+            self.curve_kinds = await subscribe_to_curves(self._session)
+        self._is_complete.set()
+
+    async def run(self) -> None:
+        """Request what the gateway can do without, after the results and the curves. Raises Unavailable."""
+        await self._is_complete.wait()
+        run = self._optional.run
+        for subscription in optional_subscriptions(self._session, self._make, self._settings):
+            await run(subscription)
+        if self._settings.clock == "set":
+            await run(lambda: self._tool.set_clock(self._now()))
+        serial = await run(self._tool.read)
+        _log.info("controller identified", make=self._make.name, **described(self._session), tool=serial)
+        await self._programs.read(run)
+        await self._learnt.save()

@@ -1,0 +1,128 @@
+"""Tightening controllers with Open Protocol: a command enables the tool for one tightening and returns its result.
+
+The operator triggers the tool. The identifier (VIN) of the result has a mark of the command: with it the gateway finds
+the result again after a lost connection or a restart. By default, a tool is never enabled again for a command whose
+result cannot be found: its outcome is unknown.
+"""
+
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from functools import partial
+
+from edge.equipment.device import Device, DeviceEvents
+from edge.equipment.late_result import LateResults
+from edge.equipment.leased_equipment import LeasedEquipment, LeaseOf, only_lease, open_leased
+from edge.equipment.remembered_text import RememberedText, memory_of
+from edge.equipment.repetition import StartPolicy, chosen_repetition
+from edge.features.openprotocol.collector import LAST_RESULT, TighteningCollector
+from edge.features.openprotocol.curves import ResultCurves
+from edge.features.openprotocol.device import TighteningDevice
+from edge.features.openprotocol.events import ToolEvents
+from edge.features.openprotocol.inbox import ResultInbox
+from edge.features.openprotocol.makes import make_of
+from edge.features.openprotocol.messages import device_events, request_reporter, result_keeper
+from edge.features.openprotocol.opening import ControllerOpening
+from edge.features.openprotocol.programs import ParameterSets
+from edge.features.openprotocol.protocol.mids import Mid
+from edge.features.openprotocol.protocol.session import (
+    ExchangeListener,
+    KeepResult,
+    OpenProtocolSession,
+    open_openprotocol,
+)
+from edge.features.openprotocol.revisions import LEARNT_REVISIONS, LearntRevisions
+from edge.features.openprotocol.settings import OpenProtocolSettings, address_of
+from edge.features.openprotocol.state import ToolState
+from edge.features.openprotocol.times import OpenProtocolTimes
+from edge.features.openprotocol.tool import TighteningTool
+from edge.links.background_task import background_task
+from edge.sfc.signal import Phase
+from edge.station.equipment import Repetition, StationPort
+
+_TIMES = OpenProtocolTimes()
+
+
+def _local_now() -> datetime:
+    return datetime.now().astimezone().replace(microsecond=0, tzinfo=None)
+
+
+def _session_opener(
+    settings: OpenProtocolSettings, times: OpenProtocolTimes, on_request: ExchangeListener, keep: KeepResult
+) -> Callable[..., AbstractAsyncContextManager[OpenProtocolSession]]:
+    """Return what opens a session with the learnt `revisions`."""
+    return partial(
+        open_openprotocol,
+        *address_of(settings),
+        times=times.session,
+        link_layer=settings.link_layer == "auto",
+        on_request=on_request,
+        keep=keep,
+    )
+
+
+def open_openprotocol_equipment(
+    name: str,
+    settings: OpenProtocolSettings,
+    station: StationPort,
+    scopes: Collection[str],
+    lease_of: LeaseOf = only_lease,
+    *,
+    times: OpenProtocolTimes = _TIMES,
+    now: Callable[[], datetime] = _local_now,
+) -> AbstractAsyncContextManager[LeasedEquipment]:
+    """Connect to a controller for the length of the block, and reconnect while it is unavailable.
+
+    Of the gateways that share a scope, one connects: a tool has one queue of commands, and a result one receiver.
+    """
+    state, curves = ToolState(), ResultCurves()
+    place = "{}:{}".format(*address_of(settings))
+    lease = lease_of(scopes, place)
+    repetition = chosen_repetition(settings, Repetition.ONCE)
+    events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
+    reporter = LateResults(name, next(iter(scopes)), station)
+    own = memory_of(name, place)
+    memory = RememberedText(station, own, LAST_RESULT)
+    inbox = ResultInbox(partial(station.recall, own), partial(station.remember, own), station.gateway)
+    learnt = LearntRevisions(settings, RememberedText(station, own, LEARNT_REVISIONS))
+    starts, correlation = StartPolicy(station, repetition), settings.correlation
+    new_device = partial(TighteningDevice, correlation=correlation, starts=starts, times=times)
+    opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox))
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
+        nonlocal state
+        if lease.has_changed:
+            # Another gateway may have received results since this process did.
+            state = ToolState()
+            await inbox.take_over()
+        for command in await station.outstanding(scopes, settings.type_ids):
+            # A result may come before its command is offered again.
+            if command.phase is Phase.START:
+                state.remember(command, settings.correlation)
+        # Before the connection: results that come on it are not earlier ones.
+        earlier = await inbox.unsettled()
+        async with opened(revisions=await learnt.load()) as session:
+            make, has_several = make_of(session.controller), settings.spindles == "several"
+            session.set_keep_alive(make.keep_alive)
+            tool = TighteningTool(session, correlation=settings.correlation, locks=settings.lock == "on")
+            results = TighteningCollector(
+                session,
+                state,
+                reporter,
+                memory,
+                inbox,
+                correlation=settings.correlation,
+                counts=make.counts_results and not has_several,
+                acknowledgement=Mid.SPINDLES_ACKNOWLEDGE if has_several else Mid.RESULT_ACKNOWLEDGE,
+                on_own=events.report_result,
+            )
+            await results.restore()
+            programs = ParameterSets(session)
+            opening = ControllerOpening(session, make, settings, tool, programs, learnt, now)
+            device = new_device(session, tool, results, state.ledger, curves, events, programs, opening)
+            async with background_task(device.run(), f"tool of {name}"):
+                at_once = session.has_link_layer or settings.traces == "on"
+                yield device, device_events(session, inbox, earlier, device.handle_received, confirms_at_once=at_once)
+
+    return open_leased(name, settings.url, settings.type_ids, station, scopes, connect, repetition, lease)

@@ -1,0 +1,1 @@
+"""The messages of Open Protocol, and a connection that exchanges them."""

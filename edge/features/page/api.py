@@ -1,0 +1,209 @@
+"""Serves the operations of the HTTP API, login and logout, the stream of changes, and the OpenAPI document."""
+
+import functools
+import http
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, TypeVar
+
+import msgspec
+import structlog
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from edge.access.login import Credentials, LoginRefusal
+from edge.features.page import models
+from edge.features.page.caller import Callers, WebCaller, address_of, languages_of, refuse_other_site
+from edge.features.page.german_reasons import reason_in
+from edge.features.page.guard import path_part
+from edge.features.page.openapi import KEY_HEADER, PREFIX, openapi
+from edge.features.page.operation import ApiCall, ApiOperation, Download, Svg
+from edge.features.page.operations import OPERATIONS, identity
+from edge.features.page.page_texts import language_for
+from edge.features.page.problems import Denied, problem_of
+from edge.features.page.services import WebServices
+from edge.features.page.shared_results import SharedResults
+from edge.foundation.errors import EdgeError, Refused
+from edge.model.instant import to_microseconds
+
+logger = structlog.get_logger(__name__)
+
+_JSON: Final = "application/json"
+_PICTURE_HEADERS: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+_PING_S: Final = 10.0
+_INSTANTS: Final = ("start_time",)
+
+_T = TypeVar("_T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Api:
+    """The HTTP API of one gateway."""
+
+    def __init__(self, services: WebServices, callers: Callers, shared: SharedResults) -> None:
+        self._services = services
+        self._callers = callers
+        self._shared = shared
+        self._document = b""
+
+    def routes(self) -> list[Route]:
+        """Return the routes of every operation."""
+        routes = [_route(each, functools.partial(self._execute, each)) for each in OPERATIONS]
+        routes.append(Route(f"{PREFIX}/session", answering_problems(self._log_in), methods=["POST"]))
+        routes.append(Route(f"{PREFIX}/session", answering_problems(self._log_out), methods=["DELETE"]))
+        routes.append(Route(f"{PREFIX}/events", answering_problems(self._events), methods=["GET"]))
+        routes.append(Route(f"{PREFIX}/openapi.json", answering_problems(self._openapi), methods=["GET"]))
+        return routes
+
+    async def _execute(self, operation: ApiOperation, request: Request) -> Response:
+        caller = await self._authorized(request, operation)
+        path = {name: path_part(text) for name, text in request.path_params.items()}
+        body = await decoded(request, operation.body) if operation.body else None
+        call = ApiCall(caller, path, request.query_params, body, _request_id(request, caller))
+        execute = functools.partial(operation.execute, self._services, call)
+        if operation.answer is Svg:
+            key = (operation.path, *path.values(), request.query_params.get("cycle"))
+            answer = await self._shared.get(key, execute)
+        else:
+            answer = await execute()
+        match answer:
+            case Svg(document):
+                return Response(document, media_type="image/svg+xml", headers=_PICTURE_HEADERS)
+            case Download(content, name, media_type):
+                # The name is a hash and an ending of ours.
+                headers = {"content-disposition": f'attachment; filename="{name}"'}
+                return Response(content, media_type=media_type, headers=headers)
+            case _:
+                return json_response(answer)
+
+    async def _authorized(self, request: Request, operation: ApiOperation) -> WebCaller:
+        caller = await self._callers.find(request)
+        if caller is None:
+            raise Denied(401, "login_required", "this needs a login.", "Log in, or send a user name and a token.")
+        if caller.role < operation.role:
+            action = f"{operation.method} {operation.path}"
+            self._services.audit.refused_role(caller, action)
+            needed = operation.role.name.lower()
+            raise Denied(403, "forbidden", f"this needs the role {needed}.", "Log in as a user with this role.")
+        return caller
+
+    async def _log_in(self, request: Request) -> Response:
+        refuse_other_site(request)
+        key, caller = await log_in(self._services, request, await decoded(request, models.Login))
+        self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
+        response = json_response(identity(caller))
+        set_cookie(response, self._callers.cookie, key, is_tls=self._services.is_tls)
+        return response
+
+    async def _log_out(self, request: Request) -> Response:
+        refuse_other_site(request)
+        self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
+        response = Response(status_code=http.HTTPStatus.NO_CONTENT)
+        set_cookie(response, self._callers.cookie, "", is_tls=self._services.is_tls)
+        return response
+
+    async def _events(self, request: Request) -> Response:
+        caller = await self._callers.find(request)
+        if caller is None:
+            raise Denied(401, "login_required", "this needs a login.", "Log in, or send a user name and a token.")
+        if self._services.events.is_full(caller.user):
+            raise Denied(503, "too_many_pages", "too many pages follow changes already.", "Close one of them.")
+        headers = {"x-accel-buffering": "no"}
+        return StreamingResponse(self._changes(caller), media_type="text/event-stream", headers=headers)
+
+    async def _changes(self, caller: WebCaller) -> AsyncIterator[bytes]:
+        """Yield changes until the session ends; a comment in quiet times shows that the connection works."""
+        try:
+            with self._services.events.subscribe(caller.user) as subscription:
+                yield b"retry: 2000\n: changes follow\n\n"
+                while not caller.session or self._services.sessions.alive(caller.session):
+                    if subjects := await subscription.take(_PING_S):
+                        pages = self._services.events.subscribers
+                        notice = msgspec.json.encode(models.ChangeNotice(subjects=subjects, pages=pages))
+                        yield b"event: change\ndata: " + notice + b"\n\n"
+                    else:
+                        yield b": quiet\n\n"
+                yield b"event: logout\ndata: {}\n\n"
+        except Refused:
+            yield b"event: refused\ndata: {}\n\n"
+
+    async def _openapi(self, _: Request) -> Response:
+        self._document = self._document or msgspec.json.encode(openapi())
+        return Response(self._document, media_type=_JSON)
+
+
+def _request_id(request: Request, caller: WebCaller) -> str:
+    """Return the id of a request: the key of its header, for this user and path, else a new one."""
+    key = request.headers.get(KEY_HEADER, "")
+    return f"{caller.user} {request.scope['path']} {key}" if key else str(uuid.uuid4())
+
+
+def _route(operation: ApiOperation, execute: Endpoint) -> Route:
+    return Route(PREFIX + operation.path, answering_problems(execute), methods=[operation.method])
+
+
+def answering_problems(execute: Endpoint) -> Endpoint:
+    """Return an endpoint that answers an expected error with a Problem."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await execute(request)
+        except EdgeError as error:
+            status, problem = problem_of(error)
+            if status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+                logger.warning("web request failed", path=request.scope["path"], reason=error.message)
+            language = language_for(languages_of(request))
+            reason, advice = reason_in(problem.reason, language), reason_in(problem.advice, language)
+            return json_response(models.Problem(kind=problem.kind, reason=reason, advice=advice), status)
+
+    return endpoint
+
+
+def json_response(content: msgspec.Struct, status: int = 200) -> Response:
+    """Return data as JSON."""
+    return Response(msgspec.json.encode(content), status, media_type=_JSON)
+
+
+async def decoded(request: Request, kind: type[_T]) -> _T:
+    """Return the body of a request. Raises Denied for another media type, Refused for another content."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+        raise Denied(415, "media_type", "the body is no JSON.", f"Send it with Content-Type: {_JSON}.")
+    try:
+        return _converted(await request.body(), kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        advice = f"The types are in {PREFIX}/openapi.json."
+        raise Refused("invalid_payload", f"the body is no {kind.__name__}: {error}.", advice) from None
+
+
+def _converted(body: bytes, kind: type[_T]) -> _T:
+    """Return a body as a structure. Raises msgspec.DecodeError."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError:
+        # A time may have more digits than microseconds, such as the largest of .NET.
+        data = msgspec.json.decode(body)
+        if not isinstance(data, dict):
+            raise
+        cut = {name: to_microseconds(data[name]) for name in _INSTANTS if isinstance(data.get(name), str)}
+        return msgspec.convert(data | cut, kind)
+
+
+async def log_in(services: WebServices, request: Request, given: models.Login) -> tuple[str, WebCaller]:
+    """Check a login and open its session; return the key for the cookie. Raises Denied."""
+    address, client = address_of(request), request.headers.get("user-agent", "")[:200]
+    found = await services.users.log_in(Credentials(given.name, given.password + given.code.strip(), address))
+    if isinstance(found, LoginRefusal):
+        services.audit.refused(given.name, address, client, "login", found.value)
+        advice = "Check them and the code; after some failures a login has to wait."
+        raise Denied(401, "login_refused", "name, password or code is wrong.", advice)
+    services.audit.logged_in(given.name, found, address, client)
+    key = services.sessions.open(given.name, found, address, client)
+    return key, WebCaller(given.name, found, address, languages_of(request), client=client)
+
+
+def set_cookie(response: Response, name: str, key: str, *, is_tls: bool) -> None:
+    """Set the cookie of a session; an empty key removes it."""
+    response.set_cookie(
+        name, key, max_age=None if key else 0, path="/", secure=is_tls, httponly=True, samesite="strict"
+    )

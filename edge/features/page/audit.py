@@ -1,0 +1,84 @@
+"""Writes the records of the page and its API to the audit trail, bounded for what has no effect."""
+
+from typing import Final
+
+from edge.access.audit_trail import AuditTrail
+from edge.access.caller_limit import CallerLimit
+from edge.features.page.caller import WebCaller
+from edge.model.audit import AuditKind, AuditRecord
+from edge.model.role import Role
+
+_REFUSALS: Final = 20
+_ANYBODY: Final = ""
+"""Who is refused at the login: the name is not proved, so that all share a limit. A role is refused to one user."""
+
+
+class WebAudit:
+    """Records calls, logins and refusals; a client that is refused often must not displace other records."""
+
+    def __init__(self, trail: AuditTrail) -> None:
+        self._trail = trail
+        self._refusals = CallerLimit(_REFUSALS)
+        self._users = CallerLimit()
+
+    @property
+    def trail(self) -> AuditTrail:
+        """The trail, for records that are in the commit of their change."""
+        return self._trail
+
+    def record_of(self, caller: WebCaller, action: str, subject: str, comment: str) -> AuditRecord:
+        """Return the record of a change, for the commit of this change."""
+        return self._made(
+            "web.call", caller.user, caller.role, caller.address, caller.client, action, "Good", subject, comment
+        )
+
+    def called(self, caller: WebCaller, action: str, subject: str, comment: str, refusal: str = "") -> None:
+        """Record a call; one that was refused only within a limit."""
+        if not refusal or self._users.admits(caller.user):
+            status = refusal or "Good"
+            record = self._made(
+                "web.call", caller.user, caller.role, caller.address, caller.client, action, status, subject, comment
+            )
+            self._trail.record(record)
+
+    def logged_in(self, user: str, role: Role, address: str, client: str) -> None:
+        """Record a login within the limit of the user."""
+        if self._users.admits(user):
+            self._trail.record(self._made("web.login", user, role, address, client, "login", "Good"))
+
+    def refused(self, user: str, address: str, client: str, action: str, reason: str) -> None:
+        """Record a refused login within a limit."""
+        if self._refusals.admits(_ANYBODY):
+            self._trail.record(self._made("web.refused", user, None, address, client, action, reason))
+
+    def refused_role(self, caller: WebCaller, action: str) -> None:
+        """Record a call that needs another role, within the limit of the user."""
+        if self._users.admits(caller.user):
+            record = self._made("web.refused", caller.user, None, caller.address, caller.client, action, "role")
+            self._trail.record(record)
+
+    def _made(
+        self,
+        kind: AuditKind,
+        user: str,
+        role: Role | None,
+        address: str,
+        client: str,
+        action: str,
+        status: str,
+        subject: str = "",
+        comment: str = "",
+    ) -> AuditRecord:
+        return AuditRecord(
+            at=self._trail.clock(),
+            kind=kind,
+            instance=self._trail.instance,
+            user=user,
+            role=role.name.lower() if role else "",
+            address=address,
+            application=client,
+            action=action,
+            subject=subject,
+            comment=comment,
+            status=status,
+        )

@@ -1,0 +1,140 @@
+"""Finds out who sends a request: a login in a browser, a program with a token, or the kiosk at the station."""
+
+import base64
+import binascii
+from typing import Final
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+from starlette.requests import Request
+
+from edge.access.localization import parse_languages
+from edge.access.login import Credentials, LoginRefusal, Users
+from edge.config.loopback import is_loopback
+from edge.features.page.problems import Denied
+from edge.features.page.sessions import WebSessions
+from edge.links.rate_limit import RateLimit
+from edge.model.role import Role
+
+SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+LIVE_HEADER: Final = "x-live"
+LIVE: Final = "live"
+"""The header and the parameter by which the page marks what it reads by itself."""
+
+_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+_KIOSK_RATE: Final = 300
+_KIOSK_S: Final = 5.0
+
+
+class WebCaller(Struct, frozen=True):
+    """The sender of a request. `session` is empty for a token and in the kiosk mode, `user` in the kiosk mode."""
+
+    user: str
+    role: Role
+    address: str
+    languages: tuple[str, ...]
+    session: str = ""
+    client: str = ""
+
+    @property
+    def at_page(self) -> str:
+        """The person and the place, for the reason of a stop."""
+        return f"{self.user or 'a person'} at the station page"
+
+
+class Callers:
+    """Authenticates requests by the settings, the sessions and the users of the gateway."""
+
+    def __init__(self, users: Users, sessions: WebSessions, *, is_kiosk: bool, is_tls: bool) -> None:
+        self._users = users
+        self._sessions = sessions
+        self._is_kiosk = is_kiosk
+        self._is_tls = is_tls
+        self._kiosk_rate = RateLimit(_KIOSK_RATE, _KIOSK_S)
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie; on TLS browsers accept it from this host only."""
+        return "__Host-edge-session" if self._is_tls else "edge-session"
+
+    async def find(self, request: Request) -> WebCaller | None:
+        """Return the caller of a request; None for a stranger.
+
+        Raises Denied for a wrong token, a change from another site, and too many requests.
+        """
+        if "authorization" in request.headers:
+            return await self._program(request)
+        if request.method not in SAFE_METHODS:
+            refuse_other_site(request)
+        key = request.cookies.get(self.cookie, "")
+        session = self._sessions.find(key, is_activity=not is_live(request)) if key else None
+        if session is not None:
+            if not session.rate.try_acquire():
+                raise Denied(429, "too_many_requests", "this login sends too many requests.", "Wait a few seconds.")
+            address, languages = address_of(request), languages_of(request)
+            return WebCaller(session.user, session.role, address, languages, session.id, session.client)
+        if self._is_kiosk and is_kiosk(request):
+            if not self._kiosk_rate.try_acquire():
+                raise Denied(429, "too_many_requests", "the kiosk sends too many requests.", "Wait a few seconds.")
+            return WebCaller("", Role.OBSERVER, address_of(request), languages_of(request))
+        return None
+
+    async def _program(self, request: Request) -> WebCaller:
+        """Return the program with a token: `Authorization: Basic` of a user name and the token."""
+        name, secret = _basic(request.headers["authorization"])
+        found = await self._users.log_in(Credentials(name, secret, address_of(request)))
+        if isinstance(found, LoginRefusal):
+            advice = "Send a user name and its token, as curl does with -u NAME:TOKEN: edge users token --help"
+            raise Denied(401, "login_refused", "user name or token is wrong, or must wait.", advice, found.value)
+        return WebCaller(name, found, address_of(request), languages_of(request), client=_client(request))
+
+
+def is_live(request: Request) -> bool:
+    """Return whether the page reads changes by itself: no activity of a person."""
+    return LIVE in request.query_params or LIVE_HEADER in request.headers
+
+
+def refuse_other_site(request: Request) -> None:
+    """Refuse a change that a page of another site has sent. Raises Denied."""
+    host = request.headers.get("host", "")
+    origin = request.headers.get("origin")
+    own = f"{request.scope['scheme']}://{host}"
+    is_ours = origin == own if origin is not None else request.headers.get("sec-fetch-site") == "same-origin"
+    if not host or not is_ours:
+        advice = "Use the page of the gateway itself; programs send a token and need no Origin."
+        raise Denied(403, "other_site", "the request comes from another site.", advice)
+
+
+def is_kiosk(request: Request) -> bool:
+    """Return whether a browser on this host asks for this host by a loopback name, not over a proxy."""
+    if any(name in request.headers for name in _FORWARDED):
+        return False
+    try:
+        host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+        return is_loopback(address_of(request)) and is_loopback(host)
+    except ValueError:
+        return False
+
+
+def address_of(request: Request) -> str:
+    """Return the network address of the client."""
+    return request.client.host if request.client else ""
+
+
+def languages_of(request: Request) -> tuple[str, ...]:
+    """Return the languages of the client, the preferred one first."""
+    return parse_languages(request.headers.get("accept-language", "")[:200])
+
+
+def _client(request: Request) -> str:
+    return request.headers.get("user-agent", "")[:200]
+
+
+def _basic(header: str) -> tuple[str, str]:
+    scheme, _, encoded = header.partition(" ")
+    try:
+        text = base64.b64decode(encoded.strip(), validate=True).decode() if scheme.lower() == "basic" else ""
+    except (binascii.Error, ValueError):
+        text = ""
+    name, _, secret = text.partition(":")
+    return name, secret

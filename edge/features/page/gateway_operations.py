@@ -1,0 +1,194 @@
+"""The operations of the HTTP API about the gateway: maintenance, operations, locks, sessions, trust, log, doctor."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from edge.access.audit_trail import plan_append
+from edge.access.locks import delete_locks, find_locks
+from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
+from edge.access.operation_state import Cancel
+from edge.access.operations import change_operation, schedule_operation
+from edge.access.sessions import request_end
+from edge.features.page import gateway_models as models
+from edge.features.page import gateway_views
+from edge.features.page.models import Status
+from edge.features.page.operation import ApiCall, ApiOperation, Execute
+from edge.features.page.services import WebServices
+from edge.foundation.errors import Refused
+from edge.model.audit import AuditRecord
+from edge.model.lock import LockKind
+from edge.model.maintenance import MaintenanceKind
+from edge.model.operation import OperationType
+from edge.model.role import Role
+from edge.store.commit import Commit
+from edge.store.locks import StoredLock
+
+LEVELS: Final = ("debug", "info", "warning", "error", "critical")
+
+
+async def _operations(services: WebServices, _: ApiCall) -> models.OperationList:
+    return await gateway_views.list_operations(services.store)
+
+
+async def _locks(services: WebServices, _: ApiCall) -> models.LockList:
+    return await gateway_views.list_locks(services.store)
+
+
+async def _sessions(services: WebServices, _: ApiCall) -> models.SessionOverview:
+    return await gateway_views.list_sessions(services.store)
+
+
+async def _fleet(services: WebServices, _: ApiCall) -> models.Fleet:
+    return await gateway_views.list_components(services.store)
+
+
+async def _users(services: WebServices, _: ApiCall) -> models.PersonList:
+    return models.PersonList(users=await services.tools.people())
+
+
+async def _certificates(services: WebServices, _: ApiCall) -> models.CertificateOverview:
+    return models.CertificateOverview(certificates=await services.tools.certificates())
+
+
+async def _doctor(services: WebServices, _: ApiCall) -> models.FindingList:
+    return models.FindingList(findings=await services.tools.examine())
+
+
+async def _log(services: WebServices, call: ApiCall) -> models.LogPage:
+    return log_page(services, call.query.get("level", ""), call.query.get("text", ""))
+
+
+def log_page(services: WebServices, level: str, text: str) -> models.LogPage:
+    """Return the records at least as severe as a level that contain a text. Raises Refused for an unknown level."""
+    if level and level not in LEVELS:
+        raise Refused("invalid_query", f"{level!r} is no level.", f"Levels are {', '.join(LEVELS)}.")
+    least, needle = LEVELS.index(level or "debug"), text.casefold()
+    found = [
+        each
+        for each in services.tools.log()
+        if each.level in LEVELS and LEVELS.index(each.level) >= least and needle in each.text.casefold()
+    ]
+    return models.LogPage(lines=tuple(reversed(found)))
+
+
+async def _switch_on(services: WebServices, call: ApiCall) -> Status:
+    asked: models.MaintenanceBody = call.body
+    until = None if asked.minutes is None else services.clock() + round(asked.minutes * 60_000)
+    kind = MaintenanceKind.NOW if asked.now else MaintenanceKind.DRAIN
+    request = SwitchOn(by=call.caller.user, kind=kind, message=asked.message, until=until)
+    return await _switch(services, call, request, "maintenance on", asked.message)
+
+
+async def _switch_off(services: WebServices, call: ApiCall) -> Status:
+    return await _switch(services, call, SwitchOff(), "maintenance off", call.body.comment)
+
+
+async def _switch(services: WebServices, call: ApiCall, request: ModeRequest, action: str, comment: str) -> Status:
+    record = services.audit.record_of(call.caller, action, services.gateway, comment)
+    trail = services.audit.trail
+    await switch_mode(services.store, services.gateway, request, record, services.clock, trail.keep)
+    trail.copy(record)
+    await services.tools.refresh_mode()
+    return services.status(call.caller.languages)
+
+
+async def _schedule(services: WebServices, call: ApiCall) -> models.OperationList:
+    asked: models.OperationBody = call.body
+    record = services.audit.record_of(call.caller, "operations schedule", asked.type, "")
+
+    async def audit() -> Commit:
+        return await _plan(services, record)
+
+    await schedule_operation(services.store, OperationType(asked.type), call.caller.user, 0, {}, also=audit)
+    services.audit.trail.copy(record)
+    return await _operations(services, call)
+
+
+async def _cancel(services: WebServices, call: ApiCall) -> models.OperationList:
+    record = services.audit.record_of(call.caller, "operations cancel", call.path["operation"], call.body.comment)
+
+    async def audit() -> Commit:
+        return await _plan(services, record)
+
+    await change_operation(services.store, call.path["operation"], Cancel(call.caller.user), also=audit)
+    services.audit.trail.copy(record)
+    return await _operations(services, call)
+
+
+async def _delete_lock(services: WebServices, call: ApiCall) -> models.LockList:
+    asked: models.LockDeletion = call.body
+    found = await find_locks(services.store, (LockKind(asked.kind),), (asked.id,))
+    if not found:
+        raise Refused("unknown_lock", f"there is no lock of {asked.kind} {asked.id!r}.", "Look at the list of locks.")
+    action = "locks delete --force" if asked.force else "locks delete"
+    record = services.audit.record_of(call.caller, action, f"{asked.kind} {asked.id}", "")
+
+    async def audit(_: Sequence[StoredLock]) -> Commit:
+        return await _plan(services, record)
+
+    await delete_locks(services.store, found, audit, force=asked.force)
+    services.audit.trail.copy(record)
+    return await _locks(services, call)
+
+
+async def _end_session(services: WebServices, call: ApiCall) -> models.SessionOverview:
+    asked: models.SessionEnd = call.body
+    if not await request_end(services.store, [asked.id]):
+        raise Refused("unknown_session", f"there is no session {asked.id!r}.", "Look at the list of sessions.")
+    services.audit.called(call.caller, "sessions end", asked.id, "")
+    return await _sessions(services, call)
+
+
+async def _trust(services: WebServices, call: ApiCall) -> models.CertificateOverview:
+    thumbprint = call.body.thumbprint.upper()
+    subject = await services.tools.trust(thumbprint)
+    services.audit.called(call.caller, "opcua trust", thumbprint, subject)
+    return await _certificates(services, call)
+
+
+async def _plan(services: WebServices, record: AuditRecord) -> Commit:
+    return await plan_append(services.store, [record], services.audit.trail.keep)
+
+
+def _read(path: str, summary: str, role: Role, answer: type[Any], execute: Execute) -> ApiOperation:
+    return ApiOperation("GET", path, summary, role, answer, execute)
+
+
+def _change(path: str, summary: str, answer: type[Any], execute: Execute, body: type[Any]) -> ApiOperation:
+    return ApiOperation("POST", path, summary, Role.ENGINEER, answer, execute, body)
+
+
+GATEWAY_OPERATIONS: Final = (
+    _read("/operations", "List the operations.", Role.OBSERVER, models.OperationList, _operations),
+    _read("/locks", "List the locks.", Role.OBSERVER, models.LockList, _locks),
+    _read("/fleet", "List gateways, workers and sidecars on the store.", Role.OBSERVER, models.Fleet, _fleet),
+    _read("/sessions", "List the sessions.", Role.ENGINEER, models.SessionOverview, _sessions),
+    _read("/users", "List the users.", Role.ENGINEER, models.PersonList, _users),
+    _read("/certificates", "List certificates.", Role.ENGINEER, models.CertificateOverview, _certificates),
+    _read("/doctor", "Examine the gateway, in ten seconds at most.", Role.ENGINEER, models.FindingList, _doctor),
+    ApiOperation(
+        "GET",
+        "/log",
+        "Return the newest records of the log.",
+        Role.ENGINEER,
+        models.LogPage,
+        _log,
+        query={"level": f"The lowest level: {', '.join(LEVELS)}.", "text": "A part of the record."},
+    ),
+    _change("/maintenance/on", "Switch the maintenance mode on.", Status, _switch_on, models.MaintenanceBody),
+    _change("/maintenance/off", "Switch the maintenance mode off.", Status, _switch_off, models.OperationChange),
+    _change("/operations", "Schedule an operation, now.", models.OperationList, _schedule, models.OperationBody),
+    _change(
+        "/operations/{operation}/cancel",
+        "Cancel an operation.",
+        models.OperationList,
+        _cancel,
+        models.OperationChange,
+    ),
+    _change("/locks/delete", "Delete a lock.", models.LockList, _delete_lock, models.LockDeletion),
+    _change("/sessions/end", "End a session.", models.SessionOverview, _end_session, models.SessionEnd),
+    _change(
+        "/certificates/trust", "Trust a rejected certificate.", models.CertificateOverview, _trust, models.TrustBody
+    ),
+)
+"""The operations about the gateway; changes are for engineers."""

@@ -1,0 +1,245 @@
+"""Reads jobs for the API and the pages: lists, progress, what a job waits for, its chart and its history."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, assert_never
+
+from edge.chart.gantt import gantt_lines
+from edge.chart.marks import marks_of
+from edge.chart.page import draw
+from edge.chart.reading import read_chart
+from edge.chart.svg import chart_svg
+from edge.features.page.instants import utc
+from edge.features.page.models import (
+    ActionLine,
+    DecisionLine,
+    JobDetail,
+    JobHistory,
+    JobPage,
+    JobSummary,
+    PossibleIntervention,
+    StepLine,
+    UnmetTerm,
+    WaitingAction,
+    WaitingTransition,
+    Waits,
+)
+from edge.foundation.errors import Refused
+from edge.foundation.ticks import REST_S, in_slices
+from edge.model.exact_value import plain_value
+from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, has_ended, next_status
+from edge.model.role import INTERVENTION_ROLES
+from edge.sfc.history import DecisionRecord
+from edge.sfc.net import Net
+from edge.sfc.possible_interventions import possible_interventions
+from edge.sfc.run import ActionState, Run
+from edge.sfc.timeline import timeline
+from edge.sfc.waiting import ActionWaits, PersonWaits, RunHalted, SecondPersonWaits, TransitionWaits, explain_waiting
+from edge.station.run_replay import NotRecorded, load_recorded
+from edge.station.stored_job import StoredJob, load, start_wait
+from edge.store import jobs
+from edge.store.client import Store
+from edge.store.jobs import Job, JobRank
+
+_ORDER: Final = (
+    JobState.RUNNING,
+    JobState.INTERRUPTED,
+    JobState.ALLOWED_TO_START,
+    JobState.NOT_ALLOWED_TO_START,
+    JobState.ABORTED,
+    JobState.ENDED,
+)
+STATES: Final = tuple(TEXT[state] for state in _ORDER)
+"""The states in the order in which lists show them."""
+
+MOST_DECISIONS: Final = 500
+"""Decisions of a job that are read at a time: a job that repeats its steps may have made thousands."""
+
+HAS_ENDED: Final = "ended"
+"""`halted` of a job that has ended; that of a job that has no run yet is a StartWait."""
+
+
+def job_summary(job: Job) -> JobSummary:
+    """Return a job in short."""
+    substate = job.status.substate
+    return JobSummary(
+        job_order_id=job.job_id,
+        scope=job.scope,
+        state=TEXT[job.status.state],
+        substate=substate.value[0] if substate else None,
+        priority=job.order.priority,
+        work_master=", ".join(each.id for each in job.order.work_master_id or ()) or None,
+        stored_at=utc(job.stored_at),
+        started_at=utc(job.started_at),
+        ended_at=utc(job.ended_at),
+        start_at=utc(job.earliest_start or None),
+        error=job.error,
+    )
+
+
+async def list_jobs(
+    store: Store, scopes: Iterable[str], states: Sequence[str], text: str, most: int, skip: int = 0
+) -> JobPage:
+    """Return jobs in some states whose id contains a text, after the first `skip`; no state stands for all of them."""
+    needle = text.casefold()
+    ids = [each for scope in scopes for each in await jobs.list_ids(store, scope) if needle in each.casefold()]
+    # Ids come by priority: sorting keeps that order among jobs that wait.
+    ranks = await jobs.load_ranks(store, ids)
+    found = sorted((each for each in ranks if not states or TEXT[each.state] in states), key=_place)
+    shown = await jobs.load_some(store, [each.job_id for each in found[skip : skip + most]])
+    shown.sort(key=_rank)
+    return JobPage(jobs=tuple(map(job_summary, shown)), total=len(found))
+
+
+def _place(each: JobRank) -> tuple[int, int]:
+    return _ORDER.index(each.state), -each.ended_at
+
+
+def _rank(job: Job) -> tuple[int, int, int]:
+    """Sort by state; jobs that wait by priority and age, jobs that have ended by their end, the last one first."""
+    place = _ORDER.index(job.status.state)
+    if has_ended(job.status):
+        return place, 0, -(job.ended_at or 0)
+    return place, -(job.order.priority or 0), job.stored_at
+
+
+async def job_detail(store: Store, job_id: str, now: int) -> JobDetail:
+    """Return a job with its progress. Raises Refused for an unknown one."""
+    return detail_of(await load(store, job_id), now)
+
+
+def detail_of(stored: StoredJob, now: int) -> JobDetail:
+    """Return the job, its progress and what it waits for, from a job that was already read."""
+    job, run, net = stored.job, stored.run, stored.net
+    steps = tuple(_steps(run, net)) if run and net else ()
+    actions = tuple(_actions(run, net, stored.unsent)) if run and net else ()
+    return JobDetail(
+        job=job_summary(job),
+        takes=methods_of(job.status.state),
+        waits=_waits(stored, now),
+        steps=steps,
+        actions=actions,
+        unknown=tuple(dict.fromkeys(each.action for each in actions if each.state == ActionState.UNKNOWN)),
+        interventions=tuple(_interventions(net, run, now)) if run and net else (),
+        steps_done=sum(not each.active or has_ended(job.status) for each in steps),
+        steps_total=len(net.steps) if net else 0,
+        paused=bool(run and run.paused),
+        has_chart=run is not None,
+        parameters={each.id: plain_value(each.value) for each in job.order.job_order_parameters or ()},
+    )
+
+
+def methods_of(state: JobState) -> tuple[str, ...]:
+    """Return the methods that name a job and that its state allows."""
+    by_id = (method for method in METHODS if method not in ORDER_METHODS)
+    return tuple(method.value for method in by_id if next_status(state, method) is not None)
+
+
+def _steps(run: Run, net: Net) -> Iterable[StepLine]:
+    for name in net.steps:
+        if state := run.steps.get(name):
+            at = utc(state.activated_at) if state.active else None
+            yield StepLine(step=name, active=state.active, count=state.count, activated_at=at)
+
+
+def _actions(run: Run, net: Net, unsent: Collection[str]) -> Iterable[ActionLine]:
+    """Yield the actions in the order of the recipe."""
+    for key, each in sorted(run.associations.items(), key=lambda pair: net.actions[pair[0].latest].index):
+        if not key.is_left_behind:
+            sent = not each.withdrawn and each.command_id not in unsent
+            error, state = each.error or "", each.state.value
+            yield ActionLine(action=key.action, step=key.step, state=state, error=error, sent=sent)
+
+
+def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleIntervention]:
+    for each in possible_interventions(net, run, now):
+        role = INTERVENTION_ROLES[each.kind].name.lower()
+        yield PossibleIntervention(
+            kind=each.kind.value, role=role, action=each.action, step=each.step, target=each.target
+        )
+
+
+def _waits(stored: StoredJob, now: int) -> Waits:
+    job = stored.job
+    if has_ended(job.status):
+        return Waits(halted=HAS_ENDED)
+    if not (stored.net and stored.run):
+        return Waits(halted=start_wait(job, now))
+    transitions: list[WaitingTransition] = []
+    actions: list[WaitingAction] = []
+    persons: list[str] = []
+    halted = ""
+    for each in explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent):
+        match each:
+            case TransitionWaits():
+                transitions.append(_transition(each))
+            case ActionWaits():
+                actions.append(_action(each))
+            case PersonWaits() | SecondPersonWaits():
+                persons.append(str(each))
+            case RunHalted(reason):
+                halted = reason
+            case _:
+                assert_never(each)
+    return Waits(transitions=tuple(transitions), actions=tuple(actions), persons=tuple(persons), halted=halted)
+
+
+def _transition(waits: TransitionWaits) -> WaitingTransition:
+    unmet = tuple(UnmetTerm(term=each.text, because=each.because) for each in waits.unmet)
+    return WaitingTransition(sources=waits.sources, targets=waits.targets, condition=waits.condition, unmet=unmet)
+
+
+def _action(waits: ActionWaits) -> WaitingAction:
+    return WaitingAction(
+        action=waits.action,
+        step=waits.step,
+        state=waits.state.value,
+        attempt=waits.attempt,
+        age_ms=waits.age_ms,
+        left_ms=waits.left_ms,
+        due_in_ms=waits.due_in_ms,
+        error=waits.error,
+        sent=waits.sent,
+    )
+
+
+async def job_chart(store: Store, job_id: str, now: int) -> str:
+    """Return the running chart of a job as SVG. Raises Refused for an unknown job and for one without a run."""
+    stored = await load(store, job_id)
+    if not (stored.run and stored.net):
+        raise Refused("no_chart", f"job {job_id!r} has not started.", "It has a chart once it was started.")
+    marks = marks_of(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent)
+    chart = read_chart(stored.net.recipe)
+    await asyncio.sleep(REST_S)  # each part takes a millisecond or more: the others run between them
+    drawing = draw(chart, "", marks)
+    await asyncio.sleep(REST_S)
+    return chart_svg(drawing)
+
+
+async def job_gantt(store: Store, job_id: str, now: int) -> str:
+    """Return the timeline of steps and actions as SVG. Raises Refused when no history is recorded."""
+    found = await load_recorded(store, job_id, MOST_DECISIONS, REST_S)
+    if isinstance(found, NotRecorded):
+        raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
+    run = found.stored.run
+    until = now if run.ended_at is None else run.ended_at
+    return "".join(await in_slices(gantt_lines("", found.net, timeline(found.records), until), REST_S))
+
+
+async def job_history(store: Store, job_id: str, most: int = MOST_DECISIONS) -> JobHistory:
+    """Return the newest decisions about a job. Raises Refused when none is recorded."""
+    found = await load_recorded(store, job_id, most, REST_S)
+    if isinstance(found, NotRecorded):
+        raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
+    return JobHistory(job_order_id=job_id, decisions=tuple(map(_decision, found.records)))
+
+
+def _decision(record: DecisionRecord) -> DecisionLine:
+    changed = record.changes.steps
+    return DecisionLine(
+        number=record.number,
+        at=utc(record.at),
+        signal=type(record.signal).__name__.lower(),
+        entered=tuple(step for step, active in changed if active),
+        left=tuple(step for step, active in changed if not active),
+    )

@@ -1,0 +1,352 @@
+"""The operations of the HTTP API: each with its path, its role, what it takes and what it does.
+
+The table serves the requests, and OpenAPI is generated from it. Changes go through the same functions as those of the
+command line, of the MES and of OPC UA, and leave a record in the audit trail.
+"""
+
+from typing import Final
+
+from edge.features.flows.api_operations import FLOW_OPERATIONS
+from edge.features.page import job_views, models
+from edge.features.page.caller import WebCaller
+from edge.features.page.gateway_operations import GATEWAY_OPERATIONS
+from edge.features.page.operation import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
+from edge.features.page.outcome import refusal_of, refuse_unless_done, source_of
+from edge.features.page.problems import Denied
+from edge.features.page.recipe_operations import RECIPE_OPERATIONS
+from edge.features.page.result_operations import RESULT_OPERATIONS
+from edge.features.page.services import WebServices
+from edge.features.telemetry import api_views as telemetry_views
+from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
+from edge.features.telemetry.store import alarms
+from edge.foundation.errors import Refused
+from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
+from edge.model.job_state import Cause
+from edge.model.recipe import Intervention
+from edge.model.role import INTERVENTION_ROLES, Role
+from edge.ports.alarm_message import AlarmCall
+from edge.sfc.signal import Intervene, Resolution, Resolve
+from edge.station.intervene import InterventionRequest
+from edge.station.job_call import JobCall
+from edge.station.stored_job import find, load
+
+MOST_JOBS: Final = 200
+MOST_TAGS: Final = 500
+MOST_ALARM_CHANGES: Final = 200
+
+
+async def _status(services: WebServices, call: ApiCall) -> models.Status:
+    return services.status(call.caller.languages)
+
+
+async def _me(_: WebServices, call: ApiCall) -> models.Identity:
+    return identity(call.caller)
+
+
+def identity(caller: WebCaller) -> models.Identity:
+    """Return who a caller is."""
+    match caller.role:
+        case Role.OBSERVER:
+            return models.Identity(user=caller.user, role="observer")
+        case Role.OPERATOR:
+            return models.Identity(user=caller.user, role="operator")
+        case Role.ENGINEER:
+            return models.Identity(user=caller.user, role="engineer")
+
+
+async def _jobs(services: WebServices, call: ApiCall) -> models.JobPage:
+    states = [each for each in call.query.get("state", "").split(",") if each]
+    if wrong := [each for each in states if each not in job_views.STATES]:
+        raise Refused("invalid_query", f"{wrong[0]!r} is no state.", f"States are {', '.join(job_views.STATES)}.")
+    text, skip = call.query.get("text", ""), job_offset(call.query.get("offset", ""))
+    return await job_views.list_jobs(services.store, services.scopes, states, text, MOST_JOBS, skip)
+
+
+def job_offset(text: str) -> int:
+    """Return how many jobs a list leaves out at its beginning. Raises Refused for another text."""
+    if not (text == "" or (text.isascii() and text.isdecimal() and len(text) < 10)):  # noqa: PLR2004 - no such list
+        raise Refused("invalid_query", f"{text!r} is no number of jobs.", "Leave it out for the first jobs.")
+    return int(text or 0)
+
+
+async def _job(services: WebServices, call: ApiCall) -> models.JobDetail:
+    return await job_views.job_detail(services.store, call.path["job"], services.clock())
+
+
+async def _chart(services: WebServices, call: ApiCall) -> Svg:
+    return Svg(await job_views.job_chart(services.store, call.path["job"], services.clock()))
+
+
+async def _gantt(services: WebServices, call: ApiCall) -> Svg:
+    return Svg(await job_views.job_gantt(services.store, call.path["job"], services.clock()))
+
+
+async def _history(services: WebServices, call: ApiCall) -> models.JobHistory:
+    return await job_views.job_history(services.store, call.path["job"])
+
+
+async def _equipment(services: WebServices, _: ApiCall) -> models.EquipmentList:
+    return models.EquipmentList(equipment=services.equipment())
+
+
+async def _alarms(services: WebServices, call: ApiCall) -> models.AlarmList:
+    return await telemetry_views.list_alarms(services.store, call.caller.languages)
+
+
+async def _alarm_history(services: WebServices, call: ApiCall) -> models.AlarmHistory:
+    before = call.query.get("before", "")
+    return await telemetry_views.alarm_history(services.store, before, MOST_ALARM_CHANGES, call.caller.languages)
+
+
+async def _tags(services: WebServices, call: ApiCall) -> models.TagList:
+    text = call.query.get("text", "")
+    return await telemetry_views.list_tags(services.store, text, MOST_TAGS, services.definition_of)
+
+
+async def _trend(services: WebServices, call: ApiCall) -> models.TagTrend:
+    tag = call.path["tag"]
+    return telemetry_views.trend(tag, await telemetry_views.tag_points(services.store, services.trends, tag))
+
+
+async def _trend_svg(services: WebServices, call: ApiCall) -> Svg:
+    tag = call.path["tag"]
+    points = await telemetry_views.tag_points(services.store, services.trends, tag)
+    return Svg(telemetry_views.trend_svg(tag, points))
+
+
+async def _charts(services: WebServices, _: ApiCall) -> models.ControlChartList:
+    return models.ControlChartList(charts=await services.trends.control_charts() if services.trends else ())
+
+
+async def _chart_svg(services: WebServices, call: ApiCall) -> Svg:
+    charts = (await _charts(services, call)).charts
+    return Svg(telemetry_views.control_chart_svg(charts, call.path["rule"], call.path["subject"]))
+
+
+def _method(cause: Cause) -> Execute:
+    """Return the operation that calls a job method."""
+
+    async def execute(services: WebServices, call: ApiCall) -> models.MethodDone:
+        stored = await load(services.store, call.path["job"])
+        job_id, comment = stored.job.job_id, call.body.comment
+        texts = (LocalizedText(text=comment),) if comment else None
+        asked = JobCall(
+            stored.job.scope,
+            cause,
+            IdCall(job_order_id=job_id, comment=texts),
+            source_of(services),
+            call.id,
+            languages=call.caller.languages,
+            by=call.caller.at_page,
+        )
+        answer = await services.jobs.call(asked)
+        services.audit.called(call.caller, cause.value, job_id, comment, refusal_of(answer))
+        refuse_unless_done(answer, cause.value)
+        found = await find(services.store, job_id)
+        return models.MethodDone(job=job_views.job_summary(found.job) if found else None)
+
+    return execute
+
+
+async def _resolve(services: WebServices, call: ApiCall) -> models.MethodDone:
+    asked: models.ResolveRequestBody = call.body
+    if asked.data is not None and asked.resolution != "done":
+        raise Refused("invalid_payload", "`data` is the result of an action that was done.", "Leave it out.")
+    by = call.caller.user
+    signal = Resolve(asked.action, Resolution(asked.resolution), asked.data, asked.reason, by)
+    return await _decide(services, call, "Resolve", asked.action, signal)
+
+
+async def _intervene(services: WebServices, call: ApiCall) -> models.MethodDone:
+    asked: models.InterventionRequestBody = call.body
+    kind = Intervention(asked.kind)
+    if call.caller.role < INTERVENTION_ROLES[kind]:
+        needed = INTERVENTION_ROLES[kind].name.lower()
+        raise Denied(403, "forbidden", f"{kind} needs the role {needed}.", "Log in as a user with this role.")
+    signal = Intervene(
+        kind,
+        action=asked.action,
+        step=asked.step,
+        target=asked.target,
+        data=asked.data,
+        reason=asked.reason,
+        by=call.caller.user,
+    )
+    return await _decide(services, call, f"Intervene {asked.kind}", asked.action or asked.step, signal)
+
+
+async def _decide(
+    services: WebServices, call: ApiCall, name: str, subject: str, signal: Resolve | Intervene
+) -> models.MethodDone:
+    """Apply the decision of a person about a run."""
+    stored = await load(services.store, call.path["job"])
+    job_id = stored.job.job_id
+    request = InterventionRequest(
+        scope=stored.job.scope,
+        job_id=job_id,
+        signal=signal,
+        source=source_of(services),
+        event_id=call.id,
+        has_login=True,
+    )
+    try:
+        answer = await services.intervene(request)
+    except Refused as refusal:
+        services.audit.called(call.caller, name, f"{job_id}/{subject}", signal.reason, refusal.message)
+        raise
+    awaits_second = answer.status is ReturnStatus.AWAITS_SECOND_PERSON
+    refusal_text = "" if awaits_second else refusal_of(answer)
+    services.audit.called(call.caller, name, f"{job_id}/{subject}", signal.reason, refusal_text)
+    if not awaits_second:
+        refuse_unless_done(answer, name)
+    found = await find(services.store, job_id)
+    shown = job_views.job_summary(found.job) if found else None
+    return models.MethodDone(job=shown, awaits_second=awaits_second)
+
+
+def _alarm_method(method: str) -> Execute:
+    """Return the operation that calls a method of an alarm."""
+
+    async def execute(services: WebServices, call: ApiCall) -> models.AlarmList:
+        alarm_id, asked = call.path["alarm"], call.body
+        seconds = None if asked.minutes is None else asked.minutes * 60
+        arguments = AlarmCall(alarm_id=alarm_id, by=call.caller.user, comment=asked.comment, seconds=seconds)
+        event = alarm_event_of(method, arguments, services.clock())
+        await request_change(services.store, alarm_id, event, services.clock)
+        services.audit.called(call.caller, method, alarm_id, asked.comment)
+        kept = (await alarms.load(services.store)).alarms.get(alarm_id)
+        shown = (telemetry_views.alarm_view(kept, call.caller.languages),) if kept else ()
+        return models.AlarmList(alarms=shown)
+
+    return execute
+
+
+_JOB = "/jobs/{job}"
+_ALARM = "/alarms/{alarm}"
+
+READS: Final = (
+    ApiOperation("GET", "/status", "Return the gateway in short.", Role.OBSERVER, models.Status, _status),
+    ApiOperation("GET", "/me", "Return who calls.", Role.OBSERVER, models.Identity, _me),
+    ApiOperation(
+        "GET",
+        "/jobs",
+        f"List at most {MOST_JOBS} jobs.",
+        Role.OBSERVER,
+        models.JobPage,
+        _jobs,
+        query={
+            "state": f"States, separated by commas: {', '.join(job_views.STATES)}.",
+            "offset": "How many jobs to leave out at the beginning.",
+            **TEXT_QUERY,
+        },
+    ),
+    ApiOperation(
+        "GET", _JOB, "Return a job with its progress, and what it waits for.", Role.OBSERVER, models.JobDetail, _job
+    ),
+    ApiOperation("GET", f"{_JOB}/chart.svg", "Return the running IEC 61131-3 chart.", Role.OBSERVER, Svg, _chart),
+    ApiOperation("GET", f"{_JOB}/gantt.svg", "Return the timeline of steps and actions.", Role.OBSERVER, Svg, _gantt),
+    ApiOperation("GET", f"{_JOB}/history", "Return the newest decisions.", Role.OBSERVER, models.JobHistory, _history),
+    ApiOperation(
+        "GET", "/equipment", "Return the equipment of this gateway.", Role.OBSERVER, models.EquipmentList, _equipment
+    ),
+    ApiOperation("GET", "/alarms", "List the alarms that are not normal.", Role.OBSERVER, models.AlarmList, _alarms),
+    ApiOperation(
+        "GET",
+        "/alarms/history",
+        f"Return the newest {MOST_ALARM_CHANGES} changes of alarms.",
+        Role.OBSERVER,
+        models.AlarmHistory,
+        _alarm_history,
+        query={"before": "The position of the last answer, for older changes."},
+    ),
+    ApiOperation(
+        "GET", "/tags", f"List at most {MOST_TAGS} tags.", Role.OBSERVER, models.TagList, _tags, query=TEXT_QUERY
+    ),
+    ApiOperation(
+        "GET", "/tags/{tag}/trend", "Return the newest values of a tag.", Role.OBSERVER, models.TagTrend, _trend
+    ),
+    ApiOperation("GET", "/tags/{tag}/trend.svg", "Return the trend of a tag.", Role.OBSERVER, Svg, _trend_svg),
+    ApiOperation(
+        "GET",
+        "/control-charts",
+        "List the control charts of rules.",
+        Role.OBSERVER,
+        models.ControlChartList,
+        _charts,
+    ),
+    ApiOperation(
+        "GET",
+        "/control-charts/{rule}/{subject}/chart.svg",
+        "Return a control chart.",
+        Role.OBSERVER,
+        Svg,
+        _chart_svg,
+    ),
+)
+
+_JOB_METHODS: Final = {
+    "start": (Cause.START, "Allow a stored job to start."),
+    "revoke": (Cause.REVOKE_START, "Revoke the permission to start."),
+    "pause": (Cause.PAUSE, "Pause a running job: no new command is sent, its timers stop."),
+    "resume": (Cause.RESUME, "Resume a paused job."),
+    "stop": (Cause.STOP, "Stop a running or paused job; it ends as closed."),
+    "abort": (Cause.ABORT, "Abort a job at once; it ends as aborted."),
+    "cancel": (Cause.CANCEL, "Remove a job that has not started."),
+    "clear": (Cause.CLEAR, "Remove a job that has ended."),
+}
+_ALARM_METHODS: Final = {
+    "acknowledge": ("Acknowledge", "Acknowledge an alarm: a person has seen it."),
+    "confirm": ("Confirm", "Confirm an acknowledged alarm: a person has acted."),
+    "reset": ("Reset", "Reset a latched alarm whose condition has ended."),
+    "shelve": ("Shelve", "Silence an alarm for a time, or until its condition ends."),
+    "unshelve": ("Unshelve", "End the silence of an alarm."),
+}
+
+CHANGES: Final = (
+    *(
+        ApiOperation(
+            "POST", f"{_JOB}/{name}", meaning, Role.OPERATOR, models.MethodDone, _method(cause), models.MethodCall
+        )
+        for name, (cause, meaning) in _JOB_METHODS.items()
+    ),
+    ApiOperation(
+        "POST",
+        f"{_JOB}/resolve",
+        "Decide about an action of unknown outcome.",
+        Role.OPERATOR,
+        models.MethodDone,
+        _resolve,
+        models.ResolveRequestBody,
+    ),
+    ApiOperation(
+        "POST",
+        f"{_JOB}/intervene",
+        "Intervene in a run as its recipe allows; `interventions` of the job lists what is possible now.",
+        Role.OPERATOR,
+        models.MethodDone,
+        _intervene,
+        models.InterventionRequestBody,
+    ),
+    *(
+        ApiOperation(
+            "POST",
+            f"{_ALARM}/{name}",
+            meaning,
+            Role.OPERATOR,
+            models.AlarmList,
+            _alarm_method(method),
+            models.AlarmRequest,
+        )
+        for name, (method, meaning) in _ALARM_METHODS.items()
+    ),
+)
+
+OPERATIONS: Final = (
+    *READS,
+    *CHANGES,
+    *RESULT_OPERATIONS,
+    *FLOW_OPERATIONS,
+    *GATEWAY_OPERATIONS,
+    *RECIPE_OPERATIONS,
+)
+"""Every operation apart from login, logout and events, which answer with more than data."""

@@ -1,0 +1,185 @@
+"""Reads the results of a job and the files of their traces for the API and the pages."""
+
+import asyncio
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from edge.features.page.instants import utc
+from edge.features.page.plot import PlotPoint, plot_svg
+from edge.features.page.result_models import FileLine, ResultLine, ResultList, ResultValue, TraceLine
+from edge.features.traces.files import media_type_of, read_file
+from edge.foundation.errors import Refused
+from edge.model.exact_value import plain_value
+from edge.model.result_part import MEMBER as PARTS
+from edge.model.result_part import parts_of
+from edge.ports.result_trace import (
+    FILE_MEMBER,
+    MEMBER,
+    MOST_LEVELS,
+    FileReference,
+    Reference,
+    ResultTrace,
+    TraceChannel,
+    TraceReference,
+    stored_in,
+)
+from edge.sfc.run import Association, PastAttempt
+from edge.station.stored_job import StoredJob, load
+from edge.store.client import Store
+
+MOST_RESULTS: Final = 200
+_MOST_VALUES: Final = 40
+_MOST_TRACES: Final = 40
+_MOST_PARTS: Final = 100
+_LONGEST_VALUE: Final = 200
+_MOST_TRACE_BYTES: Final = 64 * 1024 * 1024
+_MOST_PLOTTED: Final = 1500
+
+
+async def job_results(store: Store, job_id: str) -> ResultList:
+    """Return the results of a job. Raises Refused for an unknown one."""
+    return results_of(await load(store, job_id))
+
+
+def results_of(stored: StoredJob, most: int = MOST_RESULTS) -> ResultList:
+    """Return the results of a job, the newest ones when there are many."""
+    found = sorted((each for each in _attempts(stored) if each.result is not None), key=lambda each: each.ended_at or 0)
+    return ResultList(job_order_id=stored.job.job_id, results=tuple(map(_line, found[-most:])))
+
+
+def _attempts(stored: StoredJob) -> Iterator[Association | PastAttempt]:
+    """Yield the attempts of each action: earlier ones, then the latest."""
+    if stored.run is None:
+        return
+    yield from stored.run.past.values()
+    yield from (each for key, each in stored.run.associations.items() if not key.is_left_behind)
+
+
+def _line(attempt: Association | PastAttempt) -> ResultLine:
+    result = attempt.result
+    stored, parts = stored_in(result)[:_MOST_TRACES], parts_of(result, _MOST_PARTS)
+    whole = {name: each for name, each in result.items() if name != PARTS} if parts else result
+    return ResultLine(
+        action=attempt.action,
+        step=attempt.step,
+        attempt=attempt.attempt,
+        state=attempt.state.value,
+        late=isinstance(attempt, PastAttempt) and attempt.late,
+        ended_at=utc(attempt.ended_at),
+        values=tuple(each for each, _ in zip(_values("", whole, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
+        parts=parts,
+        traces=tuple(
+            TraceLine(sha256=each.sha256, size=each.size, points=each.points, channels=each.channels)
+            for each in stored
+            if isinstance(each, TraceReference)
+        ),
+        files=tuple(
+            FileLine(sha256=each.sha256, size=each.size, media_type=media_type_of(each.file))
+            for each in stored
+            if isinstance(each, FileReference)
+        ),
+    )
+
+
+def _values(name: str, data: Any, levels: int) -> Iterator[ResultValue]:
+    """Yield the values of a result by their path; a value with its unit is one, a stored file is none."""
+    data = plain_value(data)
+    match data:
+        case Mapping() if data.keys() == {"value", "unit"} and not isinstance(data["value"], Mapping | list):
+            yield ResultValue(name=name, value=_short(data["value"]), unit=str(data["unit"])[:_LONGEST_VALUE])
+        case Mapping() if levels:
+            for key, inner in data.items():
+                is_stored = key in {MEMBER, FILE_MEMBER} and bool(stored_in({key: inner}))
+                if not is_stored:
+                    yield from _values(f"{name}.{key}" if name else str(key), inner, levels - 1)
+        case None:
+            return
+        case _:
+            yield ResultValue(name=name, value=_short(data))
+
+
+def _short(value: Any) -> Any:
+    match value:
+        case bool() | int() | float():
+            return value
+        case str():
+            text = value
+        case _:
+            text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+class TraceReader:
+    """Reads the traces and files in a directory: one in memory, however many people look."""
+
+    def __init__(self, store: Store, directory: Path) -> None:
+        self._store = store
+        self._directory = directory
+        self._reading = asyncio.Lock()
+
+    async def file(self, job_id: str, digest: str) -> bytes:
+        """Return the file of a trace of a job, compared with its hash. Raises Refused."""
+        return await self._read(_reference(await load(self._store, job_id), digest, TraceReference))
+
+    async def offered_file(self, job_id: str, digest: str) -> tuple[bytes, str]:
+        """Return a file that equipment offered with a result, compared with its hash, and its name. Raises Refused."""
+        reference = _reference(await load(self._store, job_id), digest, FileReference)
+        return await self._read(reference), reference.file.rpartition("/")[2]
+
+    async def curve_svg(self, job_id: str, digest: str, channel: int) -> str:
+        """Return one curve of a trace as SVG. Raises Refused for an unknown one."""
+        content = await self.file(job_id, digest)
+        async with self._reading:
+            return await asyncio.to_thread(_drawn, content, channel)
+
+    async def _read(self, reference: Reference) -> bytes:
+        async with self._reading:
+            return await asyncio.to_thread(read_file, self._directory, reference)
+
+
+def _reference(stored: StoredJob, digest: str, kind: type[Reference]) -> Reference:
+    results = (each.result for each in _attempts(stored))
+    found = (each for result in results for each in stored_in(result) if each.sha256 == digest)
+    if (reference := next((each for each in found if isinstance(each, kind)), None)) is None:
+        job_id = stored.job.job_id
+        is_trace = kind is TraceReference
+        reason = f"job {job_id!r} has no trace {digest!r}." if is_trace else f"job {job_id!r} has no file {digest!r}."
+        raise Refused("unknown_trace", reason, "Look at the results of the job.")
+    return reference
+
+
+def _drawn(content: bytes, number: int) -> str:
+    channels = _channels(content)
+    if not 0 <= number < len(channels):
+        raise Refused("unknown_trace", f"the trace has no curve {number}.", f"It has {len(channels)}.")
+    channel = channels[number]
+    title = " ".join(filter(None, (channel.step, channel.name, f"[{channel.unit}]" if channel.unit else "")))
+    interval, offset = channel.interval_ms or 1.0, channel.offset_ms or 0.0
+    points = [PlotPoint(offset + at * interval, value) for at, value in thinned(channel.values, _MOST_PLOTTED)]
+    return plot_svg(title, points, is_time=False)
+
+
+def _channels(content: bytes) -> tuple[TraceChannel, ...]:
+    try:
+        # A file that another program wrote must not take the memory of the gateway.
+        unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(content, _MOST_TRACE_BYTES)
+        return msgspec.json.decode(unpacked, type=ResultTrace).channels
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise Refused("unreadable", f"the trace cannot be read: {error}.", "Take another copy.") from None
+
+
+def thinned(values: Sequence[float], most: int) -> Iterable[tuple[int, float]]:
+    """Return values with their numbers, at most `most`: of each section its least and its greatest."""
+    if len(values) <= most:
+        return list(enumerate(values))
+    size = -(-len(values) * 2 // most)
+    kept: list[tuple[int, float]] = []
+    for start in range(0, len(values), size):
+        section = range(start, min(start + size, len(values)))
+        ends = {min(section, key=values.__getitem__), max(section, key=values.__getitem__)}
+        kept += [(at, values[at]) for at in sorted(ends)]
+    return kept

@@ -1,0 +1,220 @@
+"""What the station page shows of the machine: findings, log, certificates and users of the gateway."""
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from edge.access.users import read_users
+from edge.app.parts import GatewayParts
+from edge.features.page.gateway_models import CertificateView, FindingList, FindingView, PersonView
+from edge.features.page.log_memory import LogMemory
+from edge.features.page.recipe_process import RecipeProcess
+from edge.features.page.services import GatewayTools
+from edge.foundation.errors import Refused, Unavailable
+
+_DOCTOR_S: Final = 15.0
+_SIMULATION_S: Final = 15.0
+_MOST_SIMULATIONS: Final = 4
+_MOST_OUTPUT: Final = 2_000_000
+_KEPT_FINDINGS_S: Final = 10.0
+
+
+def gateway_tools(parts: GatewayParts, settings_file: Path | None, memory: LogMemory) -> GatewayTools:
+    """Return what the page asks of the machine."""
+    doctor, checks = _Doctor(settings_file), RecipeProcess()
+    return GatewayTools(
+        examine=doctor.examine,
+        log=lambda: tuple(memory.lines),
+        certificates=lambda: asyncio.to_thread(_certificates, parts),
+        trust=lambda thumbprint: asyncio.to_thread(_trust, parts, thumbprint),
+        check=checks.check,
+        simulate=Simulator(run_edge).simulate,
+        people=lambda: asyncio.to_thread(_people, Path(parts.settings.users_file)),
+        refresh_mode=parts.mode.refresh,
+        close=checks.close,
+    )
+
+
+class _Doctor:
+    """Runs `edge doctor` in a process of its own, one at a time: its examinations block."""
+
+    def __init__(self, settings_file: Path | None) -> None:
+        self._settings_file = settings_file
+        self._lock = asyncio.Lock()
+        self._found: tuple[FindingView, ...] = ()
+        self._until = 0.0
+
+    async def examine(self) -> tuple[FindingView, ...]:
+        """Return the findings, at most ten seconds old. Raises Unavailable when the process fails."""
+        loop = asyncio.get_running_loop()
+        async with self._lock:
+            if loop.time() >= self._until:
+                self._found = await self._run()
+                self._until = loop.time() + _KEPT_FINDINGS_S
+            return self._found
+
+    async def _run(self) -> tuple[FindingView, ...]:
+        named = ("--settings", str(self._settings_file)) if self._settings_file else ()
+        ended = await run_edge("doctor", *named, "--json", within_s=_DOCTOR_S)
+        try:
+            return msgspec.json.decode(ended.output, type=FindingList).findings
+        except msgspec.DecodeError as error:
+            raise Unavailable("edge doctor returned no findings", "Call it in a terminal: edge doctor") from error
+
+
+class Simulator:
+    """Runs `edge simulate` in a process of its own, one at a time: many would take the memory of the gateway."""
+
+    def __init__(self, run: "RunEdge", most_waiting: int = _MOST_SIMULATIONS) -> None:
+        self._run = run
+        self._lock = asyncio.Lock()
+        self._waiting = 0
+        self._most_waiting = most_waiting
+
+    async def simulate(self, recipe: Any, script: Any) -> dict[str, Any]:
+        """Return what the simulation prints. Raises Refused for an invalid script, and while too many wait."""
+        if self._waiting >= self._most_waiting:
+            raise Refused("busy", f"{self._waiting} simulations wait for their turn.", "Try again in a few seconds.")
+        self._waiting += 1
+        try:
+            async with self._lock:
+                with tempfile.TemporaryDirectory(prefix="edge-simulate-") as folder:
+                    return await self._simulate(folder, recipe, script)
+        finally:
+            self._waiting -= 1
+
+    async def _simulate(self, folder: str, recipe: Any, script: Any) -> dict[str, Any]:
+        files = {"recipe": Path(folder, "recipe.json"), "script": Path(folder, "script.json")}
+        files["recipe"].write_bytes(msgspec.json.encode(recipe))
+        named: tuple[str, ...] = ()
+        if script is not None:
+            files["script"].write_bytes(msgspec.json.encode(script))
+            named = ("--script", str(files["script"]))
+        ended = await self._run("simulate", str(files["recipe"]), *named, "--json", within_s=_SIMULATION_S)
+        if ended.status:
+            reason = ended.errors.decode(errors="replace").replace(folder, "").strip()[:1000]
+            raise Refused("invalid_script", f"the simulation is refused: {reason}", "Correct the script.")
+        found: dict[str, Any] = msgspec.json.decode(ended.output)
+        return found
+
+
+class EndedCommand(Struct, frozen=True):
+    """How a command of this program ended, and what it printed."""
+
+    status: int
+    output: bytes
+    errors: bytes
+
+
+class RunEdge(Protocol):
+    """Runs a command of this program."""
+
+    async def __call__(self, *arguments: str, within_s: float) -> EndedCommand:
+        """Return how it ended. Raises as `run_edge` does."""
+        ...
+
+
+async def run_edge(*arguments: str, within_s: float, most_bytes: int = _MOST_OUTPUT) -> EndedCommand:
+    """Run a command of this program. Raises Unavailable when it takes too long, Refused when it prints too much."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "edge", *arguments),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(within_s):
+            output, errors = await asyncio.gather(_read(process.stdout, most_bytes), _read(process.stderr, most_bytes))
+            return EndedCommand(await process.wait(), output, errors)
+    except TimeoutError:
+        message = f"edge {arguments[0]} took more than {within_s:g} s"
+        raise Unavailable(message, f"Call it in a terminal: edge {arguments[0]}") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def _read(stream: asyncio.StreamReader | None, most_bytes: int) -> bytes:
+    found = bytearray()
+    while stream and (part := await stream.read(1 << 16)):
+        found += part
+        if len(found) > most_bytes:
+            raise Refused("too_long", f"it prints more than {most_bytes} bytes.", "Shorten the horizon of the script.")
+    return bytes(found)
+
+
+def _people(file: Path) -> tuple[PersonView, ...]:
+    return tuple(
+        PersonView(name=each.name, role=each.role.name.lower(), second_factor=bool(each.totp), tokens=len(each.tokens))
+        for each in read_users(file).values()
+    )
+
+
+def _certificates(parts: GatewayParts) -> tuple[CertificateView, ...]:
+    """Return the certificates of the OPC UA server and of its clients; none while it is off."""
+    # Imported only when somebody looks.
+    from edge.opcua.application_certificate import certificate_files  # noqa: PLC0415
+    from edge.uaserver.application_trust import rejected_directory  # noqa: PLC0415
+    from edge.uaserver.certificates import load_certificate  # noqa: PLC0415
+
+    settings = parts.settings.opcua
+    if not settings.endpoint:
+        return ()
+    own = load_certificate(Path(settings.pki))
+    found = [CertificateView(state="own", **_described(own))] if own else []
+    with _file_errors():
+        rejected = [each.certificate for each in certificate_files(rejected_directory(Path(settings.pki)))]
+        trusted = [each.certificate for each in certificate_files(Path(settings.trusted))]
+    found += [CertificateView(state="rejected", **_described(each)) for each in rejected]
+    found += [CertificateView(state="trusted", **_described(each)) for each in trusted]
+    return tuple(found)
+
+
+def _described(certificate: Any) -> Mapping[str, Any]:
+    # Imported only when somebody looks.
+    from edge.opcua.application_certificate import application_uris  # noqa: PLC0415
+    from edge.uaserver.certificates import thumbprint  # noqa: PLC0415
+
+    return {
+        "thumbprint": thumbprint(certificate),
+        "subject": certificate.subject.rfc4514_string(),
+        "applications": tuple(application_uris(certificate)),
+        "expires": certificate.not_valid_after_utc.date().isoformat(),
+    }
+
+
+def _trust(parts: GatewayParts, wanted: str) -> str:
+    """Trust a rejected certificate and return its subject. Raises Refused for an unknown one."""
+    # Imported only when somebody trusts.
+    from edge.opcua.application_certificate import certificate_files  # noqa: PLC0415
+    from edge.uaserver.application_trust import add_certificate, rejected_directory  # noqa: PLC0415
+    from edge.uaserver.certificates import thumbprint  # noqa: PLC0415
+
+    settings = parts.settings.opcua
+    rejected = rejected_directory(Path(settings.pki))
+    with _file_errors():
+        found = [each for each in certificate_files(rejected) if thumbprint(each.certificate).upper() == wanted]
+        if not found:
+            advice = "Look at the list of certificates."
+            raise Refused("unknown_certificate", f"no rejected certificate has the thumbprint {wanted}.", advice)
+        add_certificate(found[0].certificate, Path(settings.trusted))
+        for entry in found:
+            entry.path.unlink(missing_ok=True)
+    return str(found[0].certificate.subject.rfc4514_string())
+
+
+@contextlib.contextmanager
+def _file_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        advice = "The service needs access to the folders of [opcua] pki and trusted."
+        raise Refused("file", f"{error.filename}: {error.strerror}", advice) from error

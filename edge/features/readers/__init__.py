@@ -1,0 +1,1 @@
+"""Readers of codes, over TCP and serial lines."""

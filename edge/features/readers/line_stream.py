@@ -1,0 +1,238 @@
+"""Lines from a reader of codes, over TCP or a serial port: framed, bounded, watched for silence."""
+
+import asyncio
+import os
+import socket
+import termios
+import tty
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+from edge.foundation.errors import Refused, SettingsError, Unavailable
+from edge.links.connection_fault import ConnectionFailed
+from edge.model.equipment_connection import ConnectionFault
+
+LINE_BYTES = 1024
+"""The longest line; a longer one is refused as a whole."""
+
+LineStream = AsyncIterator[bytes | Refused]
+"""The lines of a reader; Refused for a line that is too long or never ends, an empty line for bytes that end no line.
+
+Raises Unavailable with the reason of its end.
+"""
+
+UNENDED_SECONDS = 2.0
+"""The seconds without a byte after which a line that has not ended is refused."""
+
+_READ_BYTES = 4096
+_T = TypeVar("_T")
+_PROBES = 3
+_LINE_ENDS = b"\r\n\0"
+_STX, _ETX = b"\x02", b"\x03"
+_BAUD = {rate: getattr(termios, f"B{rate}") for rate in (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)}
+BAUD_RATES = tuple(_BAUD)
+"""The rates of a serial port, in bit/s."""
+
+
+class ReaderSilent(ConnectionFailed):
+    """A reader that has sent nothing for longer than allowed."""
+
+
+class LineFramer:
+    """Cuts a stream of bytes into lines.
+
+    A line ends with CR, LF, NUL or several of them; with `framed`, it stands between STX and ETX, and bytes outside
+    are ignored. One that has not ended is refused after a pause, or ends by it where `gap_s` is not 0.
+    """
+
+    def __init__(self, *, framed: bool, gap_s: float = 0.0) -> None:
+        self._framed = framed
+        self._gap_s = gap_s
+        self._buffer = b""
+        self._is_skipping = False
+
+    def feed(self, received: bytes) -> Iterator[bytes | Refused]:
+        """Yield each complete line that is not empty; Refused stands for one that is too long."""
+        for byte in received:
+            each = bytes((byte,))
+            if self._framed and each == _STX:
+                self._buffer, self._is_skipping = _STX, False
+            elif self._ends(each):
+                yield from self._line()
+            elif self._framed and not self._buffer:
+                continue
+            elif len(self._buffer) >= LINE_BYTES:
+                self._buffer, self._is_skipping = b"", True
+                yield Refused("too_large", f"a line has more than {LINE_BYTES} bytes")
+            elif not self._is_skipping:
+                self._buffer += each
+
+    def lines(self, received: bytes) -> Iterator[bytes | Refused]:
+        """Yield as `feed`, and an empty line when no line has ended."""
+        has_line = False
+        for line in self.feed(received):
+            has_line = True
+            yield line
+        if not has_line:
+            yield b""
+
+    @property
+    def pause_s(self) -> float | None:
+        """The seconds without a byte until `end` is due; None while no line has begun."""
+        return (self._gap_s or UNENDED_SECONDS) if self._buffer or self._is_skipping else None
+
+    def end(self) -> Iterator[bytes | Refused]:
+        """Yield the line that has begun as a code, or as Refused; the next byte begins another one."""
+        for line in self._line():
+            if self._gap_s:
+                yield line
+            else:
+                what = "ETX" if self._framed else "line end"
+                advice = "Let the reader send CR and LF after each code, or set gap."
+                yield Refused("unreadable", f"no {what} within {UNENDED_SECONDS:g} s after {line[:40]!r}", advice)
+
+    def _ends(self, byte: bytes) -> bool:
+        return byte == _ETX if self._framed else byte in _LINE_ENDS
+
+    def _line(self) -> Iterator[bytes]:
+        # Only blanks: a separator of GS1 (0x1D) is a part of the code.
+        line, self._buffer, self._is_skipping = self._buffer.lstrip(_STX).strip(), b"", False
+        if line:
+            yield line
+
+
+@asynccontextmanager
+async def open_tcp_lines(
+    host: str,
+    port: int,
+    *,
+    framed: bool,
+    gap_s: float = 0.0,
+    keepalive_s: int = 0,
+    silence_s: float = 0.0,
+    connect_s: float = 5.0,
+) -> AsyncIterator[LineStream]:
+    """Connect to a reader that is a TCP server; yield its lines, which end with the connection. Raises Unavailable.
+
+    `gap_s` is that of LineFramer. The connection is lost when the reader answers no probe for `keepalive_s` seconds, or
+    sends nothing for `silence_s` seconds; 0 disables each.
+    """
+    try:
+        async with asyncio.timeout(connect_s):
+            reader, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError) as error:
+        raise Unavailable(f"cannot connect to {host}:{port}: {str(error) or 'no answer'}") from error
+    if keepalive_s:
+        _probe(writer.get_extra_info("socket"), keepalive_s)
+    try:
+        yield _lines_of(reader, f"{host}:{port}", LineFramer(framed=framed, gap_s=gap_s), silence_s)
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+def _probe(connection: socket.socket, keepalive_s: int) -> None:
+    """Set the probes that end a connection whose peer has not answered for about `keepalive_s` seconds."""
+    pause_s = max(1, keepalive_s // (2 * _PROBES))
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, keepalive_s - _PROBES * pause_s))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, pause_s)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+
+
+async def _lines_of(reader: asyncio.StreamReader, place: str, framer: LineFramer, silence_s: float) -> LineStream:
+    while True:
+        try:
+            received = await _next(lambda: reader.read(_READ_BYTES), framer, place, silence_s)
+        except OSError as error:
+            raise Unavailable(f"the connection to {place} is lost: {error.strerror or error}") from error
+        if received == b"":
+            return
+        for line in framer.end() if received is None else framer.lines(received):
+            yield line
+
+
+async def _next(wait: Callable[[], Awaitable[_T]], framer: LineFramer, place: str, silence_s: float) -> _T | None:
+    """Return what is awaited; None when a line that has begun is not continued in time."""
+    pause = asyncio.timeout(framer.pause_s)
+    try:
+        async with _audible(place, silence_s), pause:
+            return await wait()
+    except TimeoutError:
+        if not pause.expired():
+            raise
+        return None
+
+
+@asynccontextmanager
+async def _audible(place: str, silence_s: float) -> AsyncIterator[None]:
+    """Raise Unavailable when the block takes longer than `silence_s` seconds; 0 is no limit."""
+    limit = asyncio.timeout(silence_s or None)
+    try:
+        async with limit:
+            yield
+    except TimeoutError as error:
+        # Of the operating system, when the probes of a connection are not answered.
+        if not limit.expired():
+            raise
+        raise ReaderSilent(ConnectionFault.SILENT, f"{place} has sent nothing for {silence_s:g} s") from error
+
+
+@asynccontextmanager
+async def open_serial_lines(
+    path: str, baud: int, *, framed: bool, gap_s: float = 0.0, silence_s: float = 0.0
+) -> AsyncIterator[LineStream]:
+    """Open a serial port (8 data bits, no parity, 1 stop bit); yield its lines, which end when the port is gone.
+
+    The port is opened again when no byte comes for `silence_s` seconds; 0 disables this. Raises Unavailable when
+    there is no such port, SettingsError when it is not a serial port or may not be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except PermissionError as error:
+        advice = "Add the user of the service to the group of the port (dialout)."
+        raise SettingsError([f"{path}: this user may not open it"], advice) from error
+    except OSError as error:
+        raise Unavailable(f"cannot open {path}: {error.strerror}") from error
+    try:
+        _set_raw(descriptor, path, baud)
+        yield _lines_at(descriptor, path, LineFramer(framed=framed, gap_s=gap_s), silence_s)
+    finally:
+        os.close(descriptor)
+
+
+def _set_raw(descriptor: int, path: str, baud: int) -> None:
+    try:
+        tty.setraw(descriptor)
+        attributes = termios.tcgetattr(descriptor)
+        attributes[2] |= termios.CLOCAL | termios.CREAD
+        attributes[4] = attributes[5] = _BAUD[baud]
+        termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
+    except termios.error as error:
+        raise SettingsError([f"{path}: no serial port"], "Name a port such as /dev/ttyUSB0.") from error
+
+
+async def _lines_at(descriptor: int, path: str, framer: LineFramer, silence_s: float) -> LineStream:
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, readable.set)
+    try:
+        while True:
+            if not await _next(readable.wait, framer, path, silence_s):
+                for line in framer.end():
+                    yield line
+                continue
+            readable.clear()
+            try:
+                received = os.read(descriptor, _READ_BYTES)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise Unavailable(f"{path} is lost: {error.strerror}") from error
+            if not received:
+                return
+            for line in framer.lines(received):
+                yield line
+    finally:
+        loop.remove_reader(descriptor)

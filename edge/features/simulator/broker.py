@@ -1,0 +1,178 @@
+"""A temporary mosquitto broker on a free loopback port, for the demo and the tests."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from edge.foundation.errors import Unavailable
+
+START_SECONDS = 30.0
+STOP_SECONDS = 5.0
+_BELOW_THE_EPHEMERAL = range(15_000, 32_000)
+"""Linux assigns 32768 and above to connections and to servers without a port of their own."""
+# Debian installs daemons in folders outside the PATH of an ordinary user.
+_DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
+
+
+class LocalBroker:
+    """A mosquitto broker with its own directory; its stored state survives `stop` and `start`."""
+
+    def __init__(self, program: str, directory: Path, further: tuple[str, ...]) -> None:
+        self._program = program
+        self.directory = directory
+        self._further = further
+        self._process: asyncio.subprocess.Process | None = None
+        self.port = free_port()
+
+    @property
+    def url(self) -> str:
+        """Return the address for the setting `mqtt.url`."""
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        """Start the broker and wait until it accepts connections; raises Unavailable with the end of its log."""
+        configuration = self.directory / "mosquitto.conf"
+        configuration.write_text(_configuration(self.port, self.directory, self._further))
+        with (self.directory / "mosquitto.log").open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                self._program,
+                "-c",
+                str(configuration),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                while not await self._accepts():
+                    if self._process.returncode is not None:
+                        raise self._failed()
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            await self.stop()
+            raise self._failed() from None
+
+    async def stop(self) -> None:
+        """Stop the broker with SIGTERM, so that it stores its sessions; kill it after STOP_SECONDS."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    def freeze(self) -> None:
+        """Suspend the broker: connections stay open, no packet is answered."""
+        if self._process:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Resume the suspended broker."""
+        if self._process:
+            self._process.send_signal(signal.SIGCONT)
+
+    def reload(self) -> None:
+        """Reload the configuration and the access rules of the broker (SIGHUP)."""
+        if self._process:
+            self._process.send_signal(signal.SIGHUP)
+
+    async def save(self) -> None:
+        """Write the state of the broker to disk and return once the file is written."""
+        if self._process is None:
+            return
+        before = self._stored_file()
+        self._process.send_signal(signal.SIGUSR1)
+        async with asyncio.timeout(STOP_SECONDS):
+            while self._stored_file() in {None, before}:
+                if self._process.returncode is not None:
+                    raise self._failed()
+                await asyncio.sleep(0.01)
+
+    def _stored_file(self) -> tuple[int, int] | None:
+        """Return what identifies the written file: the time of a file may be earlier than the clock by some ms."""
+        try:
+            state = (self.directory / "mosquitto.db").stat()
+        except FileNotFoundError:
+            return None
+        return state.st_ino, state.st_mtime_ns
+
+    async def kill(self) -> None:
+        """Kill the broker: it loses all state that is not stored yet."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            await process.wait()
+
+    def forget(self) -> None:
+        """Delete the stored state, to act as a broker without persistence; allowed only while it is stopped."""
+        (self.directory / "mosquitto.db").unlink(missing_ok=True)
+
+    async def _accepts(self) -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    def _failed(self) -> Unavailable:
+        last_words = (self.directory / "mosquitto.log").read_text(errors="replace")[-1000:]
+        return Unavailable(f"mosquitto did not start on port {self.port}:\n{last_words}")
+
+
+@asynccontextmanager
+async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterator[LocalBroker]:
+    """Start a broker without password and with persistence; stop it and remove its files at the exit.
+
+    `further` are additional lines of its configuration (mosquitto.conf(5)). Raises Unavailable when mosquitto is not
+    installed or does not start.
+    """
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_DAEMON_DIRECTORIES))
+    found = shutil.which(program, path=path)
+    if found is None:
+        raise Unavailable(f"{program} is not installed", "Install it: sudo apt-get install mosquitto")
+    with tempfile.TemporaryDirectory(prefix="edge-mosquitto-") as directory:
+        broker = LocalBroker(found, Path(directory), further)
+        await broker.start()
+        try:
+            yield broker
+        finally:
+            await broker.stop()
+
+
+def free_port() -> int:
+    """Return a loopback port that is free now, outside the range of ports that the system assigns."""
+    while True:
+        port = secrets.choice(_BELOW_THE_EPHEMERAL)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def _configuration(port: int, directory: Path, further: tuple[str, ...]) -> str:
+    lines = [
+        f"listener {port} 127.0.0.1",
+        "allow_anonymous true",
+        "persistence true",
+        f"persistence_location {directory}/",
+        # Nagle's algorithm delays a small packet until the previous packet is acknowledged.
+        "set_tcp_nodelay true",
+    ]
+    if os.geteuid() == 0:
+        # Started by root, mosquitto switches to a user that cannot write to this directory.
+        lines.append("user root")
+    return "\n".join((*lines, *further, ""))

@@ -1,0 +1,1 @@
+"""Commands that simulate devices, recipes and a plant."""

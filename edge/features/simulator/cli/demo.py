@@ -1,0 +1,171 @@
+"""`edge demo`: a scene on this machine with a real broker, store and gateway: a job, an alarm, or flows."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from edge.features.simulator.demo_page import DemoPage
+    from edge.features.simulator.demo_view import DemoView
+
+
+@click.command(epilog="Example: edge demo --scene telemetry")
+@click.option(
+    "--scene",
+    type=click.Choice(["job", "telemetry", "flows"]),
+    default="job",
+    show_default=True,
+    help="What is shown: a whole job, an alarm from its sensor to the MES, or flows.",
+)
+@click.option("--keep", is_flag=True, help="Leave everything running for an OPC UA client, until Ctrl-C.")
+@click.option(
+    "--devices",
+    type=click.Choice(["mqtt", "opcua", "openprotocol"]),
+    default="mqtt",
+    show_default=True,
+    help="Protocol of the devices of a job.",
+)
+@click.option(
+    "--listen",
+    metavar="ADDRESS",
+    help="Address of the OPC UA server; 0.0.0.0 lets clients on other machines read it. [default: 127.0.0.1]",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="Port of the OPC UA server. [default: 4840 with --listen, else a free one]",
+)
+@click.option("--page", is_flag=True, help="Serve the station page, and stay until Ctrl-C.")
+@click.option(
+    "--chart",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="edge-demo.svg",
+    show_default=True,
+    help="Write the chart of the job, or of the last flow, as SVG.",
+)
+def demo(
+    *, scene: str, keep: bool, devices: str, listen: str | None, port: int | None, chart: Path, page: bool
+) -> None:
+    """Run a scene on this machine: a whole job, an alarm, or flows.
+
+    A job: a broker, a gateway with its own store, simulated equipment and a MES run the example recipe (rear axle); an
+    OPC UA client reads the job back, and its chart is drawn. Telemetry: a sensor becomes hot, a rule raises and
+    escalates an alarm, the MES acknowledges it, and it clears. Flows: the mean of a sensor is published, a shift report
+    computes Cmk from job results and raises an alarm, and a flow is stopped in part. It needs the Debian packages
+    mosquitto and redis-tools, and no running service. All but the chart is removed at the end. The exit status is 0 on
+    success, else 1 with the reason.
+    """
+    from rich.console import Console
+
+    from edge.app.logs import set_up
+    from edge.config import LoggingSettings
+    from edge.features.simulator.demo_page import DemoPage
+
+    set_up(LoggingSettings(level="error"))
+    console, shown, served, stays = Console(), asyncio.Event(), DemoPage() if page else None, keep or page
+    if scene == "telemetry":
+        work = _show_alarm(console, shown, served, keep=stays)
+    elif scene == "flows":
+        work = _show_flows(console, shown, chart.absolute(), served, keep=stays)
+    else:
+        work = _show_job(console, shown, devices, listen, port, chart.absolute(), served, keep=stays)
+    number = asyncio.run(_run_until_signal(work))
+    if number and not shown.is_set():
+        raise SystemExit(128 + number)
+
+
+async def _show_job(
+    console: "Console",
+    shown: asyncio.Event,
+    devices: str,
+    listen: str | None,
+    port: int | None,
+    chart: Path,
+    served: "DemoPage | None",
+    *,
+    keep: bool,
+) -> None:
+    """Run a job; set `shown` at its end, and keep the demo running if asked."""
+    from edge.features.simulator.demo import open_demo
+    from edge.features.simulator.demo_address import DEFAULT_PORT, OpcuaAddress
+    from edge.features.simulator.demo_view import view_on
+
+    view = view_on(console)
+    address = OpcuaAddress(listen or "127.0.0.1", port or (DEFAULT_PORT if listen else 0))
+    async with open_demo(view, devices, address, chart, served) as addresses:
+        shown.set()
+        _report_page(view, served)
+        if keep:
+            view.report("kept", f"open {addresses.opcua_remote} in UaExpert (security None, anonymous)")
+            view.report("", f"broker at {addresses.broker}", f"logs in {addresses.directory}", "Ctrl-C ends it")
+            await asyncio.Event().wait()
+
+
+def _report_page(view: "DemoView", served: "DemoPage | None") -> None:
+    from edge.features.simulator.demo_page import NAME
+
+    if served:
+        view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}")
+
+
+async def _show_alarm(console: "Console", shown: asyncio.Event, served: "DemoPage | None", *, keep: bool) -> None:
+    """Show an alarm; set `shown` at its end, and keep the demo running if asked."""
+    from edge.features.simulator.demo_view import view_on
+    from edge.features.simulator.telemetry_demo import open_telemetry_demo
+
+    view = view_on(console)
+    async with open_telemetry_demo(console, served) as addresses:
+        shown.set()
+        _report_page(view, served)
+        if keep:
+            _, _, port = addresses.broker.rpartition(":")
+            view.report("kept", f"mosquitto_pub -p {port} -t {addresses.topic} -m '{{\"celsius\": 99}}'")
+            view.report("", f"edge alarms list --settings {addresses.settings}", "Ctrl-C ends it")
+            await asyncio.Event().wait()
+
+
+async def _show_flows(
+    console: "Console", shown: asyncio.Event, chart: Path, served: "DemoPage | None", *, keep: bool
+) -> None:
+    """Show flows; set `shown` at the end, and keep the demo running if asked."""
+    from edge.features.simulator.demo_view import view_on
+    from edge.features.simulator.flows_demo import open_flows_demo
+
+    view = view_on(console)
+    async with open_flows_demo(view, chart, served) as addresses:
+        shown.set()
+        _report_page(view, served)
+        if keep:
+            view.report("kept", f"edge flows list --settings {addresses.settings}", f"broker at {addresses.broker}")
+            view.report("", "Ctrl-C ends it")
+            await asyncio.Event().wait()
+
+
+async def _run_until_signal(work: Coroutine[Any, Any, None]) -> int:
+    """Run the work to its end or until a signal; return the number of the signal, or 0.
+
+    Further signals are ignored during the cleanup, which ends by itself.
+    """
+    received = 0
+    task = asyncio.current_task()
+
+    def stop(number: int) -> None:
+        nonlocal received
+        if not received and task:
+            received = number
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not received:
+            raise
+    return received

@@ -1,0 +1,259 @@
+"""`edge sim`: runs simulated equipment, each as its own process."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.stop_signal import wait_for_stop
+from edge.cli.terminal.store_access import json_option, log_to_stderr
+
+_url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
+_name = click.option("--name", required=True, help="Name of the equipment: that of [southbound.NAME] in the settings.")
+_points = click.IntRange(0, 4000)
+_CONNECTION_FAULTS = ("disconnect", "restart", "cut", "slow", "unseen")
+_image = click.Path(exists=True, dir_okay=False, path_type=Path)
+_port = click.IntRange(0, 65_535)
+_seconds = click.FloatRange(min=0)
+_prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
+
+
+@click.group(cls=CommandGroup)
+def sim() -> None:
+    """Run simulated equipment.
+
+    It runs until Ctrl-C or SIGTERM. `controller` and `camera` need a broker; `vision` and `ijt` are OPC UA servers,
+    `openprotocol` is a controller with Open Protocol.
+    `device` is the other side: it tests a real device over MQTT.
+    """
+
+
+@sim.command(epilog="Example: edge sim controller --name wrench --delay 2")
+@_url
+@_name
+@_prefix
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a command in seconds.")
+@click.option("--fail", "failing", multiple=True, metavar="TYPE_ID", help="Answer this type with an error.")
+@click.option("--forgetful", is_flag=True, help="Answer a start that is offered again by `unknown`.")
+@click.option("--locked", is_flag=True, help="Decline a start without the permission on PREFIX/NAME/enabled.")
+def controller(
+    url: str, name: str, prefix: str, delay: float, failing: tuple[str, ...], *, forgetful: bool, locked: bool
+) -> None:
+    """Run a tightening controller.
+
+    It receives commands on PREFIX/NAME/commands and answers each after a delay with torque and angle. It publishes
+    its presence on PREFIX/NAME/presence. With --forgetful it behaves as a controller that has lost its memory.
+    With --locked it needs the retained message `true` on PREFIX/NAME/enabled, and no `false` of another system below
+    it, such as PREFIX/NAME/enabled/plc.
+    """
+    from edge.config import MqttSettings
+    from edge.features.simulator.controller import open_controller
+    from edge.features.simulator.presence import last_will
+    from edge.features.simulator.process import READY
+    from edge.links.mqtt import open_session
+
+    async def run() -> None:
+        async with (
+            open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
+            open_controller(
+                session,
+                name,
+                topic_prefix=prefix,
+                delay=delay,
+                failing=failing,
+                forgetful=forgetful,
+                locked=locked,
+            ) as device,
+        ):
+            await wait_for_stop(f"{READY}controller {name} receives commands on {device.topic}/commands")
+
+    asyncio.run(run())
+
+
+@sim.command(epilog="Example: edge sim camera --name camera --scope station-1")
+@_url
+@_name
+@_prefix
+@click.option("--scope", default="station-1", show_default=True, help="The scope of its station.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.01),
+    default=0.5,
+    show_default=True,
+    help="Interval between results in seconds.",
+)
+def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> None:
+    """Run an inspection camera.
+
+    It publishes results on PREFIX/NAME/events at each interval, for one job after the other. It publishes its presence
+    on PREFIX/NAME/presence.
+    """
+    from edge.config import MqttSettings
+    from edge.features.simulator.camera import open_camera
+    from edge.features.simulator.presence import last_will
+    from edge.features.simulator.process import READY
+    from edge.links.mqtt import open_session
+
+    async def run() -> None:
+        async with (
+            open_session(MqttSettings(url=url), f"edge-sim-{name}", will=last_will(f"{prefix}/{name}")) as session,
+            open_camera(session, name, scope, topic_prefix=prefix, interval=interval) as device,
+        ):
+            await wait_for_stop(f"{READY}camera {name} publishes results on {device.topic}/events")
+
+    asyncio.run(run())
+
+
+@sim.command(epilog="Example: edge sim device --name wrench --type com.example.station.tighten.v1 --strict")
+@_url
+@_name
+@_prefix
+@click.option("--type", "type_id", required=True, metavar="TYPE_ID", help="A type of command that it takes.")
+@click.option("--scope", default="station-1", show_default=True, help="The scope of its station.")
+@click.option("--parameters", default="{}", show_default=True, help="Parameters of the commands, a JSON object.")
+@click.option("--answer-within", type=_seconds, default=10.0, show_default=True, help="Seconds it may take to answer.")
+@click.option("--lock", is_flag=True, help="Test also that it works only with the permission on PREFIX/NAME/enabled.")
+@click.option("--strict", is_flag=True, help="Fail also on what the gateway tolerates.")
+@json_option
+def device(
+    url: str,
+    name: str,
+    prefix: str,
+    type_id: str,
+    scope: str,
+    parameters: str,
+    answer_within: float,
+    *,
+    lock: bool,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Test a device over MQTT against what the gateway expects, and print a report.
+
+    The device starts work: stop the gateway first, and clear the working area. The test sends a start and the same
+    start again, after its answer and at work, a start with its stop in the middle of the work, a reset, and a start
+    that is marked as offered again. Meanwhile it grants the permission on PREFIX/NAME/enabled; with --lock it sends a
+    start without it, too. Work of half a second or more is timed best. The exit status is 1 when the gateway could not
+    work with the device.
+    """
+    from edge.config import MqttSettings
+    from edge.features.simulator.cli.device_report import parse_parameters, print_report
+    from edge.features.simulator.device_check import DeviceCheck
+    from edge.features.simulator.device_findings import CheckFinding, has_passed
+    from edge.links.mqtt import open_session
+
+    given = parse_parameters(parameters)
+    log_to_stderr("critical")
+
+    async def run() -> list[CheckFinding]:
+        async with open_session(MqttSettings(url=url), f"edge-check-{name}", session_expiry=0) as session:
+            topic = f"{prefix}/{name}"
+            return await DeviceCheck(session, topic, type_id, scope, answer_within, given, lock=lock).run()
+
+    findings = asyncio.run(run())
+    passed = has_passed(findings, strict=strict)
+    print_report(name, findings, passed=passed, as_json=as_json)
+    raise SystemExit(0 if passed else 1)
+
+
+@sim.command(epilog="Example: edge sim vision --port 4850 --fault error-state")
+@click.option("--name", default="camera", show_default=True, help="The BrowseName of its vision system.")
+@click.option("--port", type=_port, default=4850, show_default=True, help="Port on the loopback address.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a job in seconds.")
+@click.option(
+    "--fault",
+    type=click.Choice(
+        ["none", "refused", "silent", "failed", "error-state", "disconnect", "restart", "slow", "slow-recipe"]
+    ),
+    default="none",
+    show_default=True,
+    help="Fault in every job; a restart happens once.",
+)
+@click.option("--image", type=_image, help="Offer this file with each result.")
+def vision(name: str, port: int, delay: float, fault: str, image: Path | None) -> None:
+    """Run a Machine Vision camera (OPC 40100-1), an OPC UA server without security.
+
+    It runs one job after the other, and ends each after a delay with a good result.
+    """
+    from edge.features.simulator.process import READY
+    from edge.features.simulator.vision import VisionFault, open_vision
+
+    offered = image.read_bytes() if image else None
+
+    async def run() -> None:
+        async with open_vision(name, port=port, delay=delay, image=offered) as camera:
+            camera.fault = VisionFault(fault)
+            await wait_for_stop(f"{READY}vision {name} accepts jobs at {camera.device.url}")
+
+    asyncio.run(run())
+
+
+@sim.command(epilog="Example: edge sim ijt --port 4851 --fault nok")
+@click.option("--name", default="wrench", show_default=True, help="The BrowseName of its joining system.")
+@click.option("--port", type=_port, default=4851, show_default=True, help="Port on the loopback address.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a joining in seconds.")
+@click.option(
+    "--fault",
+    type=click.Choice(("none", "refused", "silent", "nok", "nok-once", "error-state", "untold", *_CONNECTION_FAULTS)),
+    default="none",
+    show_default=True,
+    help="Fault in every joining; a restart, a cut and nok-once happen once.",
+)
+@click.option("--points", type=_points, default=0, show_default=True, help="Samples of each curve; 0 sends none.")
+@click.option("--process", "processes", multiple=True, help="A joining process that it lists. May be repeated.")
+def ijt(name: str, port: int, delay: float, fault: str, points: int, processes: tuple[str, ...]) -> None:
+    """Run a tightening controller (OPC 40450-1), an OPC UA server without security.
+
+    It runs one joining after the other, and ends each after a delay with a torque near the value in the name of the
+    joining process, such as `front axle 85Nm`.
+    """
+    from edge.features.simulator.ijt import open_ijt
+    from edge.features.simulator.ijt_fault import IjtFault
+    from edge.features.simulator.process import READY
+
+    async def run() -> None:
+        async with open_ijt(name, port=port, delay=delay, processes=processes) as device:
+            device.points = points
+            device.fault = IjtFault(fault)
+            await wait_for_stop(f"{READY}joining system {name} accepts joinings at {device.device.url}")
+
+    asyncio.run(run())
+
+
+@sim.command(epilog="Example: edge sim openprotocol --port 4545 --fault nok")
+@click.option("--name", default="wrench", show_default=True, help="The name of the controller.")
+@click.option("--port", type=_port, default=4545, show_default=True, help="Port on the loopback address.")
+@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a tightening in seconds.")
+@click.option(
+    "--fault",
+    type=click.Choice(
+        ["none", "refused", "silent", "nok", "nok-once", "alarm", "unreported", "disconnect", "restart", "slow"],
+    ),
+    default="none",
+    show_default=True,
+    help="Fault in every tightening; a restart and nok-once happen once.",
+)
+@click.option("--supplier", default="ACT", show_default=True, help="Supplier code in MID 0002, three characters.")
+@click.option("--points", type=_points, default=0, show_default=True, help="Samples of each curve; 0 sends none.")
+@click.option("--no-link-layer", is_flag=True, help="Offer no sequence numbers (MID 9997, 9998).")
+def openprotocol(
+    name: str, port: int, delay: float, fault: str, supplier: str, points: int, *, no_link_layer: bool
+) -> None:
+    """Run a tightening controller with Open Protocol, for one tool.
+
+    Its operator triggers the tool once each time it is enabled, in a batch until it is complete. It has the parameter
+    sets 1 to 4 (10, 80, 85 and 120 N·m) and the jobs 1 and 2.
+    """
+    from edge.features.simulator.openprotocol import open_openprotocol_controller
+    from edge.features.simulator.openprotocol_fault import OpenProtocolFault
+    from edge.features.simulator.process import READY
+
+    async def run() -> None:
+        async with open_openprotocol_controller(
+            name, port=port, delay=delay, supplier=supplier, link_layer=not no_link_layer, points=points
+        ) as device:
+            device.fault = OpenProtocolFault(fault)
+            await wait_for_stop(f"{READY}controller {name} accepts clients at 127.0.0.1:{device.server.port}")
+
+    asyncio.run(run())

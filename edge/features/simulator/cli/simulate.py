@@ -1,0 +1,99 @@
+"""`edge simulate`: runs a recipe against a script, in virtual time or live, and prints the trace."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec.structs
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
+
+if TYPE_CHECKING:
+    from edge.features.simulator.script import Script
+    from edge.features.simulator.trace import Trace
+
+
+@click.command(epilog="Example: edge simulate rear-axle.json --script good-day.json --json")
+@click.argument("recipe", type=FILE)
+@click.option("--script", "script_file", type=FILE, help="Answers and events of the equipment (JSON).")
+@json_option
+@click.option("--live", is_flag=True, help="Run it through the real engine, on a temporary store.")
+@click.option(
+    "--speed",
+    metavar="N",
+    type=click.FloatRange(min=0, max=1000, min_open=True),
+    help="With --live: divide all times by this. [default: 1]",
+)
+def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_json: bool, live: bool) -> None:
+    """Run a recipe with simulated equipment, in virtual time or live.
+
+    RECIPE contains the recipe as JSON; - is standard input. Without a script all equipment answers commands with
+    success after 0.1 s, and a warning names each event that the recipe waits for. Virtual time needs no Redis, broker
+    or equipment, and ends at once. With --live the same script runs through the real engine in real time, on a
+    temporary store of the installed Redis server; the trace is the same except for a few milliseconds per step, which
+    --speed multiplies. The exit status is 0 when the simulation ran, also for a recipe with faults and whatever the
+    outcome of the job, and 2 when a file is not JSON or the script has another form.
+    """
+    from edge.features.simulator.script import Script, ScriptError, parse_script
+    from edge.features.simulator.virtual_simulation import simulate as run
+
+    if speed is not None and not live:
+        raise click.UsageError("--speed divides the times of --live")
+    data = read_json(recipe)
+    try:
+        script = parse_script(read_json(script_file)) if script_file else Script()
+        trace = _run_live(data, script, speed or 1.0) if live else run(data, script)
+    except ScriptError as error:
+        usage_failure(f"{script_file}: {error.message}")
+    if script_file is None:
+        trace = msgspec.structs.replace(trace, warnings=[*trace.warnings, *_missing_events(data)])
+    if as_json:
+        print_json(trace.as_json())
+    else:
+        _print_trace(trace)
+
+
+def _missing_events(data: object) -> list[str]:
+    """Return a warning for each type of event that only a script can send, and the script to begin with."""
+    from edge.model.recipe import Interaction, parse_recipe
+
+    recipe, _ = parse_recipe(data)
+    pulling = [each for each in recipe.actions if each.interaction is Interaction.PULL_EVENT] if recipe else []
+    awaited = {each.type_id: each for each in pulling}
+    if not awaited:
+        return []
+    timeline = [{"at": at, "event": {"type_id": name, "data": {}}} for at, name in enumerate(awaited, start=1)]
+    waiting = [
+        f"action '{each.name}' of step '{each.step}' waits for an event {name}" for name, each in awaited.items()
+    ]
+    return [*waiting, f"send these events with --script FILE: {json.dumps({'timeline': timeline})}"]
+
+
+def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":
+    import asyncio
+
+    from edge.app.logs import set_up
+    from edge.config import LoggingSettings, RedisSettings
+    from edge.features.simulator.live_simulation import simulate_live
+
+    set_up(LoggingSettings(level="error"))
+    return asyncio.run(simulate_live(recipe, script, speed, RedisSettings(url="embedded:")))
+
+
+def _print_trace(trace: "Trace") -> None:
+    """Print the trace as text: one line per event, in the order of time."""
+    lines = [(step["t"], 0, f"{step['job']}  {'▶' if step['active'] else '■'} {step['step']}") for step in trace.steps]
+    lines += [
+        (sent["t"], 1, f"{sent['job']}    {sent['phase']} {sent['action']} #{sent['attempt']}  {sent['type_id']}")
+        for sent in trace.commands
+    ]
+    for warning in trace.warnings:
+        print_text(f"warning: {warning}")
+    for t, _, line in sorted(lines, key=lambda each: each[0]):
+        print_text(f"{t:10.3f}  {line}")
+    for job, final in trace.final_by_job.items():
+        print_text(f"{job}: {final}")
+    if trace.error:
+        print_text(trace.error)

@@ -1,0 +1,296 @@
+"""The demo: a MES stores and starts one job on real parts; the demo checks the result from outside."""
+
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from edge.config import MqttSettings
+from edge.features.simulator.broker import open_broker
+from edge.features.simulator.demo_address import OpcuaAddress
+from edge.features.simulator.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevice, DemoDevices
+from edge.features.simulator.demo_page import DemoPage, page_section
+from edge.features.simulator.demo_parts import GiveUp, edge_command, limit_demo, wait_until
+from edge.features.simulator.demo_view import DemoView
+from edge.features.simulator.mes import Mes, open_mes
+from edge.features.simulator.observed_job import COMPLETED, ObservedJob, plain_text
+from edge.features.simulator.process import READY, Process, open_process, run_process
+from edge.features.simulator.station_report import apply_station_report
+from edge.foundation.errors import Defect, EdgeError, Refused, Unavailable
+from edge.foundation.instant import now_ms
+from edge.links.mqtt import Message, open_session, to_event
+from edge.links.opcua import ClientSession as OpcuaSession
+from edge.links.opcua import open_client
+from edge.model.cloudevent import CloudEvent
+from edge.model.isa95 import Equipment, JobOrder, LocalizedText, OrderCall, ReturnStatus, WorkMaster
+from edge.model.recipe import RECIPE_DATASCHEMA, Recipe, parse_recipe
+
+_JOB_SECONDS = 60.0
+# Messages of different topics arrive in any order: some arrive after the end of the job.
+_SETTLE_SECONDS = 20.0
+_CHANNELS = ("commands", "answers", "events", "tasks")
+_SCOPE = "station-1"
+_JOB_ORDER_ID = "AXLE-0001"
+_WORK_MASTER_ID = "WM-AXLE-FIT-001"
+_JOB_MANAGEMENT = ("Machines", _SCOPE, "MachineryBuildingBlocks", "JobManagement")
+
+
+class Addresses(Struct, frozen=True):
+    """The addresses of a running demo and the directory of its logs; `opcua_remote` is for other machines."""
+
+    opcua: str
+    opcua_remote: str
+    broker: str
+    directory: Path
+
+
+@asynccontextmanager
+async def open_demo(
+    view: DemoView,
+    over: str = "mqtt",
+    opcua: OpcuaAddress | None = None,
+    chart: Path | None = None,
+    page: DemoPage | None = None,
+) -> AsyncIterator[Addresses]:
+    """Run the job on a new broker, gateway and devices; keep them running for the block, then stop and remove them.
+
+    `over` is the protocol of the devices, a key of DEVICES. The OPC UA server listens at `opcua`, by default at a free
+    port of this host. The demo writes the chart of the job to the file `chart`, and serves the station page `page`.
+    Raises Unavailable with the reason when a part ends early, also inside the block, or when a check of the demo
+    fails.
+    """
+    async with (
+        limit_demo() as limit,
+        _open_parts(view, DEVICES[over], opcua or OpcuaAddress(), limit.give_up, page) as parts,
+        open_mes(MqttSettings(url=parts.addresses.broker), "mes") as mes,
+    ):
+        await _demonstrate(parts, mes, view, chart)
+        limit.lift()
+        yield parts.addresses
+
+
+class _Parts(Struct, frozen=True):
+    addresses: Addresses
+    settings: Path
+    recipe: Recipe
+    recipe_data: dict[str, Any]
+    gateway: Process
+    devices: DemoDevices
+    late: dict[str, Process]
+
+
+@asynccontextmanager
+async def _open_parts(
+    view: DemoView,
+    choose: Callable[[str, str], DemoDevices],
+    opcua: OpcuaAddress,
+    on_end: GiveUp,
+    page: DemoPage | None,
+) -> AsyncIterator[_Parts]:
+    """Start the broker, the gateway and the devices; late devices may not be ready yet."""
+    view.title("microdcs-edge demo: one job, from the MES to the tools and back, on real parts")
+    async with AsyncExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
+        opcua = opcua.with_free_port()
+        broker = await stack.enter_async_context(open_broker())
+        addresses = Addresses(opcua.local, opcua.remote, broker.url, directory)
+        view.report("broker", f"mosquitto at {broker.url}")
+        devices = choose(broker.url, _SCOPE)
+        settings = directory / "edge.toml"
+        settings.write_text(_settings(addresses, opcua.endpoint, devices) + page_section(page, directory))
+
+        async def start(name: str, ready: str, *arguments: str) -> Process:
+            log = directory / f"{name}.log"
+            return await stack.enter_async_context(open_process(name, edge_command(*arguments), log, ready, on_end))
+
+        async def start_all(some: tuple[DemoDevice, ...]) -> dict[str, Process]:
+            return {each.name: await start(each.name, READY, "sim", *each.arguments) for each in some}
+
+        early = await start_all(devices.early)
+        await _until_ready(view, early, devices)
+        gateway = await start("gateway", "serving=", "run", "--settings", str(settings))
+        await gateway.wait_until_ready()
+        view.report("gateway", "edge run, with a store of its own", f"OPC UA at {addresses.opcua_remote}")
+        recipe, data = _recipe(devices.recipe)
+        yield _Parts(addresses, settings, recipe, data, gateway, devices, await start_all(devices.late))
+
+
+async def _until_ready(view: DemoView, started: Mapping[str, Process], devices: DemoDevices) -> None:
+    for device in devices.every:
+        if device.name in started:
+            await started[device.name].wait_until_ready()
+            view.report(device.name, device.what)
+
+
+def _recipe(file: str) -> tuple[Recipe, dict[str, Any]]:
+    data = json.loads(resources.files("edge.features.simulator").joinpath("recipes", file).read_bytes())
+    recipe, faults = parse_recipe(data)
+    if recipe is None or faults:
+        raise Defect(f"the example recipe has faults: {'; '.join(faults)}")
+    return recipe, data
+
+
+async def _demonstrate(parts: _Parts, mes: Mes, view: DemoView, chart: Path | None) -> None:
+    try:
+        job = await _run_job(parts, mes, view)
+        async with open_client(parts.addresses.opcua) as client:
+            await _read_back(client, view)
+        if chart is not None:
+            await _draw(parts.settings, chart, view)
+    except EdgeError as error:
+        message = f"{error.message}\nthe gateway said last:\n{parts.gateway.last_lines()}"
+        raise Unavailable(message, error.advice) from error
+    steps, sent, took = job.active_steps, job.commands, job.milliseconds
+    view.verdict(f"DEMO OK  {job.status}, {steps} steps, {sent} commands, {took} ms")
+
+
+async def _run_job(parts: _Parts, mes: Mes, view: DemoView) -> ObservedJob:
+    """Push the station settings, run the job and observe it; raises Unavailable when it deviates from the recipe."""
+    async with open_session(MqttSettings(url=parts.addresses.broker), "bystander") as bystander:
+        job = ObservedJob(_SCOPE, _JOB_ORDER_ID, parts.recipe)
+
+        async def take_job(_topic: str, event: CloudEvent) -> None:
+            job.take_job_message(event, now_ms())
+            apply_station_report(job, event, parts.devices.unheard, now_ms())
+            view.refresh(job)
+
+        async def take_equipment(message: Message) -> None:
+            *_, equipment, channel = message.topic.split("/")
+            job.take_equipment_message(equipment, channel, to_event(message), now_ms())
+            view.refresh(job)
+
+        await mes.watch(_SCOPE, take_job)
+        for channel in _CHANNELS:
+            await bystander.subscribe(f"app/equipment/+/{channel}", take_equipment)
+        await _configure(mes, parts)
+        await _until_ready(view, parts.late, parts.devices)
+        view.report("MES", f"pushed station settings and Work Master {_WORK_MASTER_ID}")
+        with view.follow(job):
+            await _store_and_start(mes, view)
+            if await wait_until(lambda: job.has_ended, _JOB_SECONDS):
+                await wait_until(lambda: not job.faults(), _SETTLE_SECONDS)
+        if faults := job.faults():
+            raise Unavailable("; ".join(faults))
+        return job
+
+
+async def _configure(mes: Mes, parts: _Parts) -> None:
+    master = WorkMaster(
+        id=_WORK_MASTER_ID,
+        description=LocalizedText(text="Fit the rear axle", locale="en"),
+        data=parts.recipe_data,
+        dataschema=RECIPE_DATASCHEMA,
+    )
+    await mes.configure(_SCOPE, "jobacceptance", {"max_downloadable_job_orders": 10})
+    await mes.configure(_SCOPE, "equipment", [Equipment(id=CONTROLLER), Equipment(id=CAMERA)])
+    await mes.configure(_SCOPE, "workmaster", master)
+
+
+async def _store_and_start(mes: Mes, view: DemoView) -> None:
+    order = JobOrder(
+        job_order_id=_JOB_ORDER_ID,
+        description=(LocalizedText(text="Rear axle of the first car today", locale="en"),),
+        work_master_id=(WorkMaster(id=_WORK_MASTER_ID),),
+        equipment_requirements=(Equipment(id=CONTROLLER), Equipment(id=CAMERA)),
+    )
+    answer = await mes.call(_SCOPE, "StoreAndStart", OrderCall(job_order=order))
+    view.report("", f"called StoreAndStart for {_JOB_ORDER_ID}; the station answered {answer.status.name}")
+    if answer.status is not ReturnStatus.NO_ERROR:
+        raise Refused("job", f"the station did not take the job: {answer.reasons or answer.status!r}")
+
+
+async def _read_back(client: OpcuaSession, view: DemoView) -> None:
+    """Read the job as any OPC UA client does; raises Unavailable unless it shows as completed there."""
+    management = await client.find(*_JOB_MANAGEMENT)
+    orders = await client.find(*_JOB_MANAGEMENT, "JobOrderControl", "JobOrderList")
+    responses = await client.find(*_JOB_MANAGEMENT, "JobOrderResults", "JobOrderResponseList")
+    shown: list[list[dict[str, Any]]] = []
+
+    async def agree() -> bool:
+        shown[:] = [await client.read(orders), await client.read(responses)]
+        states = [(entry["JobOrder"]["JobOrderID"], _status(entry["State"])) for entry in shown[0]]
+        states += [(entry["JobOrderID"], _status(entry["JobState"])) for entry in shown[1]]
+        return states == [(_JOB_ORDER_ID, COMPLETED)] * 2
+
+    # The lists show a commit of the store with a short delay.
+    if not await wait_until(agree, _SETTLE_SECONDS):
+        raise Unavailable(f"over OPC UA the job does not show as {COMPLETED}: {shown}")
+    (order,), (response,) = shown
+    masters = ", ".join(master["ID"] for master in order["JobOrder"]["WorkMasterID"])
+    view.report("OPC UA", "what a client reads:")
+    view.quote(
+        management.path,
+        f"…{orders.path.removeprefix(management.path)}",
+        f"    {order['JobOrder']['JobOrderID']}  {_status(order['State'])}  {masters}",
+        f"…{responses.path.removeprefix(management.path)}",
+        f"    {response['JobOrderID']}  {_status(response['JobState'])}",
+        *(f"      {_result(each)}" for each in response["JobResponseData"]),
+    )
+
+
+def _status(states: list[dict[str, Any]]) -> str:
+    top, *below = [state["StateText"] for state in states]
+    return f"{top} ({below[0]})" if below else str(top)
+
+
+def _result(parameter: dict[str, Any]) -> str:
+    parts = parameter.get("Subparameters", ())
+    values = {each["ID"]: _value(each) for each in parts if each["Value"] is not None}
+    shown = values or parameter["Value"]
+    # Subparameters without values, such as those of Attempts, are counted.
+    return f"{parameter['ID']:<15}{len(parts) if shown is None else plain_text(shown)}"
+
+
+def _value(parameter: dict[str, Any]) -> Any:
+    unit = parameter.get("EngineeringUnits", {}).get("DisplayName")
+    return f"{parameter['Value']} {unit}" if unit else parameter["Value"]
+
+
+async def _draw(settings: Path, chart: Path, view: DemoView) -> None:
+    """Draw the chart of the job; an error, such as a folder without write access, does not fail the demo."""
+    command = edge_command("draw", "--job", _JOB_ORDER_ID, "--settings", str(settings), "--output", str(chart))
+    try:
+        await run_process(command)
+    except Unavailable as error:
+        view.report("chart", *error.message.splitlines())
+    else:
+        view.report("chart", f"the job as a sequential function chart: {chart}")
+
+
+def _settings(addresses: Addresses, endpoint: str, devices: DemoDevices) -> str:
+    """Return the settings of the gateway; strings and lists of strings are the same in JSON and in TOML."""
+    text = partial(json.dumps, ensure_ascii=False)
+    southbound = "".join(f"\n{device.section()}" for device in devices.every)
+    return f"""\
+[gateway]
+name = "demo"
+scopes = [{text(_SCOPE)}]
+
+[redis]
+url = {text(f"embedded:{addresses.directory / 'store'}")}
+
+# The station files of this machine, if there are any, belong to its gateway.
+[station]
+files = ""
+
+[mqtt]
+url = {text(addresses.broker)}
+
+# A client on this host may call the job methods; without encryption a client elsewhere may only read.
+[opcua]
+endpoint = {text(endpoint)}
+security = "none"
+anonymous = "operator"
+users_file = {text(str(addresses.directory / "opcua-users"))}
+trusted = {text(str(addresses.directory / "trusted"))}
+pki = {text(str(addresses.directory / "pki"))}
+
+[logging]
+format = "console"
+{southbound}"""

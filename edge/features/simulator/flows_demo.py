@@ -1,0 +1,273 @@
+"""The flows scene of the demo: a report of a sensor, one of job results, and a flow that is stopped in part."""
+
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from math import isclose
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from edge.config import MqttSettings
+from edge.features.simulator.broker import open_broker
+from edge.features.simulator.controller import open_controller
+from edge.features.simulator.demo_page import DemoPage, page_section
+from edge.features.simulator.demo_parts import GiveUp, edge_command, limit_demo, scene_settings, wait_until
+from edge.features.simulator.demo_view import DemoView
+from edge.features.simulator.flow_documents import (
+    LEAST_CMK,
+    PRESS_TAG,
+    PRESS_TOPIC,
+    SHIFT_TOPIC,
+    press_report,
+    shift_report,
+    two_components,
+)
+from edge.features.simulator.mes import Mes, open_mes
+from edge.features.simulator.process import Process, open_process, run_process
+from edge.foundation.errors import EdgeError, Unavailable
+from edge.links.mqtt import Message, MqttSession, open_session
+from edge.model.isa95 import Equipment, JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.ports.alarm import AlarmChangeKind
+from edge.ports.alarm_message import AlarmNotice
+
+_SCOPE: Final = "station-1"
+_EQUIPMENT: Final = "wrench"
+_TIGHTEN: Final = "com.example.station.tighten.v1"
+_WORK_MASTER: Final = "WM-TWO-BOLTS"
+_SENSOR_TOPIC: Final = "sensors/press/pressure"
+_PRESSURES: Final = (4.2, 4.6, 4.4, 5.0, 4.8)
+_TORQUES: Final = (84.6, 85.0, 85.2, 85.0, 84.8)
+_LIMITS: Final = {"front_bolt": (84.4, 86.0), "rear_bolt": (83.0, 87.0)}
+"""The lower and the upper limit of the torque of each joining process, in Nm."""
+_SOAK_SECONDS: Final = 12.0
+_WITHIN_S: Final = 60.0
+
+
+class FlowAddresses(Struct, frozen=True):
+    """Where a kept scene is reached: the broker, and the settings for other commands."""
+
+    broker: str
+    settings: Path
+
+
+class _FlowScene(Struct, frozen=True):
+    view: DemoView
+    directory: Path
+    settings: Path
+    bystander: MqttSession
+    mes: Mes
+    received: dict[str, list[Any]] = field(default_factory=dict)
+    alarms: list[AlarmNotice] = field(default_factory=list)
+
+    async def edge_flows(self, *arguments: str) -> str:
+        """Run a command of `edge flows` on the store of the gateway."""
+        return await run_process(edge_command("flows", *arguments, "--settings", str(self.settings)))
+
+    async def put(self, document: dict[str, Any]) -> None:
+        """Register and start a flow."""
+        file = self.directory / f"{document['id']}.json"
+        file.write_text(json.dumps(document))
+        self.view.report("flow", (await self.edge_flows("put", str(file), "--start")).strip())
+
+    async def status(self, flow: str) -> dict[str, Any]:
+        """Return the last cycle of a flow."""
+        cycle: dict[str, Any] = json.loads(await self.edge_flows("show", flow, "--json"))["cycle"] or {"nodes": {}}
+        return cycle
+
+
+@asynccontextmanager
+async def open_flows_demo(view: DemoView, chart: Path, page: DemoPage | None = None) -> AsyncIterator[FlowAddresses]:
+    """Show three flows; keep the parts running for the block, then remove them. The last flow is drawn to `chart`.
+
+    Raises Unavailable with the reason when a part ends early, also inside the block, or when a flow does something else
+    than it should.
+    """
+    view.title("microdcs-edge demo: flows next to the jobs, on real parts")
+    async with AsyncExitStack() as stack:
+        limit = await stack.enter_async_context(limit_demo())
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
+        broker = await stack.enter_async_context(open_broker())
+        view.report("broker", f"mosquitto at {broker.url}")
+        gateway = await _open_gateway(stack, directory, broker.url, limit.give_up, page)
+        view.report("gateway", "edge run with [flows] and [telemetry], with a store of its own")
+        mqtt = MqttSettings(url=broker.url)
+        mes = await stack.enter_async_context(open_mes(mqtt, "mes"))
+        tool = await stack.enter_async_context(open_session(mqtt, _EQUIPMENT))
+        await stack.enter_async_context(open_controller(tool, _EQUIPMENT, delay=0.05))
+        bystander = await stack.enter_async_context(open_session(mqtt, "bystander"))
+        scene = _FlowScene(view, directory, directory / "edge.toml", bystander, mes)
+        try:
+            await _listen(scene)
+            await _show_press_report(scene)
+            await _show_shift_report(scene)
+            await _show_components(scene, chart)
+        except EdgeError as error:
+            message = f"{error.message}\nthe gateway said last:\n{gateway.last_lines()}"
+            raise Unavailable(message, error.advice) from error
+        view.verdict(f"DEMO OK  3 flows, {len(scene.received[PRESS_TOPIC])} means published, 1 alarm of a shift report")
+        limit.lift()
+        yield FlowAddresses(broker.url, scene.settings)
+
+
+async def _open_gateway(
+    stack: AsyncExitStack, directory: Path, broker: str, on_end: GiveUp, page: DemoPage | None
+) -> Process:
+    settings = directory / "edge.toml"
+    settings.write_text(_settings(directory, broker) + page_section(page, directory))
+    command = edge_command("run", "--settings", str(settings))
+    opened = open_process("gateway", command, directory / "gateway.log", "serving=", on_end)
+    gateway = await stack.enter_async_context(opened)
+    await gateway.wait_until_ready()
+    return gateway
+
+
+async def _listen(scene: _FlowScene) -> None:
+    async def take(message: Message) -> None:
+        scene.received.setdefault(message.topic, []).append(json.loads(message.payload))
+
+    async def take_alarm(notice: AlarmNotice) -> None:
+        scene.alarms.append(notice)
+
+    for topic in (PRESS_TOPIC, SHIFT_TOPIC):
+        await scene.bystander.subscribe(topic, take)
+    await scene.mes.watch_alarms(_SCOPE, take_alarm)
+
+
+async def _show_press_report(scene: _FlowScene) -> None:
+    """Publish pressures as a sensor, and wait until the flow publishes their mean."""
+    await scene.put(press_report())
+    means = scene.received.setdefault(PRESS_TOPIC, [])
+    await _require(lambda: None in means, "the flow did not run without samples")
+    for value in _PRESSURES:
+        await scene.bystander.send(Message(_SENSOR_TOPIC, json.dumps({"bar": value}).encode()))
+    scene.view.report("sensor", f"{', '.join(map(str, _PRESSURES))} bar on {_SENSOR_TOPIC}")
+    expected = fmean(_PRESSURES)
+    await _require(lambda: isclose(means[-1] or 0, expected), f"the mean {expected:g} was not published")
+    scene.view.report("broker", f"{PRESS_TOPIC} = {means[-1]:g}")
+
+
+async def _show_shift_report(scene: _FlowScene) -> None:
+    """Run jobs, and wait for Cmk of each joining process and for the alarm of the one that is too low."""
+    await _configure(scene.mes)
+    for number, torque in enumerate(_TORQUES, 1):
+        await _run_job(scene.mes, f"BOLTS-{number}", torque)
+    await _require(lambda: _has_ended(scene, len(_TORQUES)), "the jobs did not end")
+    scene.view.report("MES", f"{len(_TORQUES)} jobs of {_WORK_MASTER} have tightened two bolts each")
+    await scene.put(shift_report(_LIMITS))
+    reports = scene.received.setdefault(SHIFT_TOPIC, [])
+    await _require(lambda: bool(reports), "the shift report was not published")
+    for action, each in reports[-1].items():
+        lsl, usl = _LIMITS[action]
+        figures = f"n = {each['n']}  mean = {each['mean']:.2f} Nm  Cm = {each['cm']:.2f}  Cmk = {each['cmk']:.2f}"
+        scene.view.report("report", f"{action:<10}  {lsl:g} to {usl:g} Nm  {figures}")
+    low = {f"cmk.{action}" for action, each in reports[-1].items() if each["cmk"] < LEAST_CMK}
+
+    def raised() -> set[str]:
+        return {each.rule for each in scene.alarms if each.change is AlarmChangeKind.RAISED}
+
+    await _require(lambda: raised() == low == {"cmk.front_bolt"}, f"the alarms are {raised()}, and {low} were expected")
+    scene.view.report("alarm", next(iter(scene.alarms[0].message.values()), ""))
+
+
+async def _show_components(scene: _FlowScene, chart: Path) -> None:
+    """Stop a component in mid-cycle and terminate a node by hand, while another node fails."""
+    document = two_components(_SOAK_SECONDS)
+    await scene.put(document)
+    scene.view.report("person", (await scene.edge_flows("stop", document["id"], "--component", "1")).strip())
+    reason = ("--node", "wait for release", "--reason", "released by phone")
+    scene.view.report("person", (await scene.edge_flows("terminate", document["id"], *reason)).strip())
+
+    async def has_ended() -> bool:
+        return (await scene.status(document["id"])).get("end_time") is not None
+
+    await _require(has_ended, "the cycle did not end")
+    cycle = await scene.status(document["id"])
+    found = {node: task["reason"] or task["status"] for node, task in cycle["nodes"].items()}
+    expected = {
+        **dict.fromkeys(("heat", "soak", "order"), "completed"),
+        "unload": "component_stopped",
+        "ask ERP": "status 503",
+        "book": "dependency_failed",
+        "wait for release": "released by phone",
+        "ship": "dependency_failed",
+    }
+    if found != expected:
+        raise Unavailable(f"the nodes ended as {found}")
+    scene.view.quote(*(await scene.edge_flows("draw", "--flow", document["id"])).rstrip().split("\n"))
+    try:
+        await scene.edge_flows("draw", "--flow", document["id"], "-o", str(chart))
+    except Unavailable as error:
+        # An error, such as a folder without write access, does not fail the demo.
+        scene.view.report("chart", *error.message.splitlines())
+    else:
+        scene.view.report("chart", f"the flow as a graph: {chart}")
+
+
+async def _configure(mes: Mes) -> None:
+    actions = [
+        {"name": name, "step": name, "qualifier": "N", "interaction": "push_command", "type_id": _TIGHTEN}
+        for name in _LIMITS
+    ]
+    front, rear = _LIMITS
+    recipe = {
+        "steps": [{"name": front, "initial": True}, {"name": rear}],
+        "transitions": [{"source": front, "target": rear, "condition": "true"}],
+        "actions": actions,
+    }
+    await mes.configure(_SCOPE, "equipment", [Equipment(id=_EQUIPMENT)])
+    await mes.configure(_SCOPE, "workmaster", WorkMaster(id=_WORK_MASTER, data=recipe, dataschema=RECIPE_DATASCHEMA))
+
+
+async def _run_job(mes: Mes, job_id: str, torque: float) -> None:
+    order = JobOrder(
+        job_order_id=job_id,
+        work_master_id=(WorkMaster(id=_WORK_MASTER),),
+        equipment_requirements=(Equipment(id=_EQUIPMENT),),
+        job_order_parameters=(Parameter(id="torque_spec", value=f"{torque} Nm"),),
+    )
+    answer = await mes.call(_SCOPE, "StoreAndStart", OrderCall(job_order=order))
+    if answer.status is not ReturnStatus.NO_ERROR:
+        raise Unavailable(f"the station did not take job {job_id}: {answer.reasons or answer.status!r}")
+
+
+async def _has_ended(scene: _FlowScene, count: int) -> bool:
+    """Return whether so many jobs have ended."""
+    command = edge_command("jobs", "list", "--json", "--settings", str(scene.settings))
+    return (await run_process(command)).count('"Ended"') >= count
+
+
+async def _require(condition: Any, otherwise: str) -> None:
+    """Wait for a condition; raises Unavailable when it does not become true."""
+    if not await wait_until(condition, _WITHIN_S):
+        raise Unavailable(otherwise)
+
+
+def _settings(directory: Path, broker: str) -> str:
+    """Return the settings of the gateway; strings are the same in JSON and in TOML."""
+    text = partial(json.dumps, ensure_ascii=False)
+    return f"""\
+{scene_settings(directory, broker, _SCOPE)}
+[flows]
+run = "on"
+directory = {text(str(directory / "flows"))}
+
+[telemetry]
+mode = "on"
+
+[source.press]
+topic = {text(_SENSOR_TOPIC)}
+pointer = "/bar"
+tag = {text(PRESS_TAG)}
+
+[southbound.{_EQUIPMENT}]
+type_ids = [{text(_TIGHTEN)}]
+
+[logging]
+format = "console"
+"""

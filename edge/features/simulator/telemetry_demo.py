@@ -1,0 +1,209 @@
+"""The telemetry scene of the demo: a sensor, a rule, an alarm, and the MES that acknowledges it, on real parts."""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+from rich.console import Console
+
+from edge.config import MqttSettings
+from edge.features.simulator.alarm_trend import AlarmTrend
+from edge.features.simulator.broker import open_broker
+from edge.features.simulator.demo_page import DemoPage, page_section
+from edge.features.simulator.demo_parts import GiveUp, edge_command, limit_demo, scene_settings, wait_until
+from edge.features.simulator.demo_view import DemoView, view_on
+from edge.features.simulator.mes import Mes, open_mes
+from edge.features.simulator.process import Process, open_process
+from edge.features.simulator.trend_view import follow_trend
+from edge.foundation.errors import EdgeError, Unavailable
+from edge.foundation.instant import now_ms
+from edge.links.mqtt import Message, MqttSession, open_session
+from edge.ports.alarm import AlarmChangeKind
+from edge.ports.alarm_message import AlarmCall, AlarmNotice
+
+_SCOPE: Final = "station-1"
+_TAG: Final = "wrench.temperature"
+_TOPIC: Final = "sensors/wrench/temperature"
+_HIGH: Final = 80.0
+_HIGH_HIGH: Final = 95.0
+_NORMAL: Final = 75.0
+_SAMPLES_PER_SECOND: Final = 25
+_SECONDS_PER_LINE: Final = 1
+_WITHIN_S: Final = 30.0
+RULE: Final[dict[str, Any]] = {
+    "id": "hot",
+    "kind": "limit",
+    "tag": _TAG,
+    "limits": {"high": {"at": _HIGH, "severity": 500}, "high_high": {"at": _HIGH_HIGH, "severity": 800}},
+    "hysteresis": _HIGH - _NORMAL,
+    "on_delay_seconds": 0.5,
+    "message": {"en": "{subject} has {value} °C"},
+}
+
+
+class TelemetryAddresses(Struct, frozen=True):
+    """Where a kept scene is reached: the broker, the topic of the sensor, and the settings for other commands."""
+
+    broker: str
+    topic: str
+    settings: Path
+
+
+class _TelemetryScene(Struct, frozen=True):
+    view: DemoView
+    console: Console
+    trend: AlarmTrend
+    sensor: MqttSession
+    mes: Mes
+
+
+@asynccontextmanager
+async def open_telemetry_demo(console: Console, page: DemoPage | None = None) -> AsyncIterator[TelemetryAddresses]:
+    """Show one alarm from its sensor to the MES and back; keep the parts running for the block, then remove them.
+
+    Raises Unavailable with the reason when a part ends early, also inside the block, or when the alarm does not behave
+    as its rule says.
+    """
+    view = view_on(console)
+    view.title("microdcs-edge demo: one alarm, from the sensor to the MES and back, on real parts")
+    async with AsyncExitStack() as stack:
+        limit = await stack.enter_async_context(limit_demo())
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="edge-demo-")))
+        broker = await stack.enter_async_context(open_broker())
+        view.report("broker", f"mosquitto at {broker.url}")
+        gateway = await _open_gateway(stack, directory, broker.url, limit.give_up, page)
+        view.report("gateway", "edge run, with a store of its own")
+        mqtt = MqttSettings(url=broker.url)
+        mes = await stack.enter_async_context(open_mes(mqtt, "mes"))
+        sensor = await stack.enter_async_context(open_session(mqtt, "sensor"))
+        trend = AlarmTrend(_TAG, _HIGH, _HIGH_HIGH)
+        try:
+            await _show_alarm(_TelemetryScene(view, console, trend, sensor, mes))
+        except EdgeError as error:
+            message = f"{error.message}\nthe gateway said last:\n{gateway.last_lines()}"
+            raise Unavailable(message, error.advice) from error
+        slowest = max(each.took_ms for each in trend.changes)
+        changes = ", ".join(trend.kinds)
+        view.verdict(f"DEMO OK  {len(trend.values)} samples, 1 alarm: {changes}; at the MES within {slowest} ms")
+        limit.lift()
+        yield TelemetryAddresses(broker.url, _TOPIC, directory / "edge.toml")
+
+
+async def _open_gateway(
+    stack: AsyncExitStack, directory: Path, broker: str, on_end: GiveUp, page: DemoPage | None
+) -> Process:
+    rules, settings = directory / "rules.json", directory / "edge.toml"
+    rules.write_text(json.dumps([RULE], indent=1))
+    settings.write_text(_settings(directory, broker) + page_section(page, directory))
+    command = edge_command("run", "--settings", str(settings))
+    opened = open_process("gateway", command, directory / "gateway.log", "serving=", on_end)
+    gateway = await stack.enter_async_context(opened)
+    await gateway.wait_until_ready()
+    return gateway
+
+
+async def _show_alarm(parts: _TelemetryScene) -> None:
+    """Send rising values, acknowledge the alarm as the MES, and send falling values."""
+    view, trend = parts.view, parts.trend
+
+    async def take_change(notice: AlarmNotice) -> None:
+        if trend.take_change(notice, now_ms()):
+            view.report("alarm", _describe(notice, trend.changes[-1].took_ms))
+
+    await parts.mes.watch_alarms(_SCOPE, take_change)
+    view.report("sensor", f"{_SAMPLES_PER_SECOND} samples a second on {_TOPIC}, such as {_payload(71.5)}")
+    delay = RULE["on_delay_seconds"]
+    levels = f"above {_HIGH:g} °C for {delay:g} s: severity 500; above {_HIGH_HIGH:g} °C: 800"
+    view.report("rule", levels, f"{_NORMAL:g} °C or less clears it")
+    with follow_trend(parts.console, trend):
+        await _send(parts, _ramp(65.0, 98.0, 3.0))
+        await _wait_for(parts, "escalated")
+        await _acknowledge(parts)
+        await _wait_for(parts, "acknowledged")
+        await _send(parts, _ramp(98.0, 66.0, 2.0))
+        await _wait_for(parts, "cleared")
+        await _check_retained(parts)
+    if faults := list(trend.faults()):
+        raise Unavailable("; ".join(faults))
+
+
+async def _send(parts: _TelemetryScene, values: Iterator[float]) -> None:
+    for value in values:
+        await parts.sensor.send(Message(_TOPIC, _payload(value).encode()))
+        if not len(parts.trend.values) % (_SAMPLES_PER_SECOND * _SECONDS_PER_LINE) and not parts.console.is_terminal:
+            parts.view.report("sample", f"{_TAG} = {value:.1f} °C")
+        parts.trend.values.append(value)
+        await asyncio.sleep(1 / _SAMPLES_PER_SECOND)
+
+
+async def _wait_for(parts: _TelemetryScene, kind: str) -> None:
+    """Wait until the MES received this change of the alarm."""
+    if not await wait_until(lambda: kind in parts.trend.kinds, _WITHIN_S):
+        raise Unavailable(f"the alarm was not {kind} within {_WITHIN_S:g} s")
+
+
+async def _acknowledge(parts: _TelemetryScene) -> None:
+    alarm = parts.trend.alarm
+    if alarm is None:
+        raise Unavailable("the MES knows no alarm")
+    parts.view.report("MES", f"calls Acknowledge for alarm {alarm.alarm_id[:8]}, by shift leader")
+    call = AlarmCall(alarm_id=alarm.alarm_id, by="shift leader", comment="fan replaced")
+    await parts.mes.call_alarm(_SCOPE, "Acknowledge", call)
+
+
+async def _check_retained(parts: _TelemetryScene) -> None:
+    """Check that no retained alarm is left: it is over and acknowledged."""
+    retained: dict[str, bytes] = {}
+
+    async def take(message: Message) -> None:
+        retained[message.topic] = message.payload
+
+    await parts.sensor.subscribe(f"app/jobs/{_SCOPE}/alarm/+", take)
+    if not await wait_until(lambda: not any(retained.values()), _WITHIN_S):
+        raise Unavailable("the broker still retains the alarm that is over")
+
+
+def _ramp(start: float, end: float, seconds: float) -> Iterator[float]:
+    """Yield values from `start` to `end`, with the small ripple of a real sensor."""
+    count = round(seconds * _SAMPLES_PER_SECOND)
+    for number in range(1, count + 1):
+        yield round(start + (end - start) * number / count + (0.3 if number % 3 == 0 else -0.1), 1)
+
+
+def _payload(value: float) -> str:
+    return json.dumps({"celsius": value})
+
+
+def _describe(notice: AlarmNotice, took_ms: int) -> str:
+    match notice.change:
+        case AlarmChangeKind.ACKNOWLEDGED:
+            text = f"by {notice.by}: {notice.comment}"
+        case AlarmChangeKind.CLEARED:
+            text = "the alarm is normal"
+        case _:
+            text = next(iter(notice.message.values()), "")
+    return f"{notice.change.value:<12}  severity {notice.severity}  {text:<32}  {took_ms:>3} ms to the MES"
+
+
+def _settings(directory: Path, broker: str) -> str:
+    """Return the settings of the gateway; strings are the same in JSON and in TOML."""
+    text = partial(json.dumps, ensure_ascii=False)
+    return f"""\
+{scene_settings(directory, broker, _SCOPE)}
+[telemetry]
+rules = {text(str(directory / "rules.json"))}
+
+[source.wrench]
+topic = {text(_TOPIC)}
+pointer = "/celsius"
+tag = {text(_TAG)}
+
+[logging]
+format = "console"
+"""

@@ -1,0 +1,92 @@
+"""The trace of a simulation: the commands that equipment received, the steps, the end of each job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from edge.sfc.run import Outcome
+from edge.sfc.signal import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from edge.features.simulator.script import Script
+    from edge.sfc.compiler import RejectedRecipe
+    from edge.sfc.run import Run
+    from edge.sfc.signal import StepChange
+
+
+class Trace(Struct, frozen=True):
+    """The trace of a simulation; times are seconds."""
+
+    commands: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+    final: str
+    final_by_job: dict[str, str]
+    error: str | None
+    warnings: list[str]
+    end: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the JSON object that `--json` prints."""
+        return {
+            "commands": self.commands,
+            "steps": self.steps,
+            "final": self.final,
+            "final_by_job": self.final_by_job,
+            "error": self.error,
+            "warnings": self.warnings,
+            "end": self.end,
+        }
+
+
+class TraceRecorder:
+    """The recorder of a simulation; its times count from `zero`, an instant in milliseconds."""
+
+    def __init__(self, zero: int = 0) -> None:
+        self.zero = zero
+        self.commands: list[dict[str, Any]] = []
+        self.steps: list[dict[str, Any]] = []
+        self.warnings: list[str] = []
+        self._received: dict[str, int] = {}
+
+    def command(self, now: int, job: str, action: str, type_id: str, phase: Phase, attempt: int) -> int:
+        """Record a received command; return the number of commands of its type so far, without stops."""
+        entry = {"t": (now - self.zero) / 1000, "job": job, "action": action, "type_id": type_id}
+        self.commands.append(entry | {"phase": phase.value, "attempt": attempt})
+        nth = self._received.get(type_id, 0) + (phase is not Phase.STOP)
+        self._received[type_id] = nth
+        return nth
+
+    def changes(self, job: str, changes: Sequence[StepChange]) -> None:
+        """Record the changes of steps."""
+        self.steps += [
+            {"t": (change.at - self.zero) / 1000, "job": job, "step": change.step, "active": change.active}
+            for change in changes
+        ]
+
+    def trace(self, runs: Mapping[str, Run]) -> Trace:
+        """Return the trace, with the final state of each run."""
+        finals = {name: run.outcome.value for name, run in runs.items()}
+        # The worst end of the jobs is the end of the simulation.
+        worst = (Outcome.RUNNING, Outcome.FAILED, Outcome.ABORTED, Outcome.STOPPED, Outcome.COMPLETED)
+        final = next(outcome.value for outcome in worst if outcome.value in finals.values())
+        errors = [run.error if len(runs) == 1 else f"{name}: {run.error}" for name, run in runs.items() if run.error]
+        ends = [run.ended_at for run in runs.values() if run.ended_at is not None]
+        return Trace(
+            commands=self.commands,
+            steps=self.steps,
+            final=final,
+            final_by_job=finals,
+            error="; ".join(errors) or None,
+            warnings=self.warnings,
+            end=(max(ends) - self.zero) / 1000 if len(ends) == len(runs) else None,
+        )
+
+
+def rejected_at_load(script: Script, rejected: RejectedRecipe) -> Trace:
+    """Return the trace of a recipe that the compiler rejects."""
+    finals = {job.id: "rejected_at_load" for job in script.jobs}
+    return Trace([], [], "rejected_at_load", finals, "; ".join(rejected.faults), [], None)

@@ -1,0 +1,231 @@
+"""Runs a recipe against a script in virtual time: no clock, no Redis, no broker, no equipment.
+
+This module replaces the station of the real engine: an event goes to the run that has waited longest, an answer to the
+run of its command id, duplicates are dropped, and a run keeps the recipe with which it started.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from edge.features.simulator.event_queue import EventQueue, EventRank, milliseconds
+from edge.features.simulator.lock_table import LockTable
+from edge.features.simulator.mirrored import mirrored
+from edge.features.simulator.trace import Trace, TraceRecorder, rejected_at_load
+from edge.sfc.advance import advance
+from edge.sfc.command_id import parse_command_id
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.sfc.lock_change import lock_change
+from edge.sfc.net import Net
+from edge.sfc.run import Run, new_run, waits
+from edge.sfc.run_fields import decode, encode
+from edge.sfc.signal import (
+    Abort,
+    Advanced,
+    Answer,
+    CommandRequest,
+    Event,
+    Granted,
+    Pause,
+    Phase,
+    Resume,
+    Signal,
+    Start,
+    Tick,
+)
+from edge.sfc.view import next_deadline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from edge.features.simulator.script import AnswerPlan, Script, ScriptEvent, TimelineEntry
+    from edge.sfc.condition import RunAccess
+    from edge.sfc.mirror_copy import MirrorCopy
+
+
+def simulate(recipe: object, script: Script) -> Trace:
+    """Run a recipe (decoded JSON) against a script until all jobs have ended or the horizon is reached."""
+    simulation = VirtualSimulation(script)
+    net = compile_recipe(recipe, simulation.identifiers)
+    if isinstance(net, RejectedRecipe):
+        return rejected_at_load(script, net)
+    simulation.play(net)
+    return simulation.recorder.trace({name: job.run for name, job in simulation.jobs.items()})
+
+
+class _Job(Struct):
+    """A job of the simulation; its net is pinned at its start."""
+
+    net: Net
+    run: Run
+
+
+class VirtualSimulation(Struct):
+    """The environment of the runs: the event queue, the equipment, the recorder."""
+
+    script: Script
+    identifiers: dict[str, Callable[[RunAccess], object]] = field(default_factory=dict)
+    """The values that the script has set so far, by plain identifier."""
+    jobs: dict[str, _Job] = field(default_factory=dict)
+    queue: EventQueue[Callable[[int], None]] = field(default_factory=EventQueue)
+    recorder: TraceRecorder = field(default_factory=TraceRecorder)
+    unnamed: Iterator[int] = field(default_factory=count)
+    seen: set[str] = field(default_factory=set)
+    locks: LockTable = field(default_factory=LockTable)
+    mirrors: dict[str, MirrorCopy] = field(default_factory=dict)
+    master: Net | None = None
+
+    def play(self, net: Net) -> None:
+        """Run the script until all jobs have ended, no event is left or the horizon is reached."""
+        self.master = net
+        self.recorder.warnings += net.warnings
+        for job in self.script.jobs:
+            self.jobs[job.id] = _Job(net, new_run(job.id, "simulation", "1", {}))
+            self.queue.push(milliseconds(job.starts_at), EventRank.START, self._starter(job.id))
+        for entry in self.script.timeline:
+            rank = EventRank.SET if entry.sets_names else EventRank.TIMELINE
+            self.queue.push(milliseconds(entry.at), rank, self._entry(entry))
+        horizon = milliseconds(self.script.horizon)
+        clock = 0
+        while not all(job.run.ended for job in self.jobs.values()):
+            deadlines = [next_deadline(job.net, job.run) for job in self.jobs.values()]
+            due = min((at for at in deadlines if at is not None), default=None)
+            planned = self.queue.next_at
+            if planned is not None and (due is None or planned <= due):
+                now, happen = self.queue.pop()
+                if now > horizon:
+                    break
+                clock = now
+                happen(now)
+            elif due is not None and due <= horizon:
+                # A reloaded run may report a past deadline; the clock must not go back.
+                clock = max(clock, due)
+                self._tick(clock)
+            else:
+                break
+
+    def _starter(self, job_id: str) -> Callable[[int], None]:
+        def start(now: int) -> None:
+            job = self.jobs[job_id]
+            if self.master is not None:
+                job.net = self.master
+            self._signal(job_id, Start(), now)
+
+        return start
+
+    def _entry(self, entry: TimelineEntry) -> Callable[[int], None]:
+        def happen(now: int) -> None:
+            if entry.event is not None:
+                self._event(entry.event, now)
+            elif entry.set is not None:
+                self.identifiers.update({name: _constant(value) for name, value in entry.set.items()})
+                self._tick(now)
+            elif entry.mirror is not None:
+                self.mirrors = mirrored(self.mirrors, entry.mirror)
+                self._tick(now)
+            elif entry.operator is not None:
+                self._operate(entry.operator, entry.job, now)
+            elif entry.intervene is not None:
+                for name in [entry.job] if entry.job in self.jobs else list(self.jobs):
+                    self._signal(name, entry.intervene.signal(), now)
+            elif entry.system == "restart":
+                for job in self.jobs.values():
+                    self._restart(job)
+            else:
+                self._replace(entry.recipe)
+
+        return happen
+
+    def _restart(self, job: _Job) -> None:
+        """Encode and decode a run, and compile its pinned recipe again."""
+        job.run = decode(encode(job.run))
+        net = compile_recipe(json.loads(job.net.source), self.identifiers)
+        if isinstance(net, Net):
+            job.net = net
+
+    def _replace(self, recipe: object) -> None:
+        net = compile_recipe(recipe, self.identifiers)
+        if isinstance(net, RejectedRecipe):
+            self.recorder.warnings.append(f"the new recipe is refused: {'; '.join(net.faults)}")
+        else:
+            self.master = net
+
+    def _operate(self, word: str, job_id: str | None, now: int) -> None:
+        signals: dict[str, Signal] = {
+            "pause": Pause(),
+            "resume": Resume(),
+            "abort": Abort("aborted by the MES"),
+        }
+        for name in [job_id] if job_id is not None else list(self.jobs):
+            if name in self.jobs:
+                self._signal(name, signals[word], now)
+
+    def _event(self, event: ScriptEvent, now: int) -> None:
+        """Deliver an event to its named job, else to the longest-waiting job; drop it without one or when repeated."""
+        if event.id is not None and event.id in self.seen:
+            return
+        event_id = event.id if event.id is not None else f"unnamed-{next(self.unnamed)}"
+        self.seen.add(event_id)
+        job_id = event.job
+        if job_id is None:
+            waiting = [
+                (since, number, name)
+                for number, (name, job) in enumerate(self.jobs.items())
+                if (since := waits(job.run).get(event.type_id)) is not None
+            ]
+            if not waiting:
+                return
+            job_id = min(waiting)[2]
+        if job_id in self.jobs:
+            named = event.job is not None
+            self._signal(job_id, Event(event.type_id, event.data, event_id, named=named), now)
+
+    def _tick(self, now: int) -> None:
+        for name in self.jobs:
+            self._signal(name, Tick(), now)
+
+    def _signal(self, job_id: str, signal: Signal, now: int) -> None:
+        job = self.jobs[job_id]
+        advanced = advance(job.net, job.run, signal, now, self.mirrors)
+        if not isinstance(advanced, Advanced):
+            return
+        change = lock_change(job.run.locks, advanced.run.locks)
+        job.run = advanced.run
+        self.recorder.changes(job_id, advanced.steps)
+        for request in advanced.requests:
+            self._receive(job_id, request, now)
+        for woken in self.locks.change(job_id, change, now):
+            self._continue(woken, now)
+
+    def _continue(self, job_id: str, now: int) -> None:
+        """Acquire the next locks of a job that waits, and continue it once it holds all."""
+        missing = self.jobs[job_id].run.locks.missing
+        if missing and self.locks.acquire(job_id, missing, now):
+            self._signal(job_id, Granted(missing), now)
+
+    def _receive(self, job_id: str, request: CommandRequest, now: int) -> None:
+        """Receive a command as the equipment and queue its answers."""
+        nth = self.recorder.command(now, job_id, request.action, request.type_id, request.phase, request.attempt)
+        if request.phase is not Phase.STOP:
+            how = self.script.answer_plan(request.type_id, request.action, job_id, nth)
+            for delay in how.delays():
+                self.queue.push(now + delay, EventRank.ANSWER, self._answerer(request.command_id, how))
+
+    def _answerer(self, command_id: str, how: AnswerPlan) -> Callable[[int], None]:
+        ok = how.result == "ok"
+        answer = Answer(command_id, ok=ok, data=how.data, error=None if ok else how.error)
+
+        def happen(now: int) -> None:
+            key = parse_command_id(command_id)
+            if key is not None:
+                self._signal(key.job_id, answer, now)
+
+        return happen
+
+
+def _constant(value: object) -> Callable[[RunAccess], object]:
+    return lambda _view: value

@@ -1,0 +1,7 @@
+"""The gateway as an edge node of Sparkplug B."""
+
+from edge.app.feature import Feature
+
+FEATURE = Feature(
+    "sparkplug",
+)

@@ -1,0 +1,134 @@
+"""Compares, applies and exports station files for the commands, and prints differences."""
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from edge.cli.locks.view import owner_name
+from edge.cli.terminal.audit import authorize_command, record_as
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import StoreAccess, open_access, usage_failure
+from edge.features.station_files.apply import ReadFiles, all_scopes, apply_files, read_files
+from edge.features.station_files.export import write_folder
+from edge.features.station_files.folder import has_files
+from edge.features.station_files.objects import ObjectDifference, Objects, audit_action, audit_subject, compare, summary
+from edge.features.station_files.stored import load_objects
+from edge.foundation.errors import Refused
+from edge.station.clock import store_clock
+from edge.store import initialization
+from edge.store.scopes import load_scopes
+
+
+class Comparison(Struct, frozen=True):
+    """The files and the store, with their differences; `filling` is the state of the mark of the store."""
+
+    folder: Path
+    files: Objects
+    stored: Objects
+    differences: tuple[ObjectDifference, ...]
+    filling: str
+
+    @property
+    def summary(self) -> str:
+        """The numbers of differences in words."""
+        return summary(self.differences)
+
+    def as_json(self, *, with_content: bool) -> dict[str, Any]:
+        """Return what is printed as JSON."""
+        shown = [
+            msgspec.to_builtins(each) | (self._contents(each) if with_content else {}) for each in self.differences
+        ]
+        return {"folder": str(self.folder), "initialized": self.filling, "differences": shown}
+
+    def _contents(self, each: ObjectDifference) -> dict[str, Any]:
+        sides = {"in_files": self.files, "in_store": self.stored}
+        return {name: side[each.subject].content for name, side in sides.items() if each.subject in side}
+
+
+async def find(settings_file: Path | None, folder: Path | None) -> Comparison:
+    """Compare the store of the settings with the files of a folder."""
+    async with open_access(settings_file) as at:
+        read = await _read(at, folder)
+        files = read.files.checked()
+        await _warn_of_scopes(at, files)
+        stored = await load_objects(at.store, all_scopes(at.settings.gateway.scopes, files))
+        state = await initialization.load_state(at.store)
+        return Comparison(read.files.folder, files, stored, compare(files, stored), state.name.lower())
+
+
+async def apply_to_store(
+    settings_file: Path | None, folder: Path | None, *, delete: bool
+) -> Sequence[ObjectDifference]:
+    """Apply the files of a folder to the store of the settings; return what was changed."""
+    async with open_access(settings_file) as at:
+        read = await _read(at, folder)
+        await _warn_of_scopes(at, read.files.checked())
+        user = await authorize_command(at, "station apply", str(read.files.folder))
+        applied: list[ObjectDifference] = []
+
+        async def report(each: ObjectDifference) -> None:
+            applied.append(each)
+            await record_as(at, user, audit_action(each), audit_subject(each), "Good", each.file)
+
+        scopes, clock = at.settings.gateway.scopes, await store_clock(at.store)
+        try:
+            await apply_files(at.store, owner_name(), scopes, read, clock, report, delete=delete)
+        except Refused as refusal:
+            await record_as(at, user, "station apply", str(read.files.folder), refusal.message)
+            raise
+        return applied
+
+
+async def export_store(settings_file: Path | None, folder: Path) -> list[str]:
+    """Write the station of the store into a folder; return the names of the files."""
+    async with open_access(settings_file) as at:
+        scopes = {*at.settings.gateway.scopes, *await load_scopes(at.store)}
+        try:
+            return write_folder(folder, await load_objects(at.store, scopes))
+        except OSError as error:
+            usage_failure(f"{error.filename}: cannot be written: {error.strerror}")
+
+
+def print_differences(differences: Iterable[ObjectDifference]) -> None:
+    """Print a line for each difference."""
+    for each in differences:
+        print_text(printable(f"{each.change:8} {each.subject}{f'  {each.file}' if each.file else ''}"))
+
+
+def print_contents(found: Comparison) -> None:
+    """Print the contents that differ, as unified differences from the store to the files."""
+    for each in found.differences:
+        for line in _unified(found, each):
+            print_text(printable(line))
+
+
+def _unified(found: Comparison, each: ObjectDifference) -> Iterator[str]:
+    before, after = (_lines(side, each) for side in (found.stored, found.files))
+    return difflib.unified_diff(before, after, f"store: {each.subject}", f"files: {each.file}", lineterm="")
+
+
+def _lines(side: Objects, each: ObjectDifference) -> list[str]:
+    described = side.get(each.subject)
+    if described is None or described.content is None:
+        return []
+    text = msgspec.json.format(msgspec.json.encode(described.content, order="sorted"), indent=2)
+    return text.decode().splitlines()
+
+
+async def _read(at: StoreAccess, folder: Path | None) -> ReadFiles:
+    chosen = folder or Path(at.settings.station.files)
+    if not at.settings.station.files and folder is None:
+        usage_failure("[station] files is empty: name a folder")
+    if not has_files(chosen):
+        usage_failure(f"{chosen}: there are no station files; `edge station export FOLDER` writes those of the store")
+    return await read_files(chosen, at.settings.flows.nodes)
+
+
+async def _warn_of_scopes(at: StoreAccess, files: Objects) -> None:
+    known = {*at.settings.gateway.scopes, *await load_scopes(at.store)}
+    for scope in sorted({each.scope for each in files if each.scope} - known):
+        print_text(f"warning: no gateway of this store has the scope {scope!r}", err=True)

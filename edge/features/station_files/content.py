@@ -1,0 +1,142 @@
+"""Reads the content of one station file: its objects, and all faults in it."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct, field
+
+from edge.config.sections import NAME, NAME_EXPECTED
+from edge.features.station_files.model import LIMIT, LISTS, ScopeFile
+from edge.features.station_files.objects import Described, ObjectKind, StationObject
+from edge.features.telemetry.rules.rule_form import parse_rules
+from edge.features.telemetry.rules.tag_definitions import parse_definitions
+from edge.foundation.errors import Refused
+from edge.model.isa95 import WorkMaster, read_payload
+from edge.model.json_text import read_json_text
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.station.listed_settings import MAX_ITEM_BYTES
+from edge.station.settings import faults_of_work_master
+
+PlanFaults: TypeAlias = Callable[[object], Sequence[str]]
+"""Returns all faults of a flow document."""
+
+EXPECTED: Final = "scopes/SCOPE/station.json, scopes/SCOPE/workmasters/, tags/, rules/ or flows/"
+
+
+class FileContent(Struct):
+    """The objects of a file so far, and its faults so far."""
+
+    file: str
+    objects: dict[StationObject, Described] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, kind: ObjectKind, scope: str, id: str, content: Any = None, *, runs: bool = False) -> None:
+        """Add an object; a second one of its identity is a fault."""
+        subject = StationObject(kind, scope, id)
+        if subject in self.objects:
+            self.faults.append(f"{subject}: the file has it twice")
+        self.objects[subject] = Described(content, self.file, runs)
+
+
+def read_content(path: PurePosixPath, text: bytes, faults_of_flow: PlanFaults) -> FileContent:
+    """Return the objects and the faults of a file by its place below the folder."""
+    found = FileContent(str(path))
+    try:
+        data = read_json_text(text)
+    except Refused as refused:
+        found.faults.append(refused.message)
+        return found
+    match path.parts:
+        case ("scopes", scope, *_) if not re.match(NAME, scope):
+            found.faults.append(f"the scope {scope!r}: expected {NAME_EXPECTED}")
+        case ("scopes", scope, "station.json"):
+            _read_scope(found, scope, data)
+        case ("scopes", scope, "workmasters", *_, _):
+            _read_work_masters(found, scope, path.stem, data)
+        case ("tags", *_, _):
+            _read_tags(found, data)
+        case ("rules", *_, _):
+            _read_rules(found, data)
+        case ("flows", "stopped", *_, _):
+            _read_flow(found, data, faults_of_flow, runs=False)
+        case ("flows", *_, _):
+            _read_flow(found, data, faults_of_flow, runs=True)
+        case _:
+            found.faults.append(f"no station file has this place; expected {EXPECTED}")
+    return found
+
+
+def _read_scope(found: FileContent, scope: str, data: object) -> None:
+    if not isinstance(data, dict):
+        found.faults.append("expected an object with lists of ids and the limit")
+        return
+    for name, value in data.items():
+        if name != LIMIT and name not in LISTS:
+            found.faults.append(f"unknown member {name!r}; expected {LIMIT}, {', '.join(LISTS)}")
+            continue
+        try:
+            msgspec.convert({name: value}, ScopeFile)
+        except msgspec.ValidationError as error:
+            found.faults.append(f"member {name!r}: {error}")
+            continue
+        if name == LIMIT:
+            found.add(ObjectKind.JOB_ACCEPTANCE, scope, "", value)
+        else:
+            for each in value:
+                found.add(ObjectKind(LISTS[name].value), scope, each)
+
+
+def _read_work_masters(found: FileContent, scope: str, stem: str, data: object) -> None:
+    for item in data if isinstance(data, list) else [data]:
+        if not isinstance(item, dict):
+            found.faults.append("a Work Master must be an object")
+            continue
+        # A recipe alone is the Work Master that is named as the file.
+        is_recipe = "ID" not in item and bool({"steps", "Steps"} & item.keys())
+        given = {"ID": stem, "dataschema": RECIPE_DATASCHEMA, "data": item} if is_recipe else item
+        try:
+            master = read_payload(given, WorkMaster)
+        except msgspec.ValidationError as error:
+            found.faults.append(f"Work Master {given.get('ID', '')!r}: {error}")
+            continue
+        found.faults += faults_of_work_master(master)
+        found.add(ObjectKind.WORK_MASTER, scope, master.id, as_values(master))
+
+
+def _read_tags(found: FileContent, data: object) -> None:
+    definitions, faults = parse_definitions(data if isinstance(data, list) else [data])
+    found.faults += faults
+    for each in definitions:
+        # A second one of the same tag is a fault of `parse_definitions` already.
+        found.objects[StationObject(ObjectKind.TAG, "", each.tag)] = Described(as_values(each), found.file)
+
+
+def _read_rules(found: FileContent, data: object) -> None:
+    items = data if isinstance(data, list) else [data]
+    _, faults = parse_rules(items)
+    found.faults += faults
+    for item in _named(items):
+        if len(msgspec.json.encode(item)) > MAX_ITEM_BYTES:
+            found.faults.append(f"rule {item['id']!r}: it has more than {MAX_ITEM_BYTES} bytes")
+        # A second one of the same id is a fault of `parse_rules` already.
+        found.objects[StationObject(ObjectKind.RULE, "", item["id"])] = Described(item, found.file)
+
+
+def _named(items: list[Any]) -> Iterator[Mapping[str, Any]]:
+    for item in items:
+        if isinstance(item, dict) and isinstance(item.get("id"), str):
+            yield item
+
+
+def _read_flow(found: FileContent, data: object, faults_of_flow: PlanFaults, *, runs: bool) -> None:
+    found.faults += faults_of_flow(data)
+    if isinstance(data, dict) and isinstance(data.get("id"), str):
+        found.add(ObjectKind.FLOW, "", data["id"], data, runs=runs)
+
+
+def as_values(structure: Struct) -> Any:
+    """Return a structure as the JSON values that represent it in the store."""
+    return msgspec.json.decode(msgspec.json.encode(structure))

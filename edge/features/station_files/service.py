@@ -1,0 +1,154 @@
+"""Fills an empty store from the station files of this gateway, and watches how the store differs from them."""
+
+import asyncio
+import functools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from edge.access.initialization import FillOutcome
+from edge.app.parts import GatewayParts
+from edge.foundation.instant import now_ms
+from edge.model.audit import AuditRecord
+from edge.store import initialization
+from edge.store.initialization import FillState
+from edge.store.retry import poll_store
+
+if TYPE_CHECKING:
+    from edge.features.flows.nodes.registry import NodeKinds
+    from edge.features.station_files.apply import ReadFiles
+    from edge.features.station_files.folder import Signature
+    from edge.features.station_files.objects import ObjectDifference
+
+logger = structlog.get_logger(__name__)
+
+_MOST_NAMED = 5
+
+
+async def open_station_files(stack: AsyncExitStack, core: GatewayParts, kinds: "NodeKinds | None") -> None:
+    """Fill an empty store, then compare the store with the files until the stack closes."""
+    await fill_from_files(core, kinds)
+    core.health.notes.append(core.drift.notes)
+    await core.keep_running(stack, "station files", StationWatch(core, kinds).run)
+
+
+async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None:
+    """Fill an empty store from the station files, once for all gateways on it.
+
+    Raises SettingsError with all faults of the files of an empty store, or for an unknown mark of the store.
+    """
+    state = await initialization.load_state(core.store)
+    folder = _folder(core)
+    if state is FillState.FILLED or folder is None or not await asyncio.to_thread(_holds_files, folder):
+        return
+    # Imported only where a store is filled.
+    from edge.features.station_files.apply import fill_store, read_files  # noqa: PLC0415
+
+    read = functools.partial(read_files, folder, core.settings.flows.nodes, kinds)
+    outcome, written = await fill_store(core.store, core.instance.token, core.scopes, read, now_ms)
+    logger.info("store filling ended", outcome=outcome.value, folder=str(folder), objects=written)
+    if outcome is FillOutcome.FILLED_HERE:
+        core.trail.record(
+            AuditRecord(
+                at=now_ms(),
+                kind="station.fill",
+                instance=core.settings.gateway.name,
+                user=core.settings.gateway.name,
+                action="station apply",
+                subject=str(folder),
+                status="Good",
+                comment=f"{written} objects into an empty store",
+            )
+        )
+
+
+class StationWatch:
+    """Compares the store with the files again and again; reads either of them only after a change."""
+
+    def __init__(self, core: GatewayParts, kinds: "NodeKinds | None") -> None:
+        self._core = core
+        self._kinds = kinds
+        self._signature: Signature | None = None
+        self._read: ReadFiles | None = None
+        self._compared: object = None
+        """The marks of the files and of the store at the last comparison."""
+        self._reported: str | None = None
+
+    async def run(self) -> None:
+        """Compare until cancelled."""
+        await poll_store(self._core.store.defects, "station files", self.compare, self._core.settings.station.compare)
+
+    async def compare(self) -> None:
+        """Compare once. Raises Unavailable without the store."""
+        folder = _folder(self._core)
+        if folder is None or not await asyncio.to_thread(_holds_files, folder):
+            self._compared = None
+            self._set(None, {}, 0, ())
+            return
+        # Imported only where there are station files.
+        from edge.features.station_files.apply import find_differences  # noqa: PLC0415
+        from edge.features.station_files.objects import ObjectChange, summary  # noqa: PLC0415
+        from edge.features.station_files.stored import load_mark  # noqa: PLC0415
+
+        files = (await self._files(folder)).files
+        # The marks are read before the objects: what changes meanwhile is compared again.
+        marks = self._signature, await load_mark(self._core.store)
+        if marks == self._compared:
+            return
+        if files.faults:
+            count = len(files.faults)
+            self._set(f"{count} fault{'' if count == 1 else 's'} in the files", {}, count, files.faults)
+            self._compared = marks
+            return
+        found = await find_differences(self._core.store, self._core.scopes, files.objects)
+        counts = {change.value: sum(each.change is change for each in found) for change in ObjectChange}
+        self._set(summary(found), counts, 0, _names(found))
+        self._compared = marks
+
+    async def _files(self, folder: Path) -> "ReadFiles":
+        from edge.features.station_files.apply import read_files  # noqa: PLC0415 - as above
+        from edge.features.station_files.folder import signature  # noqa: PLC0415
+
+        now = await asyncio.to_thread(signature, folder)
+        if self._read is None or now != self._signature:
+            self._read = await read_files(folder, self._core.settings.flows.nodes, self._kinds)
+            self._signature = now
+        return self._read
+
+    def _set(self, text: str | None, counts: Mapping[str, int], faults: int, examples: Sequence[str]) -> None:
+        drift = self._core.drift
+        drift.text, drift.counts, drift.faults = text, counts, faults
+        if text and text != self._reported:
+            advice = "Show all with `edge station diff`; apply the files, or export the store into them."
+            logger.warning("station drift", drift=text, examples=list(examples[:_MOST_NAMED]), advice=advice)
+        elif self._reported and not text:
+            logger.info("station drift ended")
+        self._reported = text
+
+
+def _names(found: "Iterable[ObjectDifference]") -> list[str]:
+    return [f"{each.subject} {each.change}" for each in found]
+
+
+def _folder(core: GatewayParts) -> Path | None:
+    files = core.settings.station.files
+    return Path(files) if files else None
+
+
+def _holds_files(folder: Path) -> bool:
+    """Return whether a folder may hold station files; what reads them, and reports faults, is imported only then."""
+    try:
+        if not folder.is_dir():
+            return False
+        found = (path.relative_to(folder) for path in folder.rglob("*.json"))
+        return not os.access(folder, os.R_OK | os.X_OK) or any(not _is_hidden(each) for each in found)
+    except PermissionError:  # another user's settings are near it
+        return False
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)

@@ -1,0 +1,161 @@
+"""Keeps the alarms of the store: commits what findings make of them, and ends shelvings and floods in time."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from edge.features.telemetry.alarm_decision import (
+    FoundAlarm,
+    clear_orphans,
+    decide_alarms,
+    end_flood,
+    expire_shelvings,
+    next_expiry,
+    rename_subjects,
+)
+from edge.features.telemetry.alarm_flood import FLOOD_ALARMS, NO_FLOOD, Flood, is_flooded
+from edge.features.telemetry.rules.evaluator import Renamed
+from edge.features.telemetry.store import alarms
+from edge.features.telemetry.store.alarms import AlarmChange, StoredAlarms
+from edge.foundation.fault_points import FaultPoint, fault_point
+from edge.foundation.instant import Clock
+from edge.ports.alarm import AlarmChangeKind, alarm_id
+from edge.store.client import Store
+from edge.store.commit import NOTHING, Commit, Committed, join, operation, written_size
+
+FLOOD_CHECK_MS: Final = 2_000
+"""Interval at which the end of a flood is looked for: persons acknowledge, and time passes."""
+LOOK_MS: Final = 1_000
+"""Interval at which the answers of persons are looked for: a shelving may be among them."""
+_RATE_WINDOW_MS: Final = 600_000
+_MOST_COUNTED: Final = 10_000
+
+
+class AlarmKeeper:
+    """The alarms as they are stored, with the revision that guards their changes."""
+
+    def __init__(self, store: Store, clock: Clock, flood_limit: int = FLOOD_ALARMS) -> None:
+        """Limit the alarms that are shown one by one to `flood_limit` different ones in a minute."""
+        self.written_bytes = 0
+        """Bytes that this wrote to the append-only file, about."""
+        self._store = store
+        self._clock = clock
+        self._flood_limit = flood_limit
+        self._stored = StoredAlarms(0, {})
+        self._flood: Flood = NO_FLOOD
+        self._checked_at = 0
+        self._looked_at = 0
+        self._raised: deque[int] = deque(maxlen=_MOST_COUNTED)
+
+    @property
+    def standing(self) -> int:
+        """Return the number of alarms that are kept."""
+        return len(self._stored.alarms)
+
+    @property
+    def shelved(self) -> int:
+        """Return the number of shelved alarms."""
+        return sum(each.shelving is not None for each in self._stored.alarms.values())
+
+    @property
+    def rate(self) -> int:
+        """Return the number of alarms that were raised in the last ten minutes (ISA-18.2)."""
+        since = self._clock() - _RATE_WINDOW_MS
+        return sum(at > since for at in self._raised)
+
+    @property
+    def next_instant(self) -> int | None:
+        """Return the next instant at which time alone may change an alarm; None when there is none."""
+        check = self._checked_at + FLOOD_CHECK_MS if is_flooded(self._stored.alarms) else None
+        ends = (next_expiry(self._stored.alarms), check)
+        return min((each for each in ends if each is not None), default=None)
+
+    async def load(self, standing: Sequence[FoundAlarm], guard: Commit) -> None:
+        """Read the alarms; clear those whose finding is gone, and raise findings that have none.
+
+        `standing` are the active findings as raises, while `guard` holds. In a flood they stay withheld until it ends.
+        """
+        self._stored = await alarms.load(self._store)
+        now = self._clock()
+        active = {alarm_id(each.finding.rule, each.finding.subject) for each in standing}
+        await self._save(clear_orphans(self._stored.alarms, active, now), guard)
+        if is_flooded(self._stored.alarms):
+            # How fast they came is forgotten: the flood lasts as if they came now.
+            self._flood = Flood(dict.fromkeys(active - self._stored.alarms.keys(), now))
+        else:
+            ended = end_flood(self._stored.alarms, standing, NO_FLOOD, now, self._flood_limit)
+            await self._save(ended.changes, guard)
+
+    def look_soon(self) -> None:
+        """Read the alarms at the next `tend` again: a person may have changed them."""
+        self._looked_at = 0
+
+    async def commit(
+        self, written: Commit, found: Sequence[FoundAlarm], stats: dict[str, int], renamed: Sequence[Renamed] = ()
+    ) -> bool:
+        """Commit a decision with the alarms and counters that follow from it; alarms of `renamed` subjects are moved.
+
+        Return False when another part of it than the alarms was changed meanwhile.
+        """
+        keys = self._store.keys
+        while True:
+            moved = rename_subjects(self._stored.alarms, renamed, self._clock())
+            known = alarms.applied(self._stored, moved).alarms
+            decision = decide_alarms(known, found, self._flood, self._flood_limit)
+            changes = [*moved, *decision.changes]
+            fault_point(FaultPoint.DECIDED)
+            counts = stats | ({"withheld": decision.withheld} if decision.withheld else {})
+            commit = join((written, alarms.save(keys, self._stored, changes), self.count(counts)))
+            result = await self._store.commit(commit)
+            if isinstance(result, Committed):
+                self.written_bytes += written_size(commit)
+                self._note(changes)
+                self._flood = decision.flood
+                return True
+            if result.key != keys.alarms():
+                return False
+            # A person has answered an alarm meanwhile.
+            self._stored = await alarms.load(self._store)
+
+    async def tend(self, standing: Callable[[], Iterable[FoundAlarm]]) -> None:
+        """End shelvings, also those that persons have begun, and a flood that is over. Raises Unavailable."""
+        now = self._clock()
+        await self._look(now)
+        due = self.next_instant
+        if due is None or due > now:
+            return
+        if is_flooded(self._stored.alarms):
+            self._checked_at = now
+            self._stored = await alarms.load(self._store)
+            decision = end_flood(self._stored.alarms, standing(), self._flood, now, self._flood_limit)
+            if await self._save(decision.changes):
+                self._flood = decision.flood
+        await self._save(expire_shelvings(self._stored.alarms, now))
+
+    def count(self, stats: dict[str, int]) -> Commit:
+        """Return the commit of counters."""
+        key = self._store.keys.telemetry_counters()
+        return join(operation("HINCRBY", key, name, count) for name, count in stats.items())
+
+    async def _look(self, now: int) -> None:
+        """Read the alarms when somebody else has changed them: a person, or the maintenance mode."""
+        if abs(now - self._looked_at) < LOOK_MS:
+            return
+        self._looked_at = now
+        if await alarms.revision(self._store) != self._stored.revision:
+            self._stored = await alarms.load(self._store)
+
+    async def _save(self, changes: Sequence[AlarmChange], guard: Commit = NOTHING) -> bool:
+        """Commit changes; return False when the alarms were changed meanwhile, and read them again."""
+        if not changes:
+            return True
+        result = await self._store.commit(join((guard, alarms.save(self._store.keys, self._stored, changes))))
+        if isinstance(result, Committed):
+            self._note(changes)
+            return True
+        self._stored = await alarms.load(self._store)
+        return False
+
+    def _note(self, changes: Sequence[AlarmChange]) -> None:
+        self._stored = alarms.applied(self._stored, changes)
+        self._raised.extend(each.alarm.changed_at for each in changes if each.kind is AlarmChangeKind.RAISED)

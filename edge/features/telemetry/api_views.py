@@ -1,0 +1,173 @@
+"""Reads alarms and tags for the API and the pages."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from edge.features.page.instants import utc
+from edge.features.page.models import (
+    AlarmChangeView,
+    AlarmHistory,
+    AlarmList,
+    AlarmView,
+    ControlChartView,
+    TagList,
+    TagTrend,
+    TagView,
+    TrendPoint,
+)
+from edge.features.page.plot import PlotLimit, PlotPoint, plot_svg
+from edge.features.page.services import DefinitionOf, TrendSource
+from edge.features.telemetry.store import alarms, tags
+from edge.foundation.errors import Refused
+from edge.model.engineering_unit import symbol_of
+from edge.ports.alarm import AckState, Alarm
+from edge.ports.sample_lines import LineError, Sample, parse_line
+from edge.ports.tag import TagDefinition
+from edge.store.client import Store
+
+_LONGEST_VALUE: Final = 200
+_MOST_FIGURES: Final = 20
+_POSITION: Final = re.compile(r"[0-9]{1,15}-[0-9]{1,10}")
+
+Points: TypeAlias = tuple[tuple[int, float], ...]
+"""Instants in milliseconds with their values."""
+
+
+async def list_alarms(store: Store, languages: Sequence[str]) -> AlarmList:
+    """Return the alarms that are kept, the most severe first."""
+    found = (await alarms.load(store)).alarms.values()
+    ranked = sorted(found, key=lambda each: (-each.severity, each.raised_at or 0, each.id))
+    return AlarmList(alarms=tuple(alarm_view(each, languages) for each in ranked))
+
+
+async def alarm_history(store: Store, before: str, most: int, languages: Sequence[str]) -> AlarmHistory:
+    """Return the newest changes of alarms before a position. Raises Refused for what is no position."""
+    if before and not _POSITION.fullmatch(before):
+        raise Refused("invalid_query", f"{before!r} is no position.", "Leave it out for the newest changes.")
+    page = await alarms.page(store, f"({before}" if before else "+", "-", most, is_backward=True)
+    found = tuple(
+        AlarmChangeView(kind=each.kind.value, at=utc(each.alarm.changed_at), alarm=alarm_view(each.alarm, languages))
+        for each in page.items
+    )
+    return AlarmHistory(changes=found, before=page.next)
+
+
+def alarm_view(alarm: Alarm, languages: Sequence[str]) -> AlarmView:
+    """Return an alarm with its message in the first language that it has."""
+    return AlarmView(
+        id=alarm.id,
+        rule=alarm.rule,
+        subject=alarm.subject,
+        state=alarm.state.value,
+        active=alarm.active != "inactive",
+        severity=alarm.severity,
+        message=message_in(alarm.message, languages),
+        value=_figures(alarm.value),
+        job=alarm.job,
+        count=alarm.count,
+        raised_at=utc(alarm.raised_at),
+        cleared_at=utc(alarm.cleared_at),
+        by=alarm.by,
+        comment=alarm.comment,
+        shelved_until=utc(alarm.shelving.until) if alarm.shelving else None,
+        needs_acknowledge=alarm.acknowledgement is AckState.UNACKNOWLEDGED or bool(alarm.earlier),
+    )
+
+
+def message_in(texts: Mapping[str, str], languages: Sequence[str]) -> str:
+    """Return a text in the first language that it has; in English or any other without one of them."""
+    for language in (*languages, "en"):
+        for known in (language, language.partition("-")[0]):
+            if known in texts:
+                return texts[known]
+    return next(iter(texts.values()), "")
+
+
+async def list_tags(store: Store, text: str, most: int, definition_of: DefinitionOf) -> TagList:
+    """Return the last samples of the first tags whose name contains a text, with the units of their definitions."""
+    needle = text.casefold()
+    lines = {name: line for name, line in (await tags.load(store)).items() if needle in name.casefold()}
+    found = ((name, _sample(line)) for name, line in lines.items())
+    samples = [replace(each, tag=name) for name, each in found if each is not None]
+    return TagList(tags=tuple(_tag(each, definition_of(each.tag)) for each in samples[:most]), total=len(samples))
+
+
+async def tag_points(store: Store, trends: TrendSource | None, tag: str) -> Points:
+    """Return the newest points of a tag. Raises Refused for an unknown tag, and without telemetry."""
+    if trends is None:
+        raise Refused("telemetry_off", "telemetry is off on this gateway.", "Switch it on: [telemetry] mode = on.")
+    line = await tags.load_one(store, tag)
+    if line is None:
+        raise Refused("unknown_tag", f"there is no tag {tag!r}.", "Look at the list of tags.")
+    return await trends.points(tag, _sample(line))
+
+
+def trend(tag: str, points: Points) -> TagTrend:
+    """Return points for the API."""
+    return TagTrend(tag=tag, points=tuple(TrendPoint(at=utc(at), value=value) for at, value in points))
+
+
+def trend_svg(tag: str, points: Points) -> str:
+    """Return the trend of a tag as SVG."""
+    return plot_svg(tag, [PlotPoint(at, value) for at, value in points], is_time=True)
+
+
+def control_chart_svg(charts: Sequence[ControlChartView], rule: str, subject: str) -> str:
+    """Return a control chart as SVG. Raises Refused for an unknown one."""
+    found = next((each for each in charts if (each.rule, each.subject) == (rule, subject)), None)
+    if found is None:
+        raise Refused("unknown_chart", f"rule {rule!r} has no control chart of {subject!r}.", "Look at the list.")
+    # The signs of ISO 7870-2 need no translation.
+    limits = (("CL", found.mean), ("LCL", found.lower), ("UCL", found.upper))
+    return plot_svg(
+        f"{rule}: {subject}",
+        [PlotPoint(number, value) for number, value in enumerate(found.points, start=1)],
+        [PlotLimit(name, value, is_bound=name != "CL") for name, value in limits if value is not None],
+        is_time=False,
+    )
+
+
+def _sample(line: str) -> Sample | None:
+    """Return a stored sample; None for a line that is damaged."""
+    try:
+        found = parse_line(line)
+    except LineError:
+        return None
+    return found if isinstance(found, Sample) else None
+
+
+def _tag(sample: Sample, definition: TagDefinition | None) -> TagView:
+    return TagView(
+        tag=sample.tag,
+        value=_plain(sample.value),
+        quality=sample.quality.value,
+        at=utc(sample.at),
+        unit=symbol_of(definition.unit) if definition else "",
+        description=definition.description if definition else "",
+    )
+
+
+def _figures(value: Any) -> Any:
+    """Return the value of an alarm: the figures of a rule that computes several stay apart."""
+    if isinstance(value, Mapping) and len(value) <= _MOST_FIGURES:
+        return {str(name)[:_LONGEST_VALUE]: _plain(each) for name, each in value.items()}
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can express: a number that is none as its name, a long one shortened."""
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case None | bool() | int() | float():
+            return value
+        case str():
+            text = value
+        case _:
+            text = msgspec.json.encode(value, order="deterministic").decode()
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -1,0 +1,1 @@
+"""Commands for alarms, rules and tags."""

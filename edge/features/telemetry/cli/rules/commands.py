@@ -1,0 +1,148 @@
+"""`edge rules`: checks and shows rules, and runs them over recorded samples in virtual time."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import (
+    FILE,
+    json_option,
+    open_access,
+    open_console,
+    print_json,
+    read_bytes,
+    settings_option,
+    usage_failure,
+)
+
+if TYPE_CHECKING:
+    from edge.features.telemetry.model.rule import Rule
+    from edge.features.telemetry.rule_sources import KnownRule
+    from edge.features.telemetry.rules.finding import Finding
+
+
+@click.group(cls=CommandGroup)
+def rules() -> None:
+    """Check and show rules, and run them over recorded samples in virtual time."""
+
+
+@rules.command(epilog="Example: edge rules check hot-tool.json")
+@click.argument("file", type=FILE)
+@json_option
+def check(file: Path, *, as_json: bool) -> None:
+    """Check rules.
+
+    FILE holds a list of rules as JSON; - is standard input. Every fault is reported at once, each with the id of its
+    rule. The exit status is 0 without faults, else 2.
+    """
+    found, faults = _read_rules(file)
+    if as_json:
+        print_json({"file": click.format_filename(file), "rules": len(found), "problems": faults})
+    else:
+        for fault in faults:
+            print_text(fault)
+        print_text(f"{file}: {len(faults) or 'no'} problem{'' if len(faults) == 1 else 's'}")
+    raise SystemExit(2 if faults else 0)
+
+
+@rules.command(epilog="Example: edge rules test hot-tool.json monday.jsonl --json")
+@click.argument("rules_file", metavar="RULES", type=FILE)
+@click.argument("samples_file", metavar="SAMPLES", type=FILE)
+@click.option("--until", metavar="MS", type=int, help="End of the virtual time.  [default: the last line]")
+@json_option
+def test(rules_file: Path, samples_file: Path, until: int | None, *, as_json: bool) -> None:
+    """Run rules over recorded samples in virtual time.
+
+    RULES holds a list of rules as JSON, SAMPLES one sample or occurrence per line, in order of time; - is standard
+    input. Prints when each rule raises, escalates, eases and clears a finding. A line that cannot be used is reported
+    on standard error and set aside. The exit status is 0, or 2 with all faults of the rules.
+    """
+    from edge.features.telemetry.rules.replay import replay
+    from edge.ports.sample_lines import read_lines
+
+    found, faults = _read_rules(rules_file)
+    for fault in faults:
+        print_text(f"{rules_file}: {fault}", err=True)
+    if faults:
+        raise SystemExit(2)
+    try:
+        lines = read_bytes(samples_file).decode("utf-8-sig", "replace").split("\n")
+    except OSError as error:
+        usage_failure(f"{samples_file}: cannot be read: {error.strerror}")
+    inputs = read_lines(lines, lambda number, reason: _report_line(samples_file, number, reason))
+    for finding in replay(found, inputs, until):
+        _print_finding(finding, as_json=as_json)
+
+
+@rules.command(epilog="Example: edge rules show torque-drift")
+@click.argument("rule_id", metavar="[ID]", required=False)
+@settings_option
+@json_option
+def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show the rules that a gateway evaluates, with how often each raised a finding; or one of them in full.
+
+    They come from the file of the settings, from the MES, commands and station files, and from this software; of one
+    id a rule of the station comes before that of the settings, and both before a built-in one.
+    """
+    from edge.features.telemetry.cli.rules.view import as_data, report, table
+    from edge.foundation.errors import Refused
+
+    known, raised = asyncio.run(_load(settings_file))
+    if rule_id is not None:
+        known = tuple(each for each in known if each.rule.id == rule_id)
+        if not known:
+            raise Refused("unknown_rule", f"there is no rule {rule_id!r}", "List the rules: edge rules show")
+    if as_json:
+        print_json([as_data(each, raised.get(each.rule.id, 0)) for each in known])
+    elif rule_id is not None:
+        print_text("\n".join(report(known[0], raised.get(rule_id, 0))))
+    elif known:
+        open_console().print(table(known, raised))
+    else:
+        print_text("no rules: telemetry is off")
+
+
+async def _load(settings_file: Path | None) -> "tuple[tuple[KnownRule, ...], dict[str, int]]":
+    from edge.features.telemetry.rule_sources import combine, load_sent_rules, read_rules
+    from edge.features.telemetry.store.samples import read_counters
+
+    async with open_access(settings_file) as access:
+        telemetry = access.settings.telemetry
+        if telemetry.mode == "off":
+            return (), {}
+        sent = await load_sent_rules(access.store)
+        counts = await read_counters(access.store)
+    prefix = "rule:triggered:"
+    raised = {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}
+    return combine(read_rules(telemetry.rules), sent.rules), raised
+
+
+def _read_rules(file: Path) -> "tuple[tuple[Rule, ...], tuple[str, ...]]":
+    """Return the rules of a file and all their faults; a file that cannot be read is one."""
+    from edge.features.telemetry.rules.rule_form import parse_rules
+    from edge.foundation.errors import Refused
+    from edge.model.json_text import read_json_text
+
+    try:
+        return parse_rules(read_json_text(read_bytes(file)))
+    except OSError as error:
+        return (), (f"cannot be read: {error.strerror}",)
+    except Refused as refused:
+        return (), (refused.message,)
+
+
+def _report_line(file: Path, number: int, reason: str) -> None:
+    print_text(f"{file}:{number}: line set aside: {reason}", err=True)
+
+
+def _print_finding(finding: "Finding", *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(finding.as_json(), ensure_ascii=False))
+    else:
+        at, event = f"{finding.at / 1000:12.3f}", f"{finding.event.value:<9}"
+        print_text(f"{at}  {event} {finding.rule}  {finding.subject}  severity {finding.severity}")

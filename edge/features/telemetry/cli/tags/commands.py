@@ -1,0 +1,207 @@
+"""`edge tags`: lists tags with their last samples, watches samples as they come, and exports history."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import (
+    json_option,
+    open_access,
+    open_console,
+    print_json,
+    settings_option,
+    usage_failure,
+)
+from edge.foundation.instant import now_ms
+
+if TYPE_CHECKING:
+    from edge.features.telemetry.cli.tags.history import Trend
+    from edge.features.telemetry.rules.tag_definitions import TagDefinitions
+    from edge.ports.sample_lines import Sample
+
+
+_TREND_MS = 86_400_000
+
+
+@click.group(cls=CommandGroup)
+def tags() -> None:
+    """Show tags with their last samples, watch samples, or export history.
+
+    A gateway records the samples that a rule evaluates, with `[telemetry] record = "all"` every sample. PATTERN is the
+    name of a tag; * stands for any characters. The exit status is 0 on success, 1 when the store is unavailable, and 2
+    when settings or arguments are invalid.
+    """
+
+
+@tags.command("list", epilog="Example: edge tags list 'wrench.*'")
+@click.argument("pattern", default="*")
+@settings_option
+@json_option
+def list_(pattern: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """List tags with their last samples, which are saved every five seconds."""
+    from edge.features.telemetry.cli.tags.view import as_data, table
+
+    found = [each for each in asyncio.run(_load(settings_file)) if _matches(pattern, each)]
+    known = _definitions(settings_file)
+    if as_json:
+        print_json([as_data(each, known.find(each.tag)) for each in found])
+    elif found:
+        open_console().print(table(found, known))
+    else:
+        print_text("no tags")
+
+
+@tags.command(epilog="Example: edge tags show wrench.torque")
+@click.argument("tag")
+@settings_option
+@json_option
+def show(tag: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show the last sample of a tag, and its trend of the last 24 hours where history is kept."""
+    from edge.features.telemetry.cli.tags.view import as_data, report, trend_data, trend_report
+    from edge.foundation.errors import Refused
+
+    found = next((each for each in asyncio.run(_load(settings_file)) if each.tag == tag), None)
+    if found is None:
+        raise Refused("unknown_tag", f"there is no tag {tag!r}", "List the tags: edge tags list")
+    trend, known = _trend(tag, settings_file), _definitions(settings_file).find(tag)
+    if as_json:
+        print_json(as_data(found, known) | trend_data(trend))
+    else:
+        print_text("\n".join([*report(found, known), *trend_report(trend)]))
+
+
+@tags.command(epilog="Example: edge tags export 'wrench.*' --from 8h --output wrench.csv")
+@click.argument("patterns", nargs=-1, required=True, metavar="TAG...")
+@click.option("--from", "start", default="1d", show_default=True, help="First instant: ISO 8601, or a time before now.")
+@click.option("--to", "end", default="0s", show_default=True, help="Instant after the last one, in the same form.")
+@click.option("--format", "form", type=click.Choice(["csv", "json", "arrow"]), default="csv", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="File.  [default: standard output]")
+@settings_option
+def export(
+    patterns: tuple[str, ...], start: str, end: str, form: str, output: Path | None, settings_file: Path | None
+) -> None:
+    """Export the samples that history keeps.
+
+    TAG is the name of a tag; * stands for any characters. `json` is one sample per line in the form of `edge rules
+    test`, `arrow` a stream of Arrow record batches. The newest samples are written after `[telemetry]
+    history_interval` seconds. The exit status is 0 on success, 2 when settings or arguments are invalid or no history
+    is kept.
+    """
+    from edge.features.telemetry.cli.tags.history import parse_instant, write_samples
+    from edge.features.telemetry.history.reader import read_samples
+
+    now = now_ms()
+    first, last = parse_instant(start, now), parse_instant(end, now)
+    directory = _history(settings_file)
+    if directory is None:
+        usage_failure('no history is kept. Set [telemetry] history_days, and record = "all" for tags without a rule.')
+    count = write_samples(read_samples(directory, patterns, first, last), form, output)
+    if output is not None:
+        print_text(f"{count} samples in {output}")
+
+
+@tags.command(epilog="Example: edge tags watch '*.torque' --json > samples.jsonl")
+@click.argument("pattern", default="*")
+@click.option("--count", type=click.IntRange(min=1), help="End after so many samples.  [default: until Ctrl-C]")
+@settings_option
+@json_option
+def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Print samples as they are recorded.
+
+    With --json the lines can be evaluated again: edge rules test RULES samples.jsonl.
+    """
+    from edge.features.telemetry.batch import encode_line
+    from edge.features.telemetry.cli.tags.view import line
+    from edge.features.telemetry.sample_feed import follow_samples
+    from edge.features.telemetry.sample_store import open_volatile
+    from edge.foundation.errors import unwrap_group
+    from edge.links.background_task import background_task
+
+    async def run() -> None:
+        shown, enough = 0, asyncio.Event()
+
+        def show(sample: "Sample") -> None:
+            nonlocal shown
+            if enough.is_set() or not _matches(pattern, sample):
+                return
+            click.echo(encode_line(sample)) if as_json else print_text(line(sample))
+            shown += 1
+            if shown == count:
+                enough.set()
+
+        async with open_access(settings_file) as at, open_volatile(at.settings, "") as volatile:
+            stores = [at.store, volatile] if volatile else [at.store]
+            async with background_task(follow_samples(stores, show), "samples"):
+                await enough.wait()
+
+    with unwrap_group():
+        asyncio.run(run())
+
+
+def _definitions(settings_file: Path | None) -> "TagDefinitions":
+    """Return the definitions of tags of the settings and of the store. Raises SettingsError and Unavailable."""
+    from edge.features.telemetry.definition_file import read_definitions
+    from edge.features.telemetry.rules.tag_definitions import decode_definitions
+    from edge.store.setting_texts import TAGS
+
+    async def load() -> "TagDefinitions":
+        async with open_access(settings_file) as at:
+            found = read_definitions(at.settings.telemetry.tags)
+            found.use_stored(decode_definitions((await TAGS.load(at.store)).texts.values()))
+            return found
+
+    return asyncio.run(load())
+
+
+def _history(settings_file: Path | None) -> Path | None:
+    """Return the directory of history; None when none is kept. Raises Refused when it cannot be read."""
+    from importlib.util import find_spec
+
+    from edge.app.features import equipment_settings
+    from edge.config import load_settings
+    from edge.foundation.errors import Refused, SettingsError
+
+    settings = load_settings(settings_file, os.environ, equipment_settings()).telemetry
+    directory = Path(settings.history_directory)
+    if not settings.history_days:
+        return None
+    if directory.exists() and not os.access(directory, os.R_OK | os.X_OK):
+        raise Refused("forbidden", f"{directory} cannot be read by this user", "Call edge as root.")
+    if find_spec("nanoarrow") is None:
+        problem = "telemetry.history_days: needs a library that is not installed"
+        raise SettingsError([problem], "Install it: pip install 'microdcs-edge[history]'")
+    return directory
+
+
+def _trend(tag: str, settings_file: Path | None) -> "Trend | None":
+    directory = _history(settings_file)
+    if directory is None:
+        return None
+    from edge.features.telemetry.cli.tags.history import trend_of
+    from edge.features.telemetry.history.reader import read_samples
+
+    end = now_ms()
+    start = end - _TREND_MS
+    return trend_of(read_samples(directory, (tag,), start, end), start, end)
+
+
+async def _load(settings_file: Path | None) -> "list[Sample]":
+    from msgspec.structs import replace
+
+    from edge.features.telemetry.store.tags import load
+    from edge.ports.sample_lines import Sample, parse_line
+
+    async with open_access(settings_file) as at:
+        lines = {name: parse_line(text) for name, text in (await load(at.store)).items()}
+    return [replace(each, tag=name) for name, each in lines.items() if isinstance(each, Sample)]
+
+
+def _matches(pattern: str, sample: "Sample") -> bool:
+    from edge.features.telemetry.rules.tag_pattern import matches
+
+    return matches(pattern, sample.tag)

@@ -1,0 +1,21 @@
+"""Telemetry: tags, sources, rules, alarms, history."""
+
+from edge.app.feature import Feature, Noun
+
+FEATURE = Feature(
+    "telemetry",
+    commands={
+        "alarms": Noun(
+            "edge.features.telemetry.cli.alarms.commands",
+            "Show alarms; acknowledge, confirm, reset, shelve or disable them.",
+        ),
+        "tags": Noun(
+            "edge.features.telemetry.cli.tags.commands",
+            "Show tags with their last samples, watch samples, or export history.",
+        ),
+        "rules": Noun(
+            "edge.features.telemetry.cli.rules.commands",
+            "Check and show rules, and run them over recorded samples in virtual time.",
+        ),
+    },
+)

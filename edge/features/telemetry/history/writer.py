@@ -1,0 +1,114 @@
+"""Writes history: buffers samples, and appends them in large chunks for little wear of flash."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+import structlog
+from msgspec import Struct
+
+from edge.features.telemetry.history.day_files import append_samples, recover, remove_oldest
+from edge.links.log_throttle import LogThrottle
+from edge.ports.sample_lines import Sample
+
+logger = structlog.get_logger(__name__)
+
+
+class HistoryLimits(Struct, frozen=True):
+    """What is kept and how it is written: days, bytes, seconds between chunks, samples of a chunk and of the buffer."""
+
+    days: int
+    max_bytes: int = 1 << 30
+    interval_s: float = 300.0
+    chunk: int = 10_000
+    buffer: int = 50_000
+
+
+class HistoryWriter:
+    """Appends samples to the files of a directory; samples that cannot be written stay in the bounded buffer."""
+
+    def __init__(self, directory: Path, limits: HistoryLimits) -> None:
+        self.written = 0
+        """Samples that are in files."""
+        self.dropped = 0
+        """Samples that were dropped because the buffer was full."""
+        self.bytes = 0
+        """Bytes of all files after the last chunk."""
+        self._directory = directory
+        self._limits = limits
+        self._buffer: deque[Sample] = deque(maxlen=limits.buffer)
+        self._is_full = asyncio.Event()
+        self._faults = LogThrottle(logger)
+
+    def append(self, samples: Iterable[Sample]) -> None:
+        """Buffer samples; late ones are among them."""
+        for sample in samples:
+            if len(self._buffer) == self._limits.buffer:
+                self.dropped += 1
+            self._buffer.append(sample)
+        if len(self._buffer) >= self._limits.chunk:
+            self._is_full.set()
+
+    def buffered(self, tag: str, start: int, end: int) -> list[Sample]:
+        """Return the samples of a tag that are not in files yet, from `start` to before `end`, in order of time."""
+        found = (each for each in self._buffer if each.tag == tag and start <= each.at < end)
+        return sorted(found, key=lambda each: each.at)
+
+    async def run(self) -> None:
+        """Write chunks until cancelled; write the rest at the end."""
+        # Not in a thread: it is short, and a cancelled thread would still change the file.
+        self._recover()
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(self._limits.interval_s):
+                        await self._is_full.wait()
+                except TimeoutError:
+                    pass
+                self._is_full.clear()
+                await self._write(self._take())
+        finally:
+            while samples := self._take():
+                if not self._append(samples):
+                    break
+
+    def _take(self) -> list[Sample]:
+        return [self._buffer.popleft() for _ in range(min(len(self._buffer), self._limits.chunk))]
+
+    async def _write(self, samples: list[Sample]) -> None:
+        if not samples:
+            return
+        # A task without a group: the thread cannot be stopped, and the chunk must be known as written or not.
+        writing = asyncio.ensure_future(asyncio.to_thread(self._append, samples))
+        try:
+            is_written = await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await writing
+            raise
+        if not is_written:
+            kept = (
+                samples[-(self._limits.buffer - len(self._buffer)) :] if len(self._buffer) < self._limits.buffer else []
+            )
+            self.dropped += len(samples) - len(kept)
+            self._buffer.extendleft(reversed(kept))
+        elif len(self._buffer) >= self._limits.chunk:
+            self._is_full.set()
+
+    def _append(self, samples: list[Sample]) -> bool:
+        """Append a chunk and remove the oldest files; return whether the disk took it."""
+        try:
+            append_samples(self._directory, samples, self._limits.max_bytes)
+            self.bytes = remove_oldest(self._directory, samples[-1].at, self._limits.days, self._limits.max_bytes)
+        except OSError as error:
+            advice = f"Check the space and the owner of {self._directory}."
+            self._faults.warning("history not written", "", reason=str(error), advice=advice)
+            return False
+        self.written += len(samples)
+        return True
+
+    def _recover(self) -> None:
+        try:
+            recover(self._directory)
+        except OSError as error:
+            self._faults.warning("history not repaired", "", reason=str(error), advice="Check the disk.")

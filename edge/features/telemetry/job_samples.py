@@ -1,0 +1,106 @@
+"""Makes samples and occurrences of the decisions about jobs; they are appended in the commit of the decision."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from edge.features.telemetry.batch import Batch, doubtful, encode_batch, fault_of
+from edge.features.telemetry.interest import RuleInterest
+from edge.features.telemetry.rules.sample_value import JOB_ENDED, JOB_STARTED
+from edge.features.telemetry.rules.tag_definitions import TagDefinitions
+from edge.features.telemetry.store import samples as telemetry
+from edge.model.joining_process import joining_process_of
+from edge.ports.sample_lines import Line, Occurrence, Sample
+from edge.sfc.run import STATE_FIELD, ActionState, Outcome
+from edge.station.decision import Decision
+from edge.store.commit import Commit, written_size
+from edge.store.keys import Keys
+
+JOB_ABORTED: Final = "job.aborted"
+MAX_MEMBERS: Final = 64
+"""Members of one result that become samples."""
+_ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})
+_CARRIER: Final = ("carrier_id", "carrier")
+
+
+class JobSamples:
+    """Adds samples to the commit of each decision: the results, and the start and end of the job."""
+
+    def __init__(
+        self,
+        keys: Keys,
+        interest: RuleInterest,
+        equipment_of: Mapping[str, str],
+        stream_length: int,
+        tags: TagDefinitions | None = None,
+    ) -> None:
+        self._keys = keys
+        self._interest = interest
+        self._equipment_of = equipment_of
+        self._stream_length = stream_length
+        self._tags = tags or TagDefinitions()
+        self.written_bytes = 0
+        """Bytes that these samples took in the append-only file, about."""
+
+    def commit_for(self, decision: Decision) -> Commit:
+        """Return the entries to append with a decision; none when no rule uses them."""
+        if self._interest.is_empty:
+            return Commit()
+        wanted = (each for each in job_lines(decision, self._equipment_of) if self._interest.wants(each))
+        lines = tuple(self._judged(each) for each in wanted)
+        if not lines:
+            return Commit()
+        batch = Batch("", 0, decision.at, lines, is_placed=True)
+        commit = telemetry.append(self._keys, encode_batch(batch), self._stream_length)
+        self.written_bytes += written_size(commit)
+        return commit
+
+    def _judged(self, line: Line) -> Line:
+        if not isinstance(line, Sample):
+            return line
+        judged = self._tags.judge(line)
+        return doubtful(line.tag, line.at) if isinstance(judged, str) else judged
+
+
+def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[Line]:
+    """Yield the start of the job, the members of new results, and the end of the job."""
+    at, stored, job = decision.at, decision.loaded.stored, decision.loaded.job
+    run = stored.run
+    if stored.revision == at and run.started_at == at:
+        yield Occurrence(at, JOB_STARTED, job.job_id, None)
+    for key, each in run.associations.items():
+        is_new = each.ended_at == at and each.state in _ANSWERED and ("action", key) in run.touched
+        if is_new and each.result is not None:
+            action = decision.loaded.net.actions[key.latest]
+            parameters = action.parameters | run.parameters if run.parameters else action.parameters
+            process = joining_process_of(parameters)
+            carrier = next((str(parameters[name]) for name in _CARRIER if parameters.get(name)), None)
+            source = equipment_of.get(action.type_id, action.type_id)
+            for name, value in islice(result_members(each.result), MAX_MEMBERS):
+                sample = Sample(
+                    at, f"{source}.{name}", value, process=process, job=job.job_id, action=key.action, carrier=carrier
+                )
+                if fault_of(sample) is None:
+                    yield sample
+    if run.ended and STATE_FIELD in run.touched:
+        if run.outcome is not Outcome.COMPLETED:
+            yield Occurrence(at, JOB_ABORTED, job.job_id, {"outcome": run.outcome.value, "error": run.error})
+        yield Occurrence(at, JOB_ENDED, job.job_id, None)
+
+
+def result_members(result: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the typed members of a result by their names; `{"value": 85.2, "unit": "Nm"}` is one value."""
+    if not isinstance(result, dict):
+        yield "result", result
+        return
+    for name, member in result.items():
+        if not isinstance(member, dict):
+            yield str(name), member
+        elif "value" in member:
+            yield str(name), member["value"]
+        else:
+            inner = (
+                (key, each["value"] if isinstance(each, dict) and "value" in each else each)
+                for key, each in member.items()
+            )
+            yield from ((f"{name}.{key}", each) for key, each in inner if not isinstance(each, dict))

@@ -1,0 +1,60 @@
+"""The last sample of each tag in memory, saved to the store every few seconds."""
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from edge.features.telemetry.batch import encode_line
+from edge.features.telemetry.rules.sample_value import is_usable
+from edge.features.telemetry.store import tags
+from edge.ports.sample_lines import Line, Quality, Sample
+from edge.store.client import Store
+from edge.store.commit import written_size
+
+SAVE_EVERY_MS: Final = 5_000
+MAX_TAGS: Final = 10_000
+
+
+class LatestTags:
+    """Keeps the last sample of at most 10,000 tags; those of further tags are not kept."""
+
+    def __init__(self, store: Store) -> None:
+        self.written_bytes = 0
+        """Bytes that this wrote to the append-only file, about."""
+        self._store = store
+        self._latest: dict[str, Sample] = {}
+        self._usable: dict[str, Any] = {}
+        self._unsaved: set[str] = set()
+        self._saved_at = 0
+
+    def note(self, line: Line) -> None:
+        """Keep a sample as the last one of its tag."""
+        if not isinstance(line, Sample):
+            return
+        name = line.name
+        if name not in self._latest and len(self._latest) >= MAX_TAGS:
+            return
+        if line.value is None and line.quality is Quality.UNCERTAIN and name in self._latest:
+            # A sample of the tag was refused: the value that it had is uncertain.
+            line = replace(self._latest[name], quality=Quality.UNCERTAIN)
+        self._latest[name] = line
+        if is_usable(line):
+            self._usable[name] = line.value
+        self._unsaved.add(name)
+
+    def value_of(self, tag: str) -> Any:
+        """Return the last value of a tag, by the name of its samples, that rules took notice of; None without one."""
+        return self._usable.get(tag)
+
+    async def save_if_due(self, now: int) -> None:
+        """Write the tags that changed, when the last time was long enough ago. Raises Unavailable."""
+        if not self._unsaved or 0 <= now - self._saved_at < SAVE_EVERY_MS:
+            return
+        samples = {name: self._latest[name] for name in self._unsaved}
+        # An earlier release kept the tags of gateways without their name.
+        former = {each.tag for each in samples.values() if each.gateway is not None} - samples.keys()
+        commit = tags.save(self._store.keys, {name: encode_line(each) for name, each in samples.items()}, former)
+        await self._store.commit(commit)
+        self.written_bytes += written_size(commit)
+        self._unsaved.clear()
+        self._saved_at = now

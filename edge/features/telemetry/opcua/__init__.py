@@ -1,0 +1,1 @@
+"""Alarms as conditions, tags as variables, and their history in OPC UA."""

@@ -1,0 +1,158 @@
+"""Updates the conditions from the store and publishes every change of an alarm."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import structlog
+from msgspec.structs import replace
+
+from edge.features.telemetry.model.rule import Rule
+from edge.features.telemetry.opcua.alarms import AlarmNodes
+from edge.features.telemetry.opcua.condition_view import (
+    ConditionKind,
+    ConditionPlace,
+    FollowedAlarm,
+    follow_change,
+    is_of_gateway,
+    kind_of,
+    tag_of_alarm,
+)
+from edge.features.telemetry.opcua.tag_nodes import TagNodes, tag_node_id
+from edge.features.telemetry.store import alarms, tags
+from edge.features.telemetry.store.alarms import AlarmChange
+from edge.foundation.errors import Unavailable
+from edge.foundation.ticks import next_tick
+from edge.links.background_task import background_task
+from edge.opcua.time_slices import Pacer
+from edge.ports.alarm import Alarm
+from edge.store import jobs
+from edge.store.client import Store
+from edge.store.isolation import Isolated
+from edge.store.retry import restart_on_outage
+from edge.store.stream import BEGINNING
+from edge.uaserver.gateway_object import GATEWAY_NAME
+
+logger = structlog.get_logger(__name__)
+
+_NEWEST: Final = 1_000
+"""Changes that are read at the start: they show alarms that are normal again, and severities before the last."""
+_TAGS_S: Final = 5.0
+_MAX_JOBS: Final = 1_000
+"""Jobs whose scope is remembered."""
+
+
+async def show_alarms(
+    store: Store, nodes: AlarmNodes, scopes: Sequence[str], rules: Callable[[], Iterable[Rule]]
+) -> None:
+    """Show every alarm; publish its changes until cancelled; wait while the store is unavailable.
+
+    `rules` returns the current rules of the gateway.
+    """
+    feed = _AlarmFeed(store, nodes, scopes, rules)
+    async with background_task(_show_tags(store, nodes.tags), "OPC UA tags"):
+        await restart_on_outage("OPC UA alarms", feed.run)
+
+
+async def _show_tags(store: Store, nodes: TagNodes) -> None:
+    """Show the tags and their last samples, which are saved every few seconds."""
+    while True:
+        with contextlib.suppress(Unavailable):
+            nodes.show(await tags.load(store))
+        await next_tick(_TAGS_S)
+
+
+class _AlarmFeed:
+    """The last change that is shown, and the scopes of the jobs of alarms."""
+
+    def __init__(
+        self, store: Store, nodes: AlarmNodes, scopes: Sequence[str], rules: Callable[[], Iterable[Rule]]
+    ) -> None:
+        self._store = store
+        self._nodes = nodes
+        self._scopes = scopes
+        self._rules = rules
+        self._position: str | None = None
+        self._scope_of_job: dict[str, str | None] = {}
+
+    async def run(self) -> None:
+        """Show the alarms, then each change. Raises Unavailable."""
+        newest = await alarms.newest(self._store, _NEWEST)
+        if self._position is None or not self._continues(newest):
+            await self._show_all(newest)
+        async for change in alarms.follow(self._store, self._position or BEGINNING):
+            with Isolated(logger, "alarm not shown", alarm=change.alarm.id):
+                place, kind = await self._shown_of(change.alarm)
+                await self._nodes.conditions.follow(change, place, kind)
+            self._position = change.position
+
+    def _continues(self, newest: Sequence[AlarmChange]) -> bool:
+        """Return whether no change since the last one is missing."""
+        if not newest:
+            return self._position == BEGINNING
+        is_whole = len(newest) < _NEWEST
+        first, last, shown = _order(newest[0].position), _order(newest[-1].position), _order(self._position)
+        return shown <= last and (is_whole or first <= shown)
+
+    async def _show_all(self, newest: Sequence[AlarmChange]) -> None:
+        """Show the alarms of the store, and those of the newest changes that are normal again."""
+        is_again = self._position is not None
+        self._nodes.conditions.clear()
+        states: dict[str, FollowedAlarm] = {}
+        for change in newest:
+            states[change.alarm.id] = follow_change(states.get(change.alarm.id), change)
+        position = newest[-1].position if newest else BEGINNING
+        stored = (await alarms.load(self._store)).alarms
+        # A change between the two readings follows.
+        shown = {alarm_id: state for alarm_id, state in states.items() if alarm_id not in stored}
+        shown |= {alarm_id: _state(states.get(alarm_id), alarm) for alarm_id, alarm in stored.items()}
+        pacer = Pacer()
+        for state in shown.values():
+            with Isolated(logger, "alarm not shown", alarm=state.alarm.id):
+                place, kind = await self._shown_of(state.alarm)
+                self._nodes.conditions.put(state, place, kind)
+            await pacer.step()
+        self._position = position
+        if is_again:
+            logger.info("conditions read again")
+            await self._nodes.refresher.require_refresh()
+
+    async def _shown_of(self, alarm: Alarm) -> tuple[ConditionPlace, ConditionKind]:
+        rule = next((each for each in self._rules() if each.id == alarm.rule), None)
+        place, tag = await self._place_of(alarm), tag_of_alarm(rule, alarm)
+        if tag is not None:
+            self._nodes.tags.expect(tag)
+        if tag is None and self._nodes.tags.has(alarm.subject):
+            tag = alarm.subject
+        return (place if tag is None else replace(place, input_node=tag_node_id(tag))), kind_of(rule, alarm)
+
+    async def _place_of(self, alarm: Alarm) -> ConditionPlace:
+        """Return the machine of an alarm, or the gateway: the machine of its job, or the only one."""
+        places = self._nodes.places
+        if is_of_gateway(alarm):
+            return places[GATEWAY_NAME]
+        if len(self._scopes) == 1:
+            return places[self._scopes[0]]
+        known = self._nodes.conditions.view_of(alarm.id)
+        if alarm.job is None:
+            return known.place if known else places[GATEWAY_NAME]
+        if alarm.job not in self._scope_of_job:
+            if len(self._scope_of_job) >= _MAX_JOBS:
+                self._scope_of_job.clear()
+            job = await jobs.load(self._store, alarm.job)
+            self._scope_of_job[alarm.job] = job.scope if job else None
+        return places.get(self._scope_of_job[alarm.job] or GATEWAY_NAME, places[GATEWAY_NAME])
+
+
+def _state(state: FollowedAlarm | None, alarm: Alarm) -> FollowedAlarm:
+    """Return the state of a stored alarm; the changes may be newer or older."""
+    if state is not None and state.alarm.changed_at >= alarm.changed_at:
+        return state
+    if state is None:
+        return FollowedAlarm(alarm)
+    return FollowedAlarm(alarm, state.position, state.announced, state.last_severity, state.times)
+
+
+def _order(position: str | None) -> tuple[int, int]:
+    milliseconds, _, number = (position or BEGINNING).partition("-")
+    return int(milliseconds), int(number or 0)

@@ -1,0 +1,186 @@
+"""HistoryRead of tags and events (OPC 10000-11): pages from the files, in slices that yield to the loop."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
+
+import structlog
+from asyncua import ua
+from asyncua.common.utils import ServiceError
+from asyncua.ua.uaprotocol_auto import ReadAtTimeDetails, ReadEventDetails, ReadProcessedDetails, ReadRawModifiedDetails
+from msgspec import Struct
+
+from edge.features.telemetry.opcua.history_aggregates import AGGREGATES
+from edge.features.telemetry.opcua.history_events import EventHistory, EventRange
+from edge.features.telemetry.opcua.history_parts import AtTime, HistoryPart, Processed, Raw
+from edge.features.telemetry.opcua.history_values import history_data
+from edge.features.telemetry.opcua.tag_nodes import tag_of
+from edge.foundation.errors import Unavailable
+from edge.model.instant import milliseconds_of
+from edge.opcua.server_session import ServerSession
+from edge.opcua.time_slices import Turn
+
+if TYPE_CHECKING:
+    # The files of the history need a library that is an extra of the package.
+    from edge.features.telemetry.opcua.tag_history import TagHistory
+
+logger = structlog.get_logger(__name__)
+
+_S: Final = ua.StatusCodes
+CONTINUATION_POINTS: Final = 20
+"""Open continuation points of one session; the oldest of former requests is released for a new one."""
+VALUES_PER_ANSWER: Final = 20_000
+"""Values and events of one answer; the nodes after them get continuation points."""
+BYTES_PER_ANSWER: Final = 4 << 20
+"""The answer is encoded at once; the nodes after these bytes get continuation points."""
+SECONDS_PER_ANSWER: Final = 3.0
+"""A node that is reached later gets a continuation point: a request of many nodes does not run for an hour."""
+REQUESTED_TIMES: Final = 1_000
+
+
+Rest: TypeAlias = Raw | Processed | AtTime | EventRange
+
+
+class _Point(Struct, frozen=True):
+    """A continuation point: its node, and what is left to read."""
+
+    node_id: ua.NodeId
+    rest: Rest
+
+
+class History:
+    """The HistoryRead service; without files of history it reads events only."""
+
+    def __init__(self, knows: Callable[[ua.NodeId], bool], events: EventHistory, tags: "TagHistory | None") -> None:
+        self._knows = knows
+        self._events = events
+        self._tags = tags
+        self._points: WeakKeyDictionary[ServerSession, dict[bytes, _Point]] = WeakKeyDictionary()
+
+    async def read(self, params: ua.HistoryReadParameters, session: ServerSession) -> list[ua.HistoryReadResult]:
+        """Read the history of nodes. Raises ServiceError for a request that is invalid as a whole."""
+        points = self._points.setdefault(session, {})
+        if params.ReleaseContinuationPoints:
+            return [self._release(points, each.ContinuationPoint) for each in params.NodesToRead]
+        details = params.HistoryReadDetails
+        wanted = ua.TimestampsToReturn
+        if not isinstance(details, ReadEventDetails) and params.TimestampsToReturn not in {
+            wanted.Source,
+            wanted.Server,
+            wanted.Both,
+        }:
+            raise ServiceError(_S.BadTimestampsToReturnInvalid)
+        if isinstance(details, ReadProcessedDetails) and len(details.AggregateType or ()) != len(params.NodesToRead):
+            raise ServiceError(_S.BadAggregateListMismatch)
+        turn = session.turn
+        if turn is None:
+            raise ServiceError(_S.BadInternalError)
+        left, bytes_left = VALUES_PER_ANSWER, BYTES_PER_ANSWER
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SECONDS_PER_ANSWER
+        results, made = [], 0
+        for number, node in enumerate(params.NodesToRead):
+            rest = self._start(details, number, node, points)
+            if isinstance(rest, int):
+                results.append(_failed(rest))
+                continue
+            has_room = bytes_left > 0 and loop.time() < until
+            part = await self._part(rest, left if has_room else 0, params.TimestampsToReturn, turn)
+            left -= part.count
+            bytes_left -= part.size
+            if part.rest is not None and made == CONTINUATION_POINTS:
+                # No point of this answer is released for another one; the client asks for this node again.
+                results.append(_failed(int(_S.BadNoContinuationPoints)))
+            else:
+                results.append(self._result(part, node.NodeId, points))
+                made += part.rest is not None
+            await turn.step()
+        return results
+
+    def _release(self, points: dict[bytes, _Point], point: bytes | None) -> ua.HistoryReadResult:
+        known = points.pop(point or b"", None)
+        return ua.HistoryReadResult() if known else _failed(_S.BadContinuationPointInvalid)
+
+    def _start(self, details: Any, number: int, node: ua.HistoryReadValueId, points: dict[bytes, _Point]) -> Rest | int:
+        """Return what is to be read of a node, or the status that refuses it."""
+        if node.ContinuationPoint:
+            point = points.pop(node.ContinuationPoint, None)
+            return point.rest if point and point.node_id == node.NodeId else int(_S.BadContinuationPointInvalid)
+        if not self._knows(node.NodeId):
+            return int(_S.BadNodeIdUnknown)
+        if node.IndexRange:
+            return int(_S.BadIndexRangeInvalid)
+        if node.DataEncoding is not None and node.DataEncoding.Name:
+            return int(_S.BadDataEncodingInvalid)
+        if isinstance(details, ReadEventDetails):
+            return self._events.start(node.NodeId, details)
+        tag = tag_of(node.NodeId)
+        if tag is None or self._tags is None:
+            return int(_S.BadHistoryOperationUnsupported)
+        return _start_of_tag(tag, details, number)
+
+    async def _part(self, rest: Rest, left: int, timestamps: ua.TimestampsToReturn, turn: Turn) -> HistoryPart:
+        if left <= 0:
+            return HistoryPart((), 0, rest)
+        try:
+            if isinstance(rest, EventRange):
+                return await self._events.read(rest, left, turn)
+            if self._tags is not None:
+                return await self._tags.read(rest, left, timestamps, turn)
+        except (OSError, Unavailable) as error:
+            logger.warning("history not read", reason=str(error))
+            return HistoryPart((), 0, None, int(_S.BadResourceUnavailable))
+        return HistoryPart((), 0, None, int(_S.BadHistoryOperationUnsupported))
+
+    @staticmethod
+    def _result(part: HistoryPart, node_id: ua.NodeId, points: dict[bytes, _Point]) -> ua.HistoryReadResult:
+        status = part.status
+        if not status and not part.count and part.rest is None:
+            status = int(_S.GoodNoData)
+        result = ua.HistoryReadResult(StatusCode=ua.StatusCode(status))
+        if not ua.StatusCode(status).is_bad():
+            result.HistoryData = part.events if part.events is not None else history_data(part.values)
+        if part.rest is not None:
+            result.ContinuationPoint = token_bytes(16)
+            points[result.ContinuationPoint] = _Point(node_id, part.rest)
+            while len(points) > CONTINUATION_POINTS:
+                del points[next(iter(points))]
+        return result
+
+
+def _start_of_tag(tag: str, details: Any, number: int) -> Raw | Processed | AtTime | int:
+    match details:
+        case ReadRawModifiedDetails(IsReadModified=True):
+            return int(_S.BadHistoryOperationUnsupported)
+        case ReadRawModifiedDetails():
+            start, end = milliseconds_of(details.StartTime), milliseconds_of(details.EndTime)
+            if (start is None) + (end is None) + (not details.NumValuesPerNode) > 1:
+                return int(_S.BadHistoryOperationInvalid)
+            return Raw(tag, start, end, details.NumValuesPerNode, bounds=details.ReturnBounds)
+        case ReadProcessedDetails():
+            start, end = milliseconds_of(details.StartTime), milliseconds_of(details.EndTime)
+            aggregate = AGGREGATES.get(details.AggregateType[number])
+            if aggregate is None:
+                return int(_S.BadAggregateNotSupported)
+            if start is None or end is None or start == end or not details.ProcessingInterval >= 0:
+                return int(_S.BadInvalidArgument)
+            asked = details.AggregateConfiguration
+            is_strict = bool(asked and not asked.UseServerCapabilitiesDefaults and asked.TreatUncertainAsBad)
+            interval = max(1, round(min(details.ProcessingInterval or math.inf, abs(end - start))))
+            return Processed(tag, start, end, interval, aggregate, uncertain_is_bad=is_strict)
+        case ReadAtTimeDetails():
+            times = [milliseconds_of(each) for each in details.ReqTimes or ()]
+            if not times or None in times:
+                return int(_S.BadInvalidTimestampArgument)
+            if len(times) > REQUESTED_TIMES:
+                return int(_S.BadTooManyOperations)
+            return AtTime(tag, tuple(each for each in times if each is not None))
+        case _:
+            return int(_S.BadHistoryOperationUnsupported)
+
+
+def _failed(status: int) -> ua.HistoryReadResult:
+    return ua.HistoryReadResult(StatusCode=ua.StatusCode(status))

@@ -1,0 +1,168 @@
+"""The states of all rules in memory, loaded from the store, and the commit of what changed since the last one."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+import structlog
+
+from edge.features.telemetry.model.rule import Rule
+from edge.features.telemetry.rules.baseline import BaselineState, latest_of, window_length
+from edge.features.telemetry.rules.evaluator import Key, RuleEvaluator
+from edge.features.telemetry.rules.subject_state import SubjectState
+from edge.features.telemetry.state_text import (
+    StreamFacts,
+    decode_digests,
+    decode_facts,
+    decode_state,
+    decode_window,
+    digest_of,
+    encode_digests,
+    encode_facts,
+    encode_state,
+    encode_window,
+)
+from edge.features.telemetry.store import rule_states
+from edge.features.telemetry.store.rule_states import RuleSubject, WindowChange
+from edge.store.client import Store
+from edge.store.commit import Commit, join
+from edge.store.keys import Keys
+
+logger = structlog.get_logger(__name__)
+
+_TRIM_EVERY: Final = 8
+"""Parts of a window after which old ones are removed from the store: each removal wears the flash."""
+
+_States: TypeAlias = dict[Key, SubjectState]
+
+
+class StoredWindow:
+    """The window of a baseline as it is stored: in parts, each with the samples of one commit."""
+
+    def __init__(self, taken: int = 0, parts: Iterable[int] = ()) -> None:
+        """Restore a window; `taken` is the number of all its samples so far, `parts` that of each stored part."""
+        self._taken = taken
+        self._parts = deque(parts)
+        self._length = sum(self._parts)
+        self._untrimmed = 0
+
+    def change_to(self, state: BaselineState) -> WindowChange:
+        """Return what to write for the window of a state."""
+        length = window_length(state)
+        added = latest_of(state, min(state.taken - self._taken, length))
+        self._taken = state.taken
+        if not length:
+            self._parts.clear()
+            self._length = 0
+            return WindowChange()
+        text = (encode_window(added),) if added else ()
+        if added:
+            self._parts.append(len(added))
+            self._length += len(added)
+            self._untrimmed += 1
+        if self._untrimmed < _TRIM_EVERY:
+            return WindowChange(text, None)
+        self._untrimmed = 0
+        while self._length - self._parts[0] >= length:
+            self._length -= self._parts.popleft()
+        return WindowChange(text, len(self._parts))
+
+
+class RuleMemory:
+    """The evaluator of the rules, with the revision that guards its states in the store."""
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        evaluator: RuleEvaluator,
+        facts: StreamFacts,
+        revision: int,
+        windows: dict[Key, StoredWindow],
+    ) -> None:
+        self.rules = rules
+        self.evaluator = evaluator
+        self.facts = facts
+        self._revision = revision
+        self._windows = windows
+        self._gone: dict[RuleSubject, None] = {}
+        self._unsaved_rules: str | None = None
+        self._written: dict[Key, str] = {}
+        """The texts of the baselines, which rarely change."""
+
+    def save_rules(self, text: str) -> None:
+        """Write the rules with the next commit."""
+        self._unsaved_rules = text
+
+    def forget(self, subjects: Sequence[RuleSubject]) -> None:
+        """Remove states of rules that no longer exist, or that detect something else now, with the next commit."""
+        self._gone |= dict.fromkeys(subjects)
+
+    def guard(self, keys: Keys) -> Commit:
+        """Return a commit that fails when the states in the store are others than these."""
+        return rule_states.guard(keys, self._revision)
+
+    def plan_commit(self, keys: Keys, facts: StreamFacts) -> Commit:
+        """Return the commit of the facts and of every state that changed."""
+        changed = self.evaluator.take_changed()
+        texts: dict[RuleSubject, str | None] = dict.fromkeys(self._gone)
+        windows = [rule_states.save_window(keys, each, WindowChange()) for each in self._gone]
+        for key, state in changed.items():
+            subject = (self.rules[key[0]].id, key[1])
+            text = None if state is None else encode_state(state)
+            # Of a baseline mostly the window alone changes.
+            if text is None or self._written.get(key) != text:
+                texts[subject] = text
+            if text is not None and state is not None and isinstance(state.detector, BaselineState):
+                self._written[key] = text
+                window = self._windows.setdefault(key, StoredWindow())
+                windows.append(rule_states.save_window(keys, subject, window.change_to(state.detector)))
+        self._gone = {}
+        saved = rule_states.save(keys, self._revision, encode_facts(facts), texts, self._unsaved_rules)
+        self._unsaved_rules = None
+        self._revision += 1
+        self.facts = facts
+        return join((saved, *windows))
+
+
+async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemory:
+    """Return the memory of rules as the store has it; states of other rules are forgotten with the next commit."""
+    stored = await rule_states.load(store)
+    try:
+        facts = decode_facts(stored.facts)
+    except msgspec.DecodeError as error:
+        logger.error("facts of telemetry cannot be read, starting again", reason=str(error))  # noqa: TRY400 - the reason says all
+        facts = StreamFacts()
+    digests = {rule.id: digest_of(rule) for rule in rules}
+    known = decode_digests(stored.rules)
+    numbers = {rule.id: number for number, rule in enumerate(rules) if known.get(rule.id) == digests[rule.id]}
+    states: _States = {}
+    windows: dict[Key, StoredWindow] = {}
+    gone: list[RuleSubject] = []
+    for subject, text in stored.states.items():
+        number = numbers.get(subject[0])
+        loaded = None if number is None else await _load_state(store, subject, text)
+        if number is None or loaded is None:
+            gone.append(subject)
+        else:
+            states[number, subject[1]], windows[number, subject[1]] = loaded
+    evaluator = RuleEvaluator(rules, max(now, facts.at))
+    evaluator.restore(states, facts.jobs)
+    memory = RuleMemory(rules, evaluator, facts, stored.revision, windows)
+    if known != digests:
+        memory.save_rules(encode_digests(digests))
+    memory.forget(gone)
+    return memory
+
+
+async def _load_state(store: Store, subject: RuleSubject, text: str) -> tuple[SubjectState, StoredWindow] | None:
+    """Return a state and its window in the store; None for one that cannot be read, which is logged."""
+    try:
+        parts = await rule_states.load_window(store, subject) if '"baseline"' in text else []
+        window = [decode_window(each) for each in parts]
+        state = decode_state(text, [sample for part in window for sample in part])
+    except (ValueError, msgspec.DecodeError) as error:
+        logger.error("state of a rule cannot be read", rule=subject[0], subject=subject[1], reason=str(error))  # noqa: TRY400 - the reason says all
+        return None
+    taken = state.detector.taken if isinstance(state.detector, BaselineState) else 0
+    return state, StoredWindow(taken, map(len, window))

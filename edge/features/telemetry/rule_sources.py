@@ -1,0 +1,87 @@
+"""Where the rules of a gateway come from: its settings, the MES and station files, and this software."""
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+
+import structlog
+from msgspec import Struct
+
+from edge.features.telemetry.built_in_rules import with_built_in
+from edge.features.telemetry.model.rule import Rule
+from edge.features.telemetry.rules.rule_form import parse_rules
+from edge.foundation.errors import Refused, SettingsError
+from edge.model.json_text import read_json_text
+from edge.store.client import Store
+from edge.store.setting_texts import RULES
+
+logger = structlog.get_logger(__name__)
+
+
+class RuleOrigin(StrEnum):
+    """The writer of a rule."""
+
+    SETTINGS = "settings"
+    STATION = "station"
+    BUILT_IN = "built-in"
+
+
+class KnownRule(Struct, frozen=True):
+    """A rule that is evaluated, and who wrote it."""
+
+    rule: Rule
+    origin: RuleOrigin
+
+
+class SentRules(Struct, frozen=True):
+    """The rules that the MES, a command or station files sent, and their revision."""
+
+    revision: int
+    rules: tuple[Rule, ...]
+
+
+def read_rules(file: str) -> tuple[Rule, ...]:
+    """Return the rules of a file; an empty name stands for none. Raises SettingsError with all their faults."""
+    if not file:
+        return ()
+    try:
+        rules, faults = parse_rules(read_json_text(Path(file).read_bytes()))
+    except OSError as error:
+        rules, faults = (), (f"cannot be read: {error.strerror}",)
+    except Refused as refused:
+        rules, faults = (), (refused.message,)
+    if faults:
+        problems = [f"telemetry.rules: {file}: {fault}" for fault in faults]
+        raise SettingsError(problems, f"Correct them all, then check again with: edge rules check {file}")
+    return rules
+
+
+async def load_sent_rules(store: Store) -> SentRules:
+    """Load the rules of the store; one that cannot be read is logged and left out. Raises Unavailable."""
+    stored = await RULES.load(store)
+    sent: list[Rule] = []
+    for rule_id, text in stored.texts.items():
+        rules, faults = parse_rules([_decoded(text)])
+        sent += rules
+        if faults:
+            advice = "It is left out; send it again."
+            logger.error("rule of the MES unreadable", rule=rule_id, reason="; ".join(faults), advice=advice)
+    return SentRules(stored.revision, tuple(sent))
+
+
+def combine(own: Sequence[Rule], sent: Sequence[Rule] = ()) -> tuple[KnownRule, ...]:
+    """Return the rules that are evaluated: by id, a sent one replaces that of the settings, and both a built-in one."""
+    ids = {rule.id for rule in sent}
+    kept = tuple(rule for rule in own if rule.id not in ids)
+    origins = [RuleOrigin.SETTINGS] * len(kept) + [RuleOrigin.STATION] * len(sent)
+    rules = with_built_in((*kept, *sent))
+    origins += [RuleOrigin.BUILT_IN] * (len(rules) - len(origins))
+    return tuple(KnownRule(rule, origin) for rule, origin in zip(rules, origins, strict=True))
+
+
+def _decoded(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,84 @@
+"""Definitions of tags: reads them with all their faults, and judges samples by them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+
+import msgspec
+from msgspec.structs import replace
+
+from edge.features.telemetry.rules.sample_value import as_number, type_name
+from edge.ports.sample_lines import Quality, Sample
+from edge.ports.tag import MAX_TAGS, TagDefinition, TagType
+
+
+def parse_definitions(data: object) -> tuple[tuple[TagDefinition, ...], tuple[str, ...]]:
+    """Return the definitions of a list and all faults; the definitions are complete only when there is no fault."""
+    if not isinstance(data, list):
+        return (), ("tags must be a list of objects",)
+    if len(data) > MAX_TAGS:
+        return (), (f"there are {len(data)} tags; at most {MAX_TAGS} are possible",)
+    found: list[TagDefinition] = []
+    faults: list[str] = []
+    for number, item in enumerate(data):
+        name = item.get("tag") if isinstance(item, dict) else None
+        place = f"tag {name!r}" if isinstance(name, str) and name else f"tags[{number}]"
+        try:
+            each = msgspec.convert(item, TagDefinition)
+        except msgspec.ValidationError as error:
+            faults.append(f"{place}: {error}")
+            continue
+        if each.low is not None and each.high is not None and each.low >= each.high:
+            faults.append(f"{place}: low ({each.low:g}) and high ({each.high:g}) must be in order")
+        if each.type not in {None, "number"} and not (each.low is None and each.high is None):
+            faults.append(f"{place}: only a number has a range")
+        found.append(each)
+    names = Counter(each.tag for each in found)
+    faults += [f"tag {name!r}: {times} definitions have this name" for name, times in names.items() if times > 1]
+    return tuple(found), tuple(faults)
+
+
+def decode_definitions(texts: Iterable[str]) -> Iterator[TagDefinition]:
+    """Yield the definitions of JSON texts that were checked before; one of a newer release is left out."""
+    for text in texts:
+        with suppress(msgspec.DecodeError):  # a ValidationError is one, too
+            yield msgspec.json.decode(text, type=TagDefinition)
+
+
+class TagDefinitions:
+    """The definitions by tag."""
+
+    def __init__(self, definitions: Iterable[TagDefinition] = ()) -> None:
+        self._own = {each.tag: each for each in definitions}
+        self._known = dict(self._own)
+
+    def use_stored(self, definitions: Iterable[TagDefinition]) -> None:
+        """Apply the definitions of a store over the own ones, by tag."""
+        self._known = self._own | {each.tag: each for each in definitions}
+
+    @property
+    def known(self) -> Mapping[str, TagDefinition]:
+        """Return all definitions by tag; another mapping after a change."""
+        return self._known
+
+    def find(self, tag: str) -> TagDefinition | None:
+        """Return the definition of a tag; None without one."""
+        return self._known.get(tag)
+
+    def judge(self, sample: Sample) -> Sample | str:
+        """Return a sample, as uncertain when it is out of range; the reason for one whose type is another."""
+        known = self._known.get(sample.tag)
+        if known is None or sample.value is None or sample.quality is Quality.BAD:
+            return sample
+        if known.type is not None and not _has_type(sample.value, known.type):
+            return f"its value is no {known.type}, but {type(sample.value).__name__}"
+        number = as_number(sample.value)
+        if number is not None and not (known.low is None or known.low <= number):
+            return replace(sample, quality=Quality.UNCERTAIN)
+        if number is not None and not (known.high is None or number <= known.high):
+            return replace(sample, quality=Quality.UNCERTAIN)
+        return sample
+
+
+def _has_type(value: object, expected: TagType) -> bool:
+    return type_name(value) == expected

@@ -1,0 +1,30 @@
+"""Follows the samples of the streams, for readers that need no consumer group."""
+
+from collections.abc import Callable, Sequence
+
+from edge.features.telemetry.batch import BatchError, decode_batch
+from edge.features.telemetry.store import samples as telemetry
+from edge.foundation.task_group import TaskGroup
+from edge.ports.sample_lines import Sample
+from edge.store.client import Store
+
+
+async def follow_samples(stores: Sequence[Store], show: Callable[[Sample], None]) -> None:
+    """Call `show` with every sample that is appended to one of the stores, until cancelled.
+
+    Raises an exception group with Unavailable when a store is unavailable.
+    """
+    async with TaskGroup() as tasks:
+        for store in stores:
+            tasks.create_task(_follow(store, show), name="follow samples")
+
+
+async def _follow(store: Store, show: Callable[[Sample], None]) -> None:
+    async for entry in telemetry.follow(store):
+        try:
+            batch, _ = decode_batch(entry.fields)
+        except BatchError:
+            continue
+        for line in batch.lines:
+            if isinstance(line, Sample):
+                show(line)

@@ -1,0 +1,256 @@
+"""The bounded queue between the sources of samples and the stream."""
+
+import asyncio
+import contextlib
+import functools
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+from msgspec import Struct
+
+from edge.features.telemetry.batch import (
+    BATCH_SIZE,
+    Batch,
+    at_arrival,
+    doubtful,
+    encode_batch,
+    fault_of,
+    is_name,
+    split_lines,
+)
+from edge.features.telemetry.line_queue import LineQueue
+from edge.features.telemetry.rules.sample_value import type_name
+from edge.features.telemetry.store import samples as telemetry
+from edge.foundation.instant import Clock
+from edge.foundation.ticks import Slices
+from edge.links.log_throttle import LogThrottle
+from edge.ports.sample_lines import Line, Sample
+from edge.store.client import Store
+from edge.store.commit import NOTHING, join, written_size
+from edge.store.errors import OutOfMemory
+from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
+
+logger = structlog.get_logger(__name__)
+
+
+class QueueLimits(Struct, frozen=True):
+    """How many lines wait, how many make a batch and after which time, and how many batches one commit has.
+
+    A line after a silence of `interval_s` waits for `gather_s` only, for those that come with it. A backlog looks each
+    `look_s` at the entries that the rules have not read: beyond a tenth of the stream lines wait here, where the queue
+    decides which ones to drop.
+    """
+
+    size: int = 10_000
+    batch_size: int = BATCH_SIZE
+    most_batches: int = 10
+    interval_s: float = 0.1
+    gather_s: float = 0.005
+    look_s: float = 0.05
+    stream_length: int = 1_000
+    retry_s: float = RETRY_INTERVAL_S
+
+
+_MAX_TYPES: Final = 10_000
+_IDLE_MS: Final = 3_000
+"""Time without a read after which the rules are not at work: half of the stream waits for them."""
+
+
+def _wants_all(_: Line) -> bool:
+    return True
+
+
+def _raises_alarms(_: str) -> bool:
+    return True
+
+
+def _as_it_is(sample: Sample) -> Sample:
+    return sample
+
+
+class SampleQueue:
+    """A queue of lines from all sources, which it appends to the stream in batches; it drops as LineQueue does."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        limits: QueueLimits | None = None,
+        wants: Callable[[Line], bool] = _wants_all,
+        judge: Callable[[Sample], Sample | str] = _as_it_is,
+        task: str = "samples",
+        raises_alarms: Callable[[str], bool] = _raises_alarms,
+        slices: Slices | None = None,
+    ) -> None:
+        """Queue the lines that `wants` accepts, as `judge` returns them; count and log those that it refuses.
+
+        `task` names the queue in the log while its store is unavailable. Tags that `raises_alarms` are dropped last.
+        """
+        self.dropped = 0
+        """Lines that were dropped because the queue was full, and messages that did not become lines."""
+        self.refused = 0
+        """Lines that cannot be taken."""
+        self.refused_of: Counter[str] = Counter()
+        """Values that were no samples, by source."""
+        self.appended = 0
+        """Lines that are in the stream."""
+        self.written_bytes = 0
+        """Bytes that these lines took in the append-only file, about, if their store has one."""
+        self.received = 0
+        """Lines that were queued; those that no rule uses are not."""
+        self._store = store
+        self._clock = clock
+        self._limits = limits or QueueLimits()
+        self._wants = wants
+        self._judge = judge
+        self._task = task
+        self._types: dict[str, str] = {}
+        """The type of the last value of each tag."""
+        self._raises_alarms = raises_alarms
+        self._slices = slices or Slices()
+        self._lines = LineQueue(self._limits.size)
+        self._looked_at = 0.0
+        self._awake = asyncio.Event()
+        self._settled = 0
+        self._progress = asyncio.Event()
+        self._full = asyncio.Event()
+        self._producer = uuid.uuid4().hex[:12]
+        self._number = 0
+        self._faults = LogThrottle(logger)
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of lines in the queue."""
+        return len(self._lines)
+
+    async def settle(self, received: int) -> None:
+        """Wait until the first `received` lines are in the stream or were dropped."""
+        while self._settled < received:
+            await self._progress.wait()
+
+    def put(self, line: Line) -> None:
+        """Queue a line that is wanted; one that cannot be taken is logged and counted."""
+        fault = fault_of(line)
+        if fault and not (isinstance(line, Sample) and is_name(line.tag)):
+            self._refuse(line, fault)
+            return
+        if not self._wants(line):
+            if fault:
+                self._refuse(line, fault)
+            return
+        now = self._clock()
+        if isinstance(line, Sample):
+            judged = fault or self._judge(line)
+            if isinstance(judged, str):
+                self._refuse(line, judged)
+                judged = doubtful(line.tag, now)
+            line = judged
+            self._note_type(line)
+        line = at_arrival(line, now)
+        if self._lines.add(line, raises_alarms=isinstance(line, Sample) and self._raises_alarms(line.tag)):
+            self.dropped += 1
+            self._faults.warning("sample dropped", "", reason="queue full", dropped=self.dropped)
+        self.received += 1
+        self._awake.set()
+        if len(self._lines) >= self._limits.batch_size:
+            self._full.set()
+
+    async def pause(self) -> None:
+        """Pause a source that has many samples, so that the steps of jobs come in between."""
+        await self._slices.pause()
+
+    def note_drop(self) -> None:
+        """Count a message that was dropped before it became samples."""
+        self.dropped += 1
+
+    def refuse(self, source: str, count: int) -> None:
+        """Count values of a source that are no samples."""
+        self.refused_of[source] += count
+
+    def doubt(self, tag: str) -> None:
+        """Mark the value of a tag as uncertain: its source has sent one that is no sample."""
+        if is_name(tag):
+            self.put(doubtful(tag, self._clock()))
+
+    def _refuse(self, line: Line, reason: str) -> None:
+        name = line.tag if isinstance(line, Sample) else line.name
+        self.refused += 1
+        advice = "Correct its source, or the definition of its tag, or take it from the settings."
+        self._faults.warning("sample refused", name[:200], name=name[:200], reason=reason, advice=advice)
+
+    def _note_type(self, sample: Sample) -> None:
+        """Log a tag whose values change their type: rules of numbers ignore texts."""
+        kind = type_name(sample.value)
+        before = self._types.get(sample.tag)
+        if kind is None or kind == before:
+            return
+        if before is not None:
+            advice = "Correct its source, or set its encoding; rules take values of their own type only."
+            self._faults.warning(
+                "sample type changed", sample.tag, name=sample.tag, before=before, now=kind, advice=advice
+            )
+        if before is not None or len(self._types) < _MAX_TYPES:
+            self._types[sample.tag] = kind
+
+    async def run(self) -> None:
+        """Append the queued lines in batches until cancelled; an unavailable store is waited for."""
+        limits, loop = self._limits, asyncio.get_running_loop()
+        taken_at = -limits.interval_s
+        while True:
+            await self._awake.wait()
+            if len(self._lines) < limits.batch_size:
+                due = max(taken_at + limits.interval_s, loop.time() + limits.gather_s)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(due):
+                        await self._full.wait()
+            else:
+                await retry_while_unavailable(self._task, self._wait_for_rules, limits.retry_s)
+            batches, taken_at = self._take(), loop.time()
+            await retry_while_unavailable(self._task, functools.partial(self._append, batches), limits.retry_s)
+            self.appended += sum(len(each.lines) for each in batches)
+            self._settled = self._lines.settled
+            self._progress.set()
+            self._progress.clear()
+
+    async def _wait_for_rules(self) -> None:
+        """Wait while the rules have many entries to read. Raises Unavailable."""
+        limits, loop = self._limits, asyncio.get_running_loop()
+        if not self.appended or loop.time() - self._looked_at < limits.look_s:
+            return
+        while True:
+            unread = await telemetry.read_unread(self._store)
+            self._looked_at = loop.time()
+            if unread.entries <= limits.stream_length // (2 if unread.idle_ms > _IDLE_MS else 10):
+                return
+            await asyncio.sleep(limits.look_s)
+
+    def _take(self) -> list[Batch]:
+        limits = self._limits
+        full = min(len(self._lines) // limits.batch_size, limits.most_batches)
+        lines = self._lines.take(limits.batch_size * max(1, full))
+        if not self._lines:
+            self._awake.clear()
+        if len(self._lines) < limits.batch_size:
+            self._full.clear()
+        batches = list(split_lines(self._producer, self._number + 1, self._clock(), lines, limits.batch_size))
+        self._number += len(batches)
+        return batches
+
+    async def _append(self, batches: Sequence[Batch]) -> None:
+        # After a lost reply the batches are appended again with the same numbers: the processor recognises them.
+        try:
+            commit = NOTHING
+            for batch in batches:
+                entry = telemetry.append(self._store.keys, encode_batch(batch), self._limits.stream_length)
+                commit = join((commit, entry))
+                await self._slices.pause()
+            await self._store.commit(commit)
+            self.written_bytes += written_size(commit)
+        except OutOfMemory:
+            # Only an append trims the stream, and a full server refuses it: without this no sample would pass again.
+            removed = await telemetry.remove_older_half(self._store)
+            logger.warning("older samples removed", entries=removed, reason="the Redis of the samples is full")
+            raise

@@ -1,0 +1,203 @@
+"""Opens telemetry: sources, the queue, the processor, and the actions of alarms."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from edge.app.parts import GatewayParts
+from edge.features.telemetry.alarm_actions import follow_actions
+from edge.features.telemetry.alarm_publisher import AlarmPublisher
+from edge.features.telemetry.alarm_suppression import AlarmSuppression
+from edge.features.telemetry.built_in_rules import with_built_in
+from edge.features.telemetry.definition_file import read_definitions
+from edge.features.telemetry.gateway_tags import GatewayTags
+from edge.features.telemetry.history.opening import open_history
+from edge.features.telemetry.interest import RuleInterest
+from edge.features.telemetry.job_samples import JobSamples
+from edge.features.telemetry.mirror import SetMirror, jobs_by_member
+from edge.features.telemetry.model.rule import Rule
+from edge.features.telemetry.processor import RuleProcessor
+from edge.features.telemetry.rule_sources import read_rules
+from edge.features.telemetry.rule_updates import RuleUpdates
+from edge.features.telemetry.rules.sample_value import JOB_ENDED
+from edge.features.telemetry.rules.tag_definitions import TagDefinitions
+from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
+from edge.features.telemetry.sample_store import open_volatile
+from edge.features.telemetry.tag_updates import TagUpdates
+from edge.foundation.errors import Unavailable
+from edge.foundation.instant import now_ms
+from edge.foundation.ticks import Slices, next_tick
+from edge.links.mqtt import MqttSession
+from edge.model.job_state import has_ended
+from edge.northbound.topics import Topics
+from edge.ports.sample_lines import Occurrence
+from edge.station.jobs import JobService
+from edge.station.settings import SettingsListener, follow_settings
+from edge.store import jobs
+from edge.store.client import Store
+from edge.store.retry import restart_on_outage
+
+if TYPE_CHECKING:
+    from edge.features.sparkplug.node_stats import NodeStats
+    from edge.features.telemetry.history.writer import HistoryWriter
+
+_RECONCILE_S = 10.0
+
+
+class TelemetryService(Struct):
+    """The parts of telemetry that other modules read."""
+
+    queue: SampleQueue
+    processor: RuleProcessor
+    updates: RuleUpdates
+    interest: RuleInterest
+    job_samples: JobSamples
+    of_settings: Sequence[SettingsListener]
+    """What is called after each change of settings."""
+    tags: TagDefinitions
+    own_rules: int = 0
+    """The number of rules without the built-in ones."""
+    publisher: AlarmPublisher | None = None
+    history: "HistoryWriter | None" = None
+    volatile: Store | None = None
+    edge_node: "NodeStats | None" = None
+
+    @property
+    def written_bytes(self) -> int:
+        """Return about how many bytes telemetry wrote to the append-only file of the durable store since the start."""
+        processor = self.processor
+        sampled = 0 if self.volatile else self.queue.written_bytes
+        decided = processor.written_bytes + processor.alarms.written_bytes + processor.tags.written_bytes
+        return sampled + decided + self.job_samples.written_bytes
+
+
+async def open_telemetry(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, service: JobService, equipment_of: Mapping[str, str]
+) -> TelemetryService:
+    """Open the queue, the processor and the job actions. Raises SettingsError with every fault of the rules."""
+    settings = core.settings.telemetry
+    own = read_rules(settings.rules)
+    interest = RuleInterest(with_built_in(own), record_all=settings.record == "all")
+    if core.settings.sparkplug.group:
+        # Before the sources: a broker delivers what it has kept at once.
+        interest.publish(core.settings.sparkplug.tags)
+    limits = QueueLimits(stream_length=settings.stream_length)
+    volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
+    tags = read_definitions(settings.tags)
+    # The store of a gateway and that of volatile samples fail apart: the log names which one.
+    task = "volatile sample queue" if volatile else "samples"
+    # Jobs come first: while they make decisions telemetry rests after each millisecond.
+    slices = Slices(core.runs.is_busy)
+    queue = SampleQueue(
+        volatile or core.store, now_ms, limits, interest.wants, tags.judge, task, interest.raises_alarms, slices
+    )
+    processor = RuleProcessor(
+        core.store,
+        with_built_in(own),
+        now_ms,
+        volatile=volatile,
+        flood_limit=settings.flood_alarms,
+        slices=slices,
+    )
+    suppression = AlarmSuppression(core.store, core.mode, core.settings.maintenance.suppress_alarms, now_ms)
+    history = await open_history(stack, settings, processor, core.store.defects)
+    updates = _rule_updates(core, own, interest, processor)
+    of_settings = (updates.refresh, TagUpdates(core.store, tags).refresh)
+    await _follow_settings(stack, core, of_settings)
+    samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length, tags)
+    core.runs.additions.append(samples.commit_for)
+    # Only one instance on the store evaluates the rules: the publisher of the first scope.
+    gate = core.instance.publisher_gates[core.scopes[0]]
+    works = (
+        ("rules", processor.run),
+        ("alarm actions", lambda: follow_actions(core.store, service, core.source)),
+        ("alarm suppression", suppression.run),
+        ("ended jobs", lambda: _reconcile_jobs(core, processor, queue)),
+    )
+    for name, work in works:
+        await core.keep_running_while(stack, gate, name, work)
+    await core.keep_running(stack, "samples", queue.run)
+    gateway_tags = GatewayTags(core, queue.put, now_ms, servers=core.health.servers.tags)
+    await core.keep_running(stack, "gateway tags", gateway_tags.run)
+    await _open_mirrors(stack, core, interest)
+    return TelemetryService(
+        queue,
+        processor,
+        updates,
+        interest,
+        samples,
+        of_settings,
+        tags,
+        own_rules=len(own),
+        history=history,
+        volatile=volatile,
+    )
+
+
+async def _open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, interest: RuleInterest) -> None:
+    """Mirror the sets of the settings on every gateway that has them: the first that can read one does."""
+    length = core.settings.telemetry.stream_length
+    for name, section in core.settings.mirror.items():
+        # Imported only for a mirror.
+        from edge.features.telemetry.store.foreign import open_foreign  # noqa: PLC0415
+
+        foreign = await stack.enter_async_context(open_foreign(section.url))
+        read = partial(foreign.read_members, section.key)
+        mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_members, core), length)
+        await core.keep_running_while(stack, core.instance.lease_held, f"mirror {name}", mirror.run)
+
+
+async def _follow_settings(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, listeners: Sequence[SettingsListener]
+) -> None:
+    """Load rules and definitions of tags, and again at each change, whichever process on the store made it."""
+    # If the store is unavailable, they are loaded later.
+    with contextlib.suppress(Unavailable):
+        for listener in listeners:
+            await listener("")
+    follow = partial(follow_settings, core.store, listeners)
+    await core.keep_running(stack, "rules and tags", partial(restart_on_outage, "rules and tags", follow))
+
+
+def _rule_updates(
+    core: GatewayParts, own: Sequence[Rule], interest: RuleInterest, processor: RuleProcessor
+) -> RuleUpdates:
+    def use_rules(rules: tuple[Rule, ...]) -> None:
+        interest.use_rules(rules)
+        processor.use_rules(rules)
+
+    return RuleUpdates(core.store, own, use_rules)
+
+
+async def publish_alarms(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: TelemetryService, session: MqttSession
+) -> None:
+    """Publish alarms to the MES."""
+    topics = Topics(core.settings.northbound.topic_prefix, core.scopes[0])
+    publisher = telemetry.publisher = AlarmPublisher(core.store, session, core.source, topics, now_ms)
+    gate = core.instance.publisher_gates[core.scopes[0]]
+    await core.keep_running_while(stack, gate, "alarms", publisher.run)
+
+
+async def _members(core: GatewayParts) -> Mapping[str, str]:
+    """Read the running jobs by their ids and the values of their parameters. Raises Unavailable.
+
+    Jobs that another instance has started since the last poll are among them.
+    """
+    await core.active_runs.look()
+    loaded = core.active_runs.loaded.items()
+    return jobs_by_member((job_id, each.stored.run.parameters.values()) for job_id, each in loaded)
+
+
+async def _reconcile_jobs(core: GatewayParts, processor: RuleProcessor, queue: SampleQueue) -> None:
+    """Report the end of jobs that another process ended, for example a command of an operator."""
+    while True:
+        await next_tick(_RECONCILE_S)
+        with contextlib.suppress(Unavailable):
+            for job_id in processor.running_jobs:
+                job = await jobs.load(core.store, job_id)
+                if job is None or has_ended(job.status):
+                    queue.put(Occurrence(now_ms(), JOB_ENDED, job_id, None))

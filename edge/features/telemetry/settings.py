@@ -1,0 +1,227 @@
+"""`[telemetry]` and `[source.<name>]`: rules, and where samples come from."""
+
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from edge.config.northbound import TopicFilter
+
+
+class TelemetrySettings(Struct, frozen=True, kw_only=True):
+    """`[telemetry]`: rules, and what is recorded for them."""
+
+    mode: Annotated[
+        Literal["on", "off"],
+        Meta(
+            description="`on` evaluates rules, those of the gateway included; `off` ignores rules, sources and mirrors."
+        ),
+    ] = "on"
+    rules: Annotated[
+        str, Meta(description="File with the list of rules, as JSON; empty for none.", extra={"must_be": "file"})
+    ] = ""
+    tags: Annotated[
+        str,
+        Meta(
+            description="File with definitions of tags, as JSON: unit, type, range, description; empty for none.",
+            extra={"must_be": "file"},
+        ),
+    ] = ""
+    record: Annotated[
+        Literal["used", "all"],
+        Meta(description="`used` records the samples that a rule evaluates; `all` also those of every other tag."),
+    ] = "used"
+    stream_length: Annotated[
+        int, Meta(ge=10, le=100_000, description="Batches of up to 100 samples that the stream keeps.")
+    ] = 1_000
+    keep: Annotated[
+        Literal["auto", "volatile", "durable"],
+        Meta(
+            description="`volatile` keeps the samples of sources in a second Redis without files; `auto` does so where "
+            "the store of the Debian package is on an SD card. Alarms, states of rules and job results are durable."
+        ),
+    ] = "auto"
+    volatile_url: Annotated[
+        str,
+        Meta(
+            description="The Redis without files for `volatile`.",
+            extra={"schemes": ("redis", "rediss", "unix")},
+        ),
+    ] = "unix:///run/redis-microdcs-telemetry/redis.sock"
+    flood_alarms: Annotated[
+        int,
+        Meta(
+            ge=2,
+            le=10_000,
+            description="Number of different alarms within a minute from which on one summary alarm replaces "
+            "further ones, until half as many come.",
+        ),
+    ] = 100
+    history_days: Annotated[
+        int, Meta(ge=0, le=3_650, description="Days for which recorded samples are kept in files; 0 writes none.")
+    ] = 0
+    history_bytes: Annotated[
+        int,
+        Meta(
+            ge=1 << 20,
+            description="Maximum size of all these files in bytes; beyond it the oldest are removed before their days.",
+        ),
+    ] = 1 << 30
+    history_interval: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=3_600,
+            description="Seconds between two writes, earlier with 10,000 samples: what a power cut loses at most.",
+        ),
+    ] = 300
+    history_directory: Annotated[
+        str, Meta(description="Directory of these files.", extra={"expected": "the path of a directory"})
+    ] = "/var/lib/microdcs-edge/history"
+
+
+_Pointer = Annotated[
+    str,
+    Meta(
+        description="JSON Pointer (RFC 6901) to the value in a payload; empty takes the whole payload.",
+        pattern=r"^$|^/",
+        extra={"expected": "a JSON Pointer, as in /value"},
+    ),
+]
+
+
+_SPARKPLUG_TOPIC: Final = re.compile(r"spBv1\.0/(#|[^/#]+/(#|\+/(#|[^/#]+/#)))$")
+"""Topic filters that take births, data and deaths of edge nodes together."""
+
+
+class SourceSettings(Struct, frozen=True, kw_only=True):
+    """`[source.<name>]`: a source of samples; each kind adds its own keys."""
+
+    kind: str
+
+    def conflicts(self, _mqtt_url: str) -> Iterator[str]:
+        """Yield conflicts with other keys, as `key: fault`."""
+        return iter(())
+
+
+class ValueSourceSettings(SourceSettings, frozen=True, kw_only=True):
+    """The keys of sources whose messages have one value each."""
+
+    encoding: Annotated[
+        Literal["auto", "json", "msgpack", "text"],
+        Meta(
+            description="How a value is encoded. `auto` is MessagePack, else JSON, else UTF-8 text; a payload that is "
+            "a text and MessagePack, as `7` or `д`, is read as the others of its topic are, else as those of the "
+            "source are if all are alike, else as MessagePack."
+        ),
+    ] = "auto"
+    device: Annotated[
+        str,
+        Meta(
+            description="Device to which a sample belongs, as `{3}`: the carrier that it is bound to is that of the "
+            "sample; empty for none."
+        ),
+    ] = ""
+    carrier: Annotated[
+        str,
+        Meta(
+            description="Makes the messages of this source bindings, not samples: the device in the value is bound to "
+            "the carrier that this names, as `{2}`. A value of null or an empty text ends the bindings of the carrier."
+        ),
+    ] = ""
+
+
+class MqttSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
+    """`[source.<name>]`: samples from MQTT topics."""
+
+    kind: Annotated[Literal["mqtt"], Meta(description="Where the samples come from.")] = "mqtt"
+    topic: Annotated[TopicFilter, Meta(description="Topic filter of the samples.")]
+    payload: Annotated[
+        Literal["value", "sparkplug"],
+        Meta(description="`value` is one value in an `encoding`; `sparkplug` is Sparkplug B: births, data and deaths."),
+    ] = "value"
+    pointer: _Pointer = ""
+    tag: Annotated[
+        str,
+        Meta(
+            description="Name of the tag; `{topic}` is the topic with dots for slashes, `{1}` its first level. For "
+            "`sparkplug` also `{group}`, `{node}`, `{device}` and `{metric}`, of which `{topic}` is all.",
+            min_length=1,
+        ),
+    ] = "{topic}"
+    url: Annotated[str, Meta(description="Its broker; empty takes `[mqtt]`.", extra={"schemes": ("mqtt", "mqtts")})] = (
+        ""
+    )
+
+    def conflicts(self, mqtt_url: str) -> Iterator[str]:
+        """Yield a missing broker, and what does not suit Sparkplug B."""
+        if not (self.url or mqtt_url):
+            yield "url: needed, because mqtt.url is empty"
+        if self.payload == "sparkplug":
+            if not _SPARKPLUG_TOPIC.match(self.topic):
+                yield "topic: for Sparkplug B all messages of edge nodes, as in spBv1.0/GROUP/+/NODE/#"
+            if self.encoding != "auto":
+                yield "encoding: leave it out, because Sparkplug B has its own"
+            if self.device or self.carrier:
+                yield "device: leave it out, and carrier: they are for single values"
+            if self.pointer:
+                yield "pointer: leave it out, because a metric of Sparkplug B is a value"
+            if "{metric}" not in self.tag and "{topic}" not in self.tag:
+                yield "tag: needs {metric} or {topic}, because a device of Sparkplug B has many metrics"
+
+
+class RedisSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
+    """`[source.<name>]`: samples from the Redis of another system, which is only read."""
+
+    kind: Annotated[Literal["redis"], Meta(description="Where the samples come from.")]
+    url: Annotated[
+        str,
+        Meta(
+            description="The Redis of the other system.", extra={"schemes": ("redis", "rediss", "unix"), "secret": True}
+        ),
+    ]
+    patterns: Annotated[
+        tuple[str, ...],
+        Meta(description="Patterns of channels (PSUBSCRIBE); the newest message of a channel in an interval counts."),
+    ] = ()
+    keys: Annotated[tuple[str, ...], Meta(description="Keys with texts, read once in an interval.")] = ()
+    interval: Annotated[float, Meta(ge=0.05, le=3600, description="Seconds between two samples of a tag.")] = 1.0
+    pointer: _Pointer = ""
+    tag: Annotated[
+        str,
+        Meta(
+            description="Name of the tag; `{topic}` is the channel or key with dots for colons, `{1}` its first part.",
+            min_length=1,
+        ),
+    ] = "{topic}"
+
+    def conflicts(self, _mqtt_url: str) -> Iterator[str]:
+        """Yield a fault when neither patterns nor keys are set."""
+        if not (self.patterns or self.keys):
+            yield "patterns: needed, or keys: without them nothing is read"
+
+
+class MirrorSettings(Struct, frozen=True, kw_only=True):
+    """`[mirror.<name>]`: a set of another system, copied every second."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="The Redis of the other system.", extra={"schemes": ("redis", "rediss", "unix"), "secret": True}
+        ),
+    ]
+    key: Annotated[
+        str, Meta(description="Key of a set, a list, or a list in MessagePack or JSON; it is only read.", min_length=1)
+    ]
+
+
+SOURCE_KINDS: Mapping[str, type[SourceSettings] | str] = MappingProxyType(
+    {
+        "mqtt": MqttSourceSettings,
+        "redis": RedisSourceSettings,
+        "opcua": "edge.features.telemetry.sources.opcua_settings:OpcuaSourceSettings",
+    }
+)
+"""Kind -> its keys, or their location as `module:name`."""

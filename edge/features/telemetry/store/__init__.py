@@ -1,0 +1,1 @@
+"""What telemetry keeps in the store."""

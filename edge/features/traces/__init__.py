@@ -1,0 +1,1 @@
+"""Curves and images of results, as files."""

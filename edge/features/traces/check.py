@@ -1,0 +1,46 @@
+"""Examines the directory of traces: it exists, can be written, and its disk has room for its limit."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from edge.app.service_user import may_write
+from edge.features.traces.settings import TracesSettings
+from edge.model.finding import HealthFinding, failing, ok, warning
+
+SUBJECT = "traces"
+_MIB = 1 << 20
+
+
+async def examine_traces(
+    settings: TracesSettings, may_write: Callable[[Path], bool] = may_write
+) -> AsyncIterator[HealthFinding]:
+    """Examine the directory of `[traces]`, where there is one; it is created with the first trace."""
+    if settings.directory:
+        yield await asyncio.to_thread(_finding, settings, may_write)
+
+
+def _finding(settings: TracesSettings, may_write: Callable[[Path], bool]) -> HealthFinding:
+    directory = Path(settings.directory)
+    present = next(each for each in (directory, *directory.parents) if each.exists())
+    if not present.is_dir():
+        return failing(SUBJECT, f"{present} is no directory", "Remove it, or change [traces] directory.")
+    if not may_write(present):
+        advice = f"Create it for the service: install -d -o microdcs-edge -m 750 {directory}"
+        return failing(SUBJECT, f"the gateway may not write {present}: traces are lost", advice)
+    sizes = list(_sizes(directory)) if directory.is_dir() else []
+    free, wanted = shutil.disk_usage(present).free, max(0, settings.max_bytes - sum(sizes))
+    found = f"{len(sizes)} files, {sum(sizes) // _MIB} of {settings.max_bytes // _MIB} MiB, {free // _MIB} MiB free"
+    if free < wanted:
+        advice = "Lower [traces] max_bytes, or choose a larger disk: a full one loses traces."
+        return warning(SUBJECT, f"{found}: less than max_bytes", advice)
+    return ok(SUBJECT, f"{directory}: {found}")
+
+
+def _sizes(directory: Path) -> Iterator[int]:
+    for each in directory.glob("*/*"):
+        # The gateway removes old files meanwhile.
+        with suppress(FileNotFoundError):
+            yield each.stat().st_size

@@ -1,0 +1,7 @@
+"""Curves and images of results."""
+
+from edge.app.feature import Feature
+
+FEATURE = Feature(
+    "traces",
+)

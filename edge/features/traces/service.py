@@ -1,0 +1,36 @@
+"""Opens the directory of traces if it is configured, and keeps it swept."""
+
+import contextlib
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from edge.app.parts import GatewayParts
+from edge.features.traces.files import NoResultFiles, ResultFiles, TraceFiles, TraceLimits
+from edge.foundation.errors import Refused
+from edge.station.stored_job import load
+from edge.store.client import Store
+
+
+async def open_traces(stack: contextlib.AsyncExitStack, core: GatewayParts) -> ResultFiles:
+    """Return what stores the traces and files of results; they are swept until the stack closes."""
+    settings = core.settings.traces
+    if not settings.directory:
+        return NoResultFiles()
+    limits = TraceLimits(settings.max_bytes, settings.max_files, settings.max_age, settings.max_file_bytes)
+    files = TraceFiles(Path(settings.directory), limits)
+    await core.keep_running(stack, "traces", partial(files.run, partial(is_referenced, core.store)))
+    return files
+
+
+async def is_referenced(store: Store, job_id: str, digest: str) -> bool:
+    """Return whether a job refers to the trace with this hash; True for a job that is not in the store.
+
+    Raises Unavailable without the store.
+    """
+    try:
+        stored = await load(store, job_id)
+    except Refused:
+        return True
+    return digest.encode() in msgspec.json.encode((stored.run, stored.response))

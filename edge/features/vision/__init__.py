@@ -1,0 +1,1 @@
+"""Cameras with OPC UA (OPC 40100-1)."""

@@ -1,0 +1,11 @@
+"""Cameras with OPC UA."""
+
+from edge.app.feature import Feature
+from edge.equipment.kinds import EquipmentKind
+
+FEATURE = Feature(
+    "vision",
+    kinds={
+        "vision": EquipmentKind("edge.config:VisionSettings", "edge.features.vision.vision:open_vision"),
+    },
+)

@@ -1,0 +1,1 @@
+"""Values and ports with which features serve each other and the core."""

@@ -1,0 +1,114 @@
+"""Reads the copies of mirrored sets for decisions, and continues the runs whose conditions became true by a change."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Collection
+
+import structlog
+
+from edge.foundation.ticks import until_tick
+from edge.sfc.advance import advance
+from edge.sfc.mirror_copy import NO_MIRRORS, MirrorCopy, Mirrors
+from edge.sfc.signal import Advanced, Tick
+from edge.station.active_runs import ActiveRuns
+from edge.station.decision import LoadedJob
+from edge.station.runs import Progress, Runs
+from edge.store import set_mirrors as mirrors
+from edge.store.isolation import Isolated
+from edge.store.retry import restart_on_outage
+from edge.store.set_mirrors import Freshness, MirrorState
+
+logger = structlog.get_logger(__name__)
+
+INTERVAL_S = 1.0
+MAX_AGE_S = 3.0
+"""A copy that could not be read again for so long is unknown to conditions."""
+
+
+class MirrorWatch:
+    """Keeps the copies of mirrored sets while runs ask for them; a run that asks for none costs nothing.
+
+    Whichever gateway reads the other system: the copies come from the store.
+    """
+
+    def __init__(
+        self,
+        runs: Runs,
+        active_runs: ActiveRuns,
+        names: Collection[str],
+        interval_s: float = INTERVAL_S,
+        max_age_s: float = MAX_AGE_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._runs = runs
+        self._active_runs = active_runs
+        self._names = names
+        self._interval_s = interval_s
+        self._max_age_s = max_age_s
+        self._monotonic = monotonic
+        self._states: dict[str, MirrorState] = {}
+        self._copies: dict[str, MirrorCopy] = {}
+        self._read_at: float | None = None
+        self._wanted = asyncio.Event()
+        runs.mirrors = self.copies
+        runs.listeners.append(self._note)
+
+    def copies(self) -> Mirrors:
+        """Return the copies; none when they are older than the maximum age."""
+        is_fresh = self._read_at is not None and self._monotonic() - self._read_at <= self._max_age_s
+        return self._copies if is_fresh else NO_MIRRORS
+
+    def _note(self, progress: Progress) -> None:
+        # The first run that asks after a while was decided without copies.
+        if progress.loaded.net.mirrors and self.copies() is NO_MIRRORS:
+            self._wanted.set()
+
+    async def run(self) -> None:
+        """Run a look at each interval until cancelled; begin again while the store is unavailable."""
+        await restart_on_outage("mirrors of conditions", self._follow)
+
+    async def _follow(self) -> None:
+        # What the store holds may be of yesterday: the gateway that reads the mirrors confirms them within a second.
+        await self._runs.store.commit(mirrors.forget_states(self._runs.store.keys, self._names))
+        self._states.clear()
+        while True:
+            await self.look()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(until_tick(asyncio.get_running_loop().time(), self._interval_s)):
+                    await self._wanted.wait()
+            self._wanted.clear()
+
+    async def look(self) -> None:
+        """Read the copies if a run asks for them, and continue the runs that can go on. Raises Unavailable."""
+        asking = [job_id for job_id, loaded in self._active_runs.loaded.items() if loaded.net.mirrors]
+        if not asking:
+            return
+        await self._read()
+        for job_id in asking:
+            # A defect of one run must not keep the others waiting.
+            with Isolated(logger, "run cannot be continued", job=job_id):
+                # Another gateway may have been faster: look at what is cached, then at what the store holds now.
+                if self._can_continue(await self._runs.get(job_id)) and self._can_continue(
+                    await self._runs.load(job_id)
+                ):
+                    await self._runs.signal(job_id, Tick())
+            await asyncio.sleep(0)
+
+    def _can_continue(self, loaded: LoadedJob | None) -> bool:
+        """Return whether the copies move a run; it is decided on trial, so that a wait writes nothing."""
+        if loaded is None:
+            return False
+        advanced = advance(loaded.net, loaded.stored.run, Tick(), self._runs.clock(), self.copies())
+        return isinstance(advanced, Advanced) and bool(advanced.run.touched)
+
+    async def _read(self) -> None:
+        """Read the states, and the members of the mirrors whose state has changed."""
+        store, asked_at = self._runs.store, self._monotonic()
+        states = await mirrors.load_states(store, self._names)
+        copies = {}
+        for name, state in states.items():
+            known = self._copies.get(name) if self._states.get(name) == state else None
+            is_stale = state.freshness is Freshness.STALE
+            copies[name] = known or MirrorCopy(await mirrors.load(store, name), is_stale=is_stale)
+        self._states, self._copies, self._read_at = states, copies, asked_at

@@ -1,0 +1,113 @@
+"""Brokers are examined by a guest connection, equipment by its presence."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, Settings, SparkplugSettings
+from edge.features.admin.broker_check import brokers, examine_broker
+from edge.features.simulator.broker import open_broker
+from edge.foundation.errors import Unavailable
+from edge.links.mqtt import open_session
+from edge.model.finding import HealthFinding, Level
+from tests.free_ports import free_port
+from tests.northbound.access_rules import refusing_subscriptions
+
+
+def settings_with(mqtt: MqttSettings, prefix: str, **urls: str) -> Settings:
+    return Settings(
+        mqtt=mqtt,
+        northbound=NorthboundSettings(topic_prefix=prefix),
+        southbound={
+            name: MqttEquipmentSettings(type_ids=(name,), topic_prefix=prefix, url=url) for name, url in urls.items()
+        },
+    )
+
+
+async def examined(settings: Settings) -> dict[str, HealthFinding]:
+    return {
+        finding.subject: finding
+        for mqtt, listeners in brokers(settings)
+        async for finding in examine_broker(mqtt, listeners)
+    }
+
+
+def named(settings: Settings) -> Sequence[tuple[str, list[str]]]:
+    return [(mqtt.url, [each.subject for each in listeners]) for mqtt, listeners in brokers(settings)]
+
+
+def test_broker_of_several_users_is_examined_once() -> None:
+    main = "mqtt://user:secret@main"
+    settings = settings_with(MqttSettings(url=main), "p", wrench="", camera="mqtt://other", light=main)
+    assert named(settings) == [
+        (main, ["MES", "equipment wrench", "equipment light"]),
+        ("mqtt://other", ["equipment camera"]),
+    ]
+
+
+def test_settings_without_a_broker_have_no_broker_to_examine() -> None:
+    assert named(settings_with(MqttSettings(url=""), "p")) == []
+
+
+async def test_equipment_finding_follows_its_presence(mqtt: MqttSettings, unique: str) -> None:
+    async with open_session(mqtt, unique) as session:
+        await session.publish(f"{unique}/wrench/presence", b"online", retain=True)
+        await session.publish(f"{unique}/camera/presence", b"offline", retain=True)
+        found = await examined(settings_with(mqtt, unique, wrench="", camera="", light=""))
+    assert {name: each.level for name, each in found.items() if "equipment" in name} == {
+        "equipment wrench": Level.OK,
+        "equipment camera": Level.FAILING,
+        "equipment light": Level.OK,
+    }
+    assert "presence unknown" in found["equipment light"].found
+    assert found["MES"].level is Level.OK
+
+
+def test_each_broker_of_the_edge_node_is_examined() -> None:
+    sparkplug = SparkplugSettings(group="plant", url="mqtt://a", further_urls=("mqtt://b",), primary_host="scada")
+    settings = Settings(mqtt=MqttSettings(url="mqtt://main"), sparkplug=sparkplug)
+    assert named(settings)[1:] == [(f"mqtt://{each}", ["Sparkplug host scada"]) for each in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("state", "level"),
+    [
+        (b'{"online":true,"timestamp":1}', Level.OK),
+        (b'{"online":false,"timestamp":1}', Level.FAILING),
+        (b"ONLINE", Level.OK),
+    ],
+)
+async def test_state_of_the_sparkplug_host_is_reported(
+    mqtt: MqttSettings, unique: str, state: bytes, level: Level
+) -> None:
+    sparkplug = SparkplugSettings(group=unique, primary_host=unique)
+    settings = Settings(mqtt=mqtt, sparkplug=sparkplug)
+    async with open_session(mqtt, f"{unique}-host") as session:
+        await session.publish(f"spBv1.0/STATE/{unique}", state, retain=True)
+        found = (await examined(settings))[f"Sparkplug host {unique}"]
+    assert found.level is level
+    if level is Level.FAILING:
+        assert "the edge node waits for it" in found.advice
+
+
+async def test_unavailable_broker_is_reported_without_its_password(unique: str) -> None:
+    port = free_port()
+    settings = settings_with(MqttSettings(url=f"mqtt://user:canary-42@127.0.0.1:{port}"), unique)
+    with pytest.raises(Unavailable, match=f"127.0.0.1:{port}") as caught:
+        await examined(settings)
+    assert "canary" not in caught.value.message
+
+
+async def test_refused_login_at_a_broker_is_reported(unique: str) -> None:
+    async with open_broker("allow_anonymous false") as broker:
+        with pytest.raises(Unavailable, match="Not authorized"):
+            await examined(settings_with(MqttSettings(url=broker.url), unique))
+
+
+@pytest.mark.parametrize("topic", ["commands", "metadata", "state-index"])
+async def test_forbidden_topic_of_the_mes_is_reported(unique: str, tmp_path: Path, topic: str) -> None:
+    async with open_broker(*refusing_subscriptions(tmp_path, f"+/+/{topic}")) as broker:
+        found = (await examined(settings_with(MqttSettings(url=broker.url), unique)))["MES"]
+    assert found.level is Level.FAILING
+    assert f"/{topic}: Not authorized" in found.found

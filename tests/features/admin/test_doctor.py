@@ -1,0 +1,85 @@
+"""An examination ends in time and reports all findings, also if a part of it fails."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from edge.config import MqttSettings, RedisSettings
+from edge.features.admin.doctor import examine, findings_of
+from edge.foundation.errors import Unavailable
+from edge.model.finding import HealthFinding, Level, ok
+from tests.app.running import opcua_in, settings_of, written
+
+pytestmark = pytest.mark.slow
+
+
+async def breaking(error: Exception) -> AsyncIterator[HealthFinding]:
+    yield ok("first", "found before")
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "reported"),
+    [
+        (Unavailable("the broker is away", "start it"), "the broker is away"),
+        (PermissionError(13, "Permission denied", "/etc/secret"), "Permission denied"),
+        (KeyError("a defect"), "KeyError('a defect')"),
+    ],
+)
+async def test_failed_examination_is_a_finding_and_hides_no_other_finding(error: Exception, reported: str) -> None:
+    found = await findings_of("part", breaking(error))
+    assert [(each.subject, each.level) for each in found] == [("first", Level.OK), ("part", Level.FAILING)]
+    assert reported in found[1].found
+    assert found[1].advice
+
+
+async def test_blocked_examination_is_cancelled() -> None:
+    async def hanging() -> AsyncIterator[HealthFinding]:
+        yield ok("first", "found before")
+        await asyncio.Event().wait()
+
+    found = await findings_of("part", hanging(), within=0.05)
+    assert found[1].found == "no answer within 0.05 s"
+
+
+async def test_examinations_run_concurrently(
+    redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
+) -> None:
+    file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
+    found = await examine(file, {})
+    subjects = [each.subject for each in found]
+    assert subjects[:2] == ["settings", "store"]
+    assert {"MES", "equipment wrench", "equipment camera", "OPC UA port", "clock", "memory", "versions"} <= {*subjects}
+    assert not [each for each in found if each.level is Level.FAILING], found
+
+
+async def test_invalid_settings_are_reported_and_the_machine_is_examined(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text("[redis]\nulr = 1\n[mqtt]\nurl = 'http://x'\n")
+    found = await examine(file, {})
+    assert [each.subject for each in found if each.level is Level.FAILING] == ["settings", "settings"]
+    assert "versions" in {each.subject for each in found}
+
+
+def test_blocked_call_does_not_delay_the_end(tmp_path: Path) -> None:
+    forever = threading.Event()
+
+    async def stuck() -> AsyncIterator[HealthFinding]:
+        await asyncio.to_thread(forever.wait)
+        yield ok("never", "seen")
+
+    async def run() -> list[HealthFinding]:
+        await examine(tmp_path / "none.toml", {})
+        return await findings_of("disk", stuck(), within=0.1)
+
+    began = time.monotonic()
+    (finding,) = asyncio.run(run())
+    forever.set()
+    assert finding.level is Level.FAILING
+    assert time.monotonic() - began < 60

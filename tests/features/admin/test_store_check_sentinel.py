@@ -1,0 +1,71 @@
+"""The examination of a store behind Sentinel: its sentinels and its data nodes."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from edge.features.admin.store_check import examine_store
+from edge.foundation.errors import SettingsError
+from edge.model.finding import HealthFinding, Level
+from edge.store.opening import open_store
+from tests.store.sentinel_line import SERVICE, Line, open_line, until
+
+
+async def examined(line: Line, unique: str) -> dict[str, HealthFinding]:
+    return {each.subject: each async for each in examine_store(line.settings(unique))}
+
+
+async def test_sentinels_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path, nodes=1) as line:
+        finding = (await examined(line, unique))["sentinels"]
+    assert finding.level is Level.OK
+    assert "all 3 confirm the primary 127.0.0.1:" in finding.found
+
+
+async def test_silent_sentinel_is_a_warning(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path, nodes=1) as line:
+        line.sentinels[1].signal(signal.SIGSTOP)
+        found = await examined(line, unique)
+        line.sentinels[1].signal(signal.SIGCONT)
+    assert found[f"sentinel 127.0.0.1:{line.sentinels[1].port}"].level is Level.WARNING
+
+
+async def test_quorum_below_the_majority_is_refused_at_first_and_reported_later(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path, nodes=1, quorum=1) as line:
+        with pytest.raises(SettingsError, match="with a quorum of 1 of 3 sentinels, expected at least 2"):
+            await examined(line, unique)
+        for sentinel in line.sentinels:
+            await sentinel.call("SENTINEL", "SET", SERVICE, "quorum", "2")
+        async with open_store(line.settings(unique), "edge"):
+            pass
+        await line.sentinels[0].call("SENTINEL", "SET", SERVICE, "quorum", "1")
+        finding = (await examined(line, unique))["sentinel quorum"]
+    assert finding.level is Level.FAILING
+    assert finding.advice == "Correct it on every sentinel: SENTINEL SET <service> quorum <number>"
+
+
+async def test_replicas_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path) as line:
+        found = await examined(line, unique)
+        assert found["replicas"].found.startswith(f"127.0.0.1:{line.nodes[1].port} (0 B, ")
+
+
+async def test_replica_that_was_killed_is_a_warning(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path) as line:
+        await line.nodes[1].kill()
+        subject = f"replica 127.0.0.1:{line.nodes[1].port}"
+
+        async def is_found() -> bool:
+            return subject in await examined(line, unique)
+
+        await until(is_found)
+        finding = (await examined(line, unique))[subject]
+    assert finding.level is Level.WARNING
+    assert "is away: Redis does not answer" in finding.found
+
+
+async def test_replica_without_append_only_file_is_a_warning(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path, replica="appendonly no\n") as line:
+        finding = (await examined(line, unique))[f"replica 127.0.0.1:{line.nodes[1].port}"]
+    assert finding.advice == "Set `appendonly yes` in its configuration."

@@ -1,0 +1,22 @@
+"""The status of a flow is read from the store, with the progress of its workers."""
+
+from edge.features.flows.cli.stored_flows import read_status
+from edge.features.flows.redis_state import RedisFlowState
+from edge.store.client import Store
+from tests.features.flows.gateways import CHAIN, FakeOutside, Plant
+
+
+async def test_status_has_the_progress_of_workers(store: Store, outside: FakeOutside) -> None:
+    plant = Plant(RedisFlowState(store))
+    outside.hold()
+    async with plant.gateway(outside=outside):
+        await plant.run(CHAIN)
+        await plant.at("read")
+        mark = '{"worker_id":"w","progress":7,"message":"on its way"}'
+        await store.execute("SET", store.keys.node_worker("flow", 0, "read"), mark)
+        found = (await read_status(plant.service, "flow", None))["cycle"]["nodes"]["read"]
+        outside.release()
+        await plant.ended()
+    assert (found["worker"], found["progress"], found["message"]) == ("w", 7, "on its way")
+    ended = (await read_status(plant.service, "flow", 0))["cycle"]["nodes"]["read"]
+    assert (ended["worker"], ended["progress"], ended["message"]) == (None, 100, None)

@@ -1,0 +1,107 @@
+"""Registration at a discovery server: node-opcua over an encrypted channel, and an unavailable server."""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.config import OpcuaSettings
+from edge.features.opcua_extras.registration import application_of, keep_registered, register_at
+from edge.foundation.errors import Unavailable
+from edge.links.background_task import background_task
+from edge.uaserver import certificates
+from edge.uaserver.namespaces import application_uri
+from tests.conftest import WaitUntil
+from tests.free_ports import free_port
+
+ROOT = Path(__file__).parents[3]
+FAST = (0.01, 0.02)
+
+
+@asynccontextmanager
+async def discovery_server(port: int, folder: Path, trusted: Path) -> AsyncIterator[list[list[dict[str, Any]]]]:
+    """Run node-opcua's; yield the lists of servers that it had, the last one at the end."""
+    process = await asyncio.create_subprocess_exec(
+        *("node", ROOT / "tests" / "uaserver" / "node" / "discovery.js", str(port), folder, trusted),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "NODE_PATH": str(ROOT / ".node" / "node_modules")},
+    )
+    seen: list[list[dict[str, Any]]] = []
+
+    async def listen() -> None:
+        assert process.stdout
+        async for line in process.stdout:
+            seen.extend([json.loads(line)["servers"]] if line.startswith(b'{"servers"') else [])
+
+    try:
+        async with background_task(listen(), "discovery server"):
+            yield seen
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@pytest.mark.long
+async def test_server_is_registered_and_unregistered_at_a_discovery_server(
+    tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    port, pki, trusted = free_port(), tmp_path / "pki", tmp_path / "trusted"
+    certificates.load_or_make(pki, application_uri("edge"), ["127.0.0.1"])
+    trusted.mkdir()
+    url = f"opc.tcp://127.0.0.1:{port}"
+    settings = OpcuaSettings(pki=str(pki), trusted=str(trusted), discovery_server=url)
+    application = application_of("edge", "opc.tcp://127.0.0.1:4840", has_alarms=True, has_history=False)
+    async with discovery_server(port, tmp_path / "lds", pki / "own.der") as seen:
+        await wait_until(lambda: seen)
+        with pytest.raises(Unavailable, match="is not trusted"):
+            await register_at(settings, application)(True)
+        shutil.copy(tmp_path / "lds" / "lds.der", trusted / "lds.der")
+        keeping = keep_registered(register_at(settings, application), 60, (0.5, 1), goodbye_s=60)
+        async with background_task(keeping, "registration"):
+            await wait_until(lambda: seen[-1])
+            (found,) = seen[-1]
+        await wait_until(lambda: seen[-1] == [])
+    assert found["uri"] == application_uri("edge")
+    assert found["urls"] == ["opc.tcp://127.0.0.1:4840"]
+    assert found["mdns"] == [{"name": "microdcs-edge edge", "capabilities": ["DA", "AC"]}]
+
+
+async def test_registration_is_retried_until_the_discovery_server_answers(
+    wait_until: WaitUntil, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[bool] = []
+
+    async def register(is_online: bool) -> None:  # noqa: FBT001 - a parameter
+        calls.append(is_online)
+        if 1 < len(calls) < 5:
+            raise Unavailable("away", "start it")
+
+    async with background_task(keep_registered(register, 0.01, FAST), "registration"):
+        await wait_until(lambda: len(calls) > 6)
+    assert calls[-1] is False
+    assert all(calls[:-1])
+    log = capsys.readouterr().out
+    assert (log.count("registration failed"), log.count("opcua server registered")) == (1, 2)
+
+
+async def test_server_that_was_never_registered_is_not_unregistered(wait_until: WaitUntil) -> None:
+    calls: list[bool] = []
+
+    async def register(is_online: bool) -> None:  # noqa: FBT001 - a parameter
+        calls.append(is_online)
+        raise Unavailable("away", "")
+
+    async with background_task(keep_registered(register, 0.01, FAST), "registration"):
+        await wait_until(lambda: len(calls) > 2)
+    assert all(calls)
+
+
+def test_registered_capabilities_are_those_of_the_server() -> None:
+    application = application_of("edge", "opc.tcp://gateway.plant:4840", has_alarms=False, has_history=True)
+    assert (application.urls, application.capabilities) == (("opc.tcp://gateway.plant:4840",), ("DA", "HD"))

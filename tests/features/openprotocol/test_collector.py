@@ -1,0 +1,181 @@
+"""Results of a controller are assigned to commands, requested when missed, or reported as late."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+from edge.equipment.late_result import LateResults
+from edge.equipment.remembered_text import RememberedText
+from edge.features.openprotocol.collector import LAST_RESULT, TighteningCollector
+from edge.features.openprotocol.conversion import TighteningResult, identifier_of
+from edge.features.openprotocol.inbox import ResultInbox
+from edge.features.openprotocol.protocol.mids import Mid
+from edge.features.openprotocol.protocol.session import OpenProtocolSession, open_openprotocol
+from edge.features.openprotocol.state import ToolState
+from edge.features.simulator.openprotocol import TighteningController, open_openprotocol_controller
+from tests.equipment.contract import WORK
+from tests.equipment.recording_station import RecordingStation
+
+
+async def no_event(_: TighteningResult, __: str) -> bool:
+    return False
+
+
+class Collection:
+    """A collector on a session with a simulated controller."""
+
+    def __init__(self, controller: TighteningController, session: OpenProtocolSession, **keys: Any) -> None:
+        self.controller = controller
+        self.station = RecordingStation()
+        self.state = ToolState()
+        reporter = LateResults("wrench", "station-1", self.station)
+        options: dict[str, Any] = {"correlation": "mark", "counts": True, "on_own": no_event} | keys
+        memory = RememberedText(self.station, "wrench", LAST_RESULT)
+        inbox = ResultInbox(partial(self.station.recall, "wrench"), partial(self.station.remember, "wrench"), "edge")
+        self.results = TighteningCollector(session, self.state, reporter, memory, inbox, **options)
+
+    def tighten(self, identifier: str) -> dict[str, Any]:
+        """Tighten as an operator does; return the result as a live message has it."""
+        self.controller.set_identifier(identifier)
+        self.controller.end_tightening()
+        return self.live(max(self.controller.results))
+
+    def live(self, number: int) -> dict[str, Any]:
+        return self.controller.results[number]
+
+
+@asynccontextmanager
+async def collecting(**keys: Any) -> AsyncIterator[Collection]:
+    async with (
+        open_openprotocol_controller(delay=None, link_layer=False) as controller,
+        open_openprotocol("127.0.0.1", controller.server.port) as session,
+    ):
+        yield Collection(controller, session, **keys)
+
+
+async def test_result_belongs_to_the_command_with_its_mark() -> None:
+    async with collecting() as one:
+        one.results.expect(WORK, "")
+        await one.results.handle_live(one.tighten("OTHER"))
+        assert not one.results.find(WORK)
+        await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
+        assert one.results.find(WORK)
+        assert [each.data["identifier"] for each in one.station.late_results] == ["OTHER"]
+
+
+async def test_gap_before_a_live_result_is_filled() -> None:
+    async with collecting() as one:
+        await one.results.handle_live(one.tighten("A"))
+        for name in ("B", "C", "D"):
+            one.tighten(name)
+        await one.results.handle_live(one.live(4))
+        await one.results.fill()
+        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "D", "B", "C"]
+
+
+async def test_frame_that_is_sent_again_before_its_acknowledgement_counts_once() -> None:
+    async with collecting() as one:
+        result = one.tighten("A")
+        sent = {"received": asyncio.get_running_loop().time()}
+        await one.results.handle_live(result | sent)
+        await one.results.handle_live(result | sent)
+        await one.results.catch_up()
+        assert len(one.station.late_results) == 1
+
+
+async def test_equal_frame_after_the_acknowledgement_is_another_result() -> None:
+    async with collecting() as one:
+        result = one.tighten("A")
+        await one.results.handle_live(result)
+        await one.results.handle_live(result)
+        keys = {each.key for each in one.station.late_results}
+        assert len(keys) == len(one.station.late_results) == 2
+
+
+async def test_first_connection_reports_no_earlier_results() -> None:
+    async with collecting() as one:
+        for name in ("A", "B"):
+            one.tighten(name)
+        await one.results.catch_up()
+        assert (one.state.numbers.last, one.station.late_results) == (2, [])
+
+
+async def test_restarted_result_numbering_of_a_controller_is_followed() -> None:
+    async with collecting() as one:
+        one.state.numbers.last = 900
+        one.tighten("A")
+        await one.results.catch_up()
+        assert one.state.numbers.last == 1
+        one.tighten("B")
+        await one.results.catch_up()
+        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "B"]
+
+
+async def test_search_finds_the_result_of_a_command_among_others() -> None:
+    async with collecting() as one:
+        one.state.remember(WORK, "mark")
+        for name in ("A", identifier_of(WORK, "mark"), "B", "C"):
+            one.tighten(name)
+        await one.results.search(WORK)
+        assert one.results.find(WORK)
+        await one.results.settle(WORK)
+        assert not one.results.find(WORK)
+
+
+async def test_controller_without_old_results_reports_live_results_only() -> None:
+    async with collecting() as one:
+        one.controller.server.missing = {Mid.OLD_RESULT}
+        await one.results.catch_up()
+        await one.results.search(WORK)
+        await one.results.handle_live(one.tighten("A"))
+        one.tighten("B")
+        await one.results.handle_live(one.tighten("C"))
+        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "C"]
+
+
+async def test_results_without_matching_numbers_are_not_requested_again() -> None:
+    async with collecting(counts=False) as one:
+        await one.results.handle_live(one.tighten("A"))
+        one.tighten("B")
+        await one.results.handle_live(one.tighten("C"))
+        await one.results.catch_up()
+        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "C"]
+
+
+@pytest.mark.parametrize("used", [True, False])
+async def test_own_result_not_used_as_an_event_is_late(*, used: bool) -> None:
+    offered = []
+
+    async def offer(result: TighteningResult, _: str) -> bool:
+        offered.append(result["identifier"])
+        return used
+
+    async with collecting(on_own=offer) as one:
+        await one.results.handle_live(one.tighten("A"))
+        assert (offered, len(one.station.late_results)) == (["A"], int(not used))
+
+
+async def test_result_is_acknowledged_once_it_is_durable() -> None:
+    async with collecting() as one:
+        one.results.expect(WORK, "")
+        await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
+        assert one.controller.acknowledged == []
+        await one.results.settle(WORK)
+        await one.results.catch_up()
+        assert one.controller.acknowledged == [1]
+
+
+async def test_confirmed_result_that_comes_again_on_a_new_connection_counts_once() -> None:
+    """The confirmation was lost with the connection: the inbox has the result, and the controller sends it again."""
+    async with collecting() as one:
+        result = one.tighten("A") | {"kept": "key"}
+        await one.results.restore()
+        await one.results.handle_live(result | {"is_earlier": True})
+        await one.results.handle_live(result)
+        assert len(one.station.late_results) == 1
+        await one.results.handle_live(result)
+        assert len(one.station.late_results) == 2, "confirmed on this connection: an equal frame is another result"

@@ -1,0 +1,221 @@
+"""The operations of the API call the same functions as the command line."""
+
+import re
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from edge.features.page.operations import OPERATIONS
+from edge.features.telemetry.store import alarms, tags
+from edge.features.telemetry.store.alarms import AlarmChange
+from edge.model.job_state import Cause, JobState, SubState
+from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.station.equipment import OutcomeUnknown
+from tests.features.page.serving import ATTACK, IN_PATHS, Browser
+from tests.station.plant import Clock, FakeEquipment, Plant, action, linear, obliging, order
+
+ALARM = Alarm(
+    id="a1",
+    rule="heat",
+    subject="wrench",
+    active=ActiveState.ACTIVE,
+    acknowledgement=AckState.UNACKNOWLEDGED,
+    severity=700,
+    raised_at=1,
+    message={"en": "too hot", "de": "zu heiß"},
+)
+
+
+async def test_job_shows_progress_and_the_reason_for_waiting(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    found = (await eve.get("/api/v1/jobs/J1")).json
+    assert found["job"]["state"] == "Running"
+    assert found["waits"]["actions"][0]["action"] == "a"
+    assert "Pause" in found["takes"]
+    assert (await eve.get("/api/v1/jobs/J1/history")).json["decisions"][0]["signal"] == "start"
+    for picture in ("chart.svg", "gantt.svg"):
+        reply = await eve.get(f"/api/v1/jobs/J1/{picture}")
+        assert reply.text.startswith("<svg")
+        assert "sandbox" in reply.headers["content-security-policy"]
+
+
+async def test_job_with_a_malicious_id_is_found(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    found = (await eve.get(f"/api/v1/jobs/{quote(ATTACK, safe='')}")).json
+    assert found["job"]["job_order_id"] == ATTACK
+    assert found["waits"]["halted"] == "not started"
+    assert (await eve.get(f"/api/v1/jobs/{quote(ATTACK, safe='')}/chart.svg")).json["kind"] == "no_chart"
+
+
+async def test_start_time_of_a_job_is_shown(browser: Browser, plant: Plant) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J2", start_time=datetime(2099, 1, 2, 3, 4, 5, tzinfo=UTC)))
+    eve = await browser.logged_in("eve")
+    found = (await eve.get("/api/v1/jobs/J2")).json
+    assert found["waits"]["halted"] == "start time"
+    assert found["job"]["start_at"] == "2099-01-02T03:04:05Z"
+    for page in ("/job?id=J2", "/"):
+        assert "starts at 2099-01-0" in (await eve.get(page)).text
+
+
+async def test_unknown_outcome_is_shown_with_its_reason(browser: Browser, plant: Plant, tool: FakeEquipment) -> None:
+    await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "power lost"))
+    eve = await browser.logged_in("eve")
+    assert (await eve.get("/api/v1/jobs/J1")).json["waits"]["actions"][0]["error"] == "outcome unknown: power lost"
+    assert "outcome unknown: power lost" in (await eve.get("/job?id=J1")).text
+
+
+async def test_jobs_are_filtered_and_running_ones_come_first(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    assert [each["job_order_id"] for each in (await eve.get("/api/v1/jobs")).json["jobs"]] == ["J1", ATTACK]
+    assert (await eve.get("/api/v1/jobs?state=Running&text=j")).json["total"] == 1
+    assert (await eve.get("/api/v1/jobs?text=none")).json["total"] == 0
+    assert [each["job_order_id"] for each in (await eve.get("/api/v1/jobs?offset=1")).json["jobs"]] == [ATTACK]
+    assert (await eve.get("/api/v1/jobs?offset=-1")).json["kind"] == "invalid_query"
+    assert 'rel="prev"' in (await eve.get("/jobs?offset=1")).text
+    assert (await eve.get("/api/v1/jobs?state=Sleeping")).json["kind"] == "invalid_query"
+
+
+async def test_station_lists_the_job_that_ended_last_first(browser: Browser, plant: Plant, clock: Clock) -> None:
+    alice = await browser.logged_in("alice")
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    await plant.until_state("J2", JobState.RUNNING)
+    assert (await alice.post("/api/v1/jobs/J1/abort", {})).status == 200
+    await plant.until_state("J1", JobState.ABORTED)
+    clock.now += 1000
+    assert (await alice.post("/api/v1/jobs/J2/stop", {})).status == 200
+    await plant.until_state("J2", JobState.ENDED)
+    ended = (await alice.get("/")).text.partition("Jobs that ended last")[2]
+    assert 0 < ended.index("/job?id=J2") < ended.index("/job?id=J1")
+
+
+async def test_stopped_job_looks_different_from_a_completed_one(
+    browser: Browser, plant: Plant, tool: FakeEquipment
+) -> None:
+    alice = await browser.logged_in("alice")
+    assert (await alice.post("/api/v1/jobs/J1/stop", {})).status == 200
+    await plant.until_state("J1", JobState.ENDED)
+    tool.replies = obliging
+    await plant.order(Cause.STORE_AND_START, order("J2"))
+    await plant.until_state("J2", JobState.ENDED)
+    for page in ("/job?id=J1", "/job?id=J2"):
+        text = (await alice.get(page)).text
+        assert ('class="state Stopped">Stopped<' in text) == page.endswith("J1")
+        assert ('class="state Ended">Ended<' in text) == page.endswith("J2")
+    for page in ("/", "/jobs"):
+        text = (await alice.get(page)).text
+        assert (text.count('class="state Stopped"'), text.count('class="state Ended"')) == (1, 1)
+
+
+async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant) -> None:
+    alice = await browser.logged_in("alice")
+    reply = await alice.post("/api/v1/jobs/J1/pause", {"comment": "lunch"})
+    assert reply.json["job"]["state"] == "Interrupted"
+    assert (await plant.job("J1")).status.substate is SubState.SUSPENDED
+    assert (await alice.post("/api/v1/jobs/J1/pause", {})).json["kind"] == "invalid_state"
+    assert (await alice.post("/api/v1/jobs/J1/resume", {})).status == 200
+    assert (await alice.post("/api/v1/jobs/J1/abort", {})).status == 200
+    await plant.until_state("J1", JobState.ABORTED)
+    assert (await plant.job("J1")).error == "aborted by alice at the station page"
+    for page in ("/job?id=J1", "/"):
+        assert "aborted by alice at the station page" in (await alice.get(page)).text
+    assert (await alice.post("/api/v1/jobs/J1/clear", {})).json["job"] is None
+    assert (await alice.get("/api/v1/jobs/J1")).json["kind"] == "unknown_job"
+
+
+async def test_changes_by_an_observer_are_refused(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    for path in [each.path.format_map(IN_PATHS) for each in OPERATIONS if each.method == "POST"]:
+        assert (await eve.post(f"/api/v1{path}", {})).json["kind"] == "forbidden", path
+
+
+async def test_resolve_of_a_known_outcome_is_refused(browser: Browser) -> None:
+    alice = await browser.logged_in("alice")
+    body = {"action": "a", "resolution": "done", "reason": "seen"}
+    assert (await alice.post("/api/v1/jobs/J1/resolve", body)).json["kind"] == "invalid_state"
+    assert (await alice.post("/api/v1/jobs/J1/resolve", body | {"reason": ""})).status == 422
+    wrong = body | {"resolution": "failed", "data": {}}
+    assert (await alice.post("/api/v1/jobs/J1/resolve", wrong)).json["kind"] == "invalid_payload"
+
+
+async def test_intervention_is_permitted_as_in_the_recipe(browser: Browser, plant: Plant) -> None:
+    action_a = action("a", "one") | {"interventions": ["skip"]}
+    await plant.teach("helped", linear(action_a) | {"interventions": ["force"]})
+    await plant.order(Cause.STORE_AND_START, order("J2", "helped"))
+    await plant.until_state("J2", JobState.RUNNING)
+    alice = await browser.logged_in("alice")
+    found = (await alice.get("/api/v1/jobs/J2")).json["interventions"]
+    assert {"kind": "skip", "role": "operator", "action": "a", "step": "one", "target": ""} in found
+    assert "Skip: a" in (await alice.get("/job?id=J2")).text
+    body = {"kind": "skip", "action": "a", "reason": "done by hand"}
+    assert (await alice.post("/api/v1/jobs/J2/intervene", body | {"kind": "retry"})).json["kind"] == "invalid_state"
+    force = {"kind": "force", "step": "one", "target": "two", "reason": "r"}
+    assert (await alice.post("/api/v1/jobs/J2/intervene", force)).json["kind"] == "forbidden"
+    reply = await alice.post("/api/v1/jobs/J2/intervene", body)
+    assert (reply.status, reply.json["awaits_second"]) == (200, False)
+
+
+async def test_alarm_is_acknowledged_and_shelved(browser: Browser, plant: Plant) -> None:
+    stored = await alarms.load(plant.store)
+    change = AlarmChange(ALARM, AlarmChangeKind.RAISED)
+    await plant.store.commit(alarms.save(plant.store.keys, stored, [change]))
+    alice = await browser.logged_in("alice")
+    (shown,) = (await alice.get("/api/v1/alarms", accept_language="de-AT")).json["alarms"]
+    assert (shown["message"], shown["severity"], shown["needs_acknowledge"]) == ("zu heiß", 700, True)
+    (shown,) = (await alice.post("/api/v1/alarms/a1/acknowledge", {"comment": "seen"})).json["alarms"]
+    assert (shown["by"], shown["comment"], shown["needs_acknowledge"]) == ("alice", "seen", False)
+    (shown,) = (await alice.post("/api/v1/alarms/a1/shelve", {"minutes": 30})).json["alarms"]
+    assert shown["state"] == "shelved"
+    assert (await alice.post("/api/v1/alarms/none/acknowledge", {})).json["kind"] == "unknown_alarm"
+
+
+async def test_history_of_alarms_is_read_in_pages(browser: Browser, plant: Plant) -> None:
+    for number in range(60):
+        stored = await alarms.load(plant.store)
+        change = AlarmChange(replace(ALARM, comment=f"<b>{number}"), AlarmChangeKind.ACKNOWLEDGED)
+        await plant.store.commit(alarms.save(plant.store.keys, stored, [change]))
+    eve = await browser.logged_in("eve")
+    found = (await eve.get("/api/v1/alarms/history", accept_language="de")).json
+    assert [len(found["changes"]), found["before"]] == [60, ""]
+    assert (found["changes"][0]["alarm"]["comment"], found["changes"][0]["alarm"]["message"]) == ("<b>59", "zu heiß")
+    first = (await eve.get("/alarms")).text
+    assert ("&lt;b&gt;59" in first, "<b>59" in first, "&lt;b&gt;9" in first) == (True, False, False)
+    (older,) = re.findall(r'rel="next" href="([^"]*)"', first)
+    assert "&lt;b&gt;9" in (await eve.get(older)).text
+    assert (await eve.get("/api/v1/alarms/history?before=x")).json["kind"] == "invalid_query"
+
+
+async def test_tags_show_their_last_sample(browser: Browser, plant: Plant) -> None:
+    await plant.store.commit(
+        tags.save(plant.store.keys, {"oven.heat": '{"at": 1, "tag": "oven.heat", "value": 7.5}', "x": '{"at": 1}'})
+    )
+    eve = await browser.logged_in("eve")
+    assert (await eve.get("/api/v1/tags?text=OVEN")).json["tags"][0]["value"] == 7.5
+    assert (await eve.get("/api/v1/tags?text=OVEN")).json["tags"][0]["unit"] == "°C"
+    # The damaged line is left out.
+    assert "7.5 °C" in (await eve.get("/tags")).text
+    assert "Heat of the oven" in (await eve.get("/tag?name=oven.heat")).text
+    assert (await eve.get("/api/v1/equipment")).json["equipment"][0]["name"] == "wrench"
+    assert (await eve.get("/api/v1/status")).json["line"] == "1 job at work"
+
+
+async def test_repeated_change_with_the_same_key_is_executed_once(browser: Browser) -> None:
+    alice = await browser.logged_in("alice")
+    assert (await alice.post("/api/v1/jobs/J1/pause", {}, idempotency_key="1")).status == 200
+    assert (await alice.post("/api/v1/jobs/J1/resume", {}, idempotency_key="1")).status == 200
+    assert (await alice.post("/api/v1/jobs/J1/pause", {}, idempotency_key="1")).json["job"]["state"] == "Running"
+    assert (await alice.post("/api/v1/jobs/J1/pause", {})).json["job"]["state"] == "Interrupted"
+
+
+async def test_trend_and_control_chart_are_drawn(browser: Browser, plant: Plant) -> None:
+    await plant.store.commit(tags.save(plant.store.keys, {"oven": '{"at": 1, "tag": "oven", "value": 7.5}'}))
+    eve = await browser.logged_in("eve")
+    assert [each["value"] for each in (await eve.get("/api/v1/tags/oven/trend")).json["points"]] == [1.5, 2.5]
+    assert "polyline" in (await eve.get("/api/v1/tags/oven/trend.svg")).text
+    assert (await eve.get("/api/v1/tags/none/trend")).json["kind"] == "unknown_tag"
+    assert "2.5" in (await eve.get("/tag?name=oven")).text
+    (chart,) = (await eve.get("/api/v1/control-charts")).json["charts"]
+    path = f"/api/v1/control-charts/{chart['rule']}/{quote(chart['subject'], safe='')}/chart.svg"
+    assert "&lt;b&gt;/x" in (await eve.get(path)).text
+    assert "&lt;b&gt;/x" in (await eve.get("/tags")).text
+    assert (await eve.get("/api/v1/control-charts/none/x/chart.svg")).json["kind"] == "unknown_chart"

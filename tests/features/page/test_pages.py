@@ -1,0 +1,147 @@
+"""The pages work with and without JavaScript, and never execute content of data."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from urllib.parse import quote
+
+import jinja2
+import pytest
+from msgspec.structs import replace
+
+from edge.features.page.app import build_app
+from edge.features.page.pages import templates
+from edge.features.page.protocol import ConnectionBounds
+from edge.features.page.server import WebAddress, serve
+from edge.features.page.services import WebServices
+from edge.model.equipment_connection import ConnectionFault, ConnectionState
+from edge.model.equipment_health import EquipmentHealth
+from tests.features.page.serving import ATTACK, Browser, serving
+from tests.passwords import PASSWORD
+
+RECIPES = ["/recipes", "/recipe?scope=station-1&id=linear"]
+PAGES = [
+    "/",
+    "/job?id=J1",
+    f"/job?id={quote(ATTACK, safe='')}",
+    "/jobs",
+    "/alarms",
+    "/tags",
+    "/flows",
+    "/gateway",
+    "/doctor",
+    "/log",
+    "/api",
+]
+
+
+class Elements(HTMLParser):
+    """Collects what a page contains."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("language", ["en", "de"])
+async def test_page_is_complete_and_executes_no_data(browser: Browser, path: str, language: str) -> None:
+    engineer = await browser.logged_in("max")
+    reply = await engineer.get(path, accept_language=language)
+    assert reply.status == 200
+    scripts = [attributes for tag, attributes in Elements(reply.text).tags if tag == "script"]
+    assert [each["type"] for each in scripts] == ["module"]
+    assert ATTACK not in reply.text
+    assert f'<html lang="{language}">' in reply.text
+
+
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        ("en", ("disconnected since ", "connection refused", "cannot connect to 10.0.0.5:4545: Connection refused")),
+        ("de", ("getrennt seit ", "Verbindung verweigert", "keine Verbindung zu 10.0.0.5:4545: Connection refused")),
+    ],
+)
+async def test_station_names_why_equipment_is_not_connected(
+    services: WebServices, language: str, texts: tuple[str, ...]
+) -> None:
+    reason = "cannot connect to 10.0.0.5:4545: Connection refused"
+    state = ConnectionState(connected=False, since=1_767_322_740_000, fault=ConnectionFault.REFUSED, reason=reason)
+    away = EquipmentHealth(name="op", kind="openprotocol", connected=False, connection=state)
+    async with serving(replace(services, equipment=lambda: (away,))) as browser:
+        eve = await browser.logged_in("eve")
+        page = (await eve.get("/", accept_language=language)).text
+    assert [each for each in texts if each not in page] == []
+
+
+async def test_station_names_a_disconnected_tool_that_may_be_active(services: WebServices) -> None:
+    problem = "the tool may still be active, not confirmed since 2026-01-02 02:59:00Z: stop of J1/R/a/1"
+    state = ConnectionState(connected=False, since=1_767_322_740_000, fault=ConnectionFault.OFFLINE)
+    unsafe = EquipmentHealth(
+        name="op", kind="mqtt", connected=False, connection=state, safing=1, problem=problem, outstanding=0
+    )
+    async with serving(replace(services, equipment=lambda: (unsafe,))) as browser:
+        eve = await browser.logged_in("eve")
+        assert problem in (await eve.get("/")).text
+
+
+async def test_observer_gets_no_controls(browser: Browser) -> None:
+    for name, shown in (("eve", False), ("alice", True)):
+        person = await browser.logged_in(name)
+        assert ("data-post=" in (await person.get("/job?id=J1")).text) is shown
+
+
+async def test_unknown_job_and_address_have_a_page_with_advice(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    assert (await eve.get("/job?id=none")).status == 404
+    assert (await eve.get("/none")).status == 404
+
+
+async def test_login_by_form_works_without_javascript(browser: Browser) -> None:
+    headers = {"origin": browser.origin, "content-type": "application/x-www-form-urlencoded"}
+    body = f"name=eve&password={quote(PASSWORD)}&code=".encode()
+    reply = await browser.send("POST", "/login", headers, body)
+    assert (reply.status, reply.headers["location"]) == (303, "/")
+    assert (await browser.send("POST", "/login", headers, b"name=eve&password=x")).status == 401
+    assert (await browser.send("POST", "/login", headers | {"origin": "http://evil"}, body)).status == 403
+    assert (await browser.send("POST", "/login", headers, b"&".join([b"a=b"] * 20))).status == 422
+    eve = Browser(browser.host, browser.port, reply.headers["set-cookie"].partition(";")[0])
+    assert (await eve.send("POST", "/logout", {"origin": "http://evil"})).status == 403
+    assert (await eve.send("POST", "/logout", {"origin": eve.origin})).status == 303
+    assert (await eve.get("/")).headers["location"] == "/login"
+
+
+async def test_api_is_described_with_every_operation_and_type(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    page = (await eve.get("/api")).text
+    document = (await eve.get("/api/v1/openapi.json")).json
+    assert [path for path in document["paths"] if f"<code>{path}</code>" not in page] == []
+    assert [name for name in document["components"]["schemas"] if f'id="type-{name}"' not in page] == []
+    links = re.findall(r'href="#([^"]+)"', page)
+    assert [link for link in links if f'id="{link}"' not in page] == []
+    assert not re.search(r'(src|href)="(https?:)?//', page)
+
+
+async def test_first_view_is_less_than_150_kb(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    parts = ["/", "/static/page.css", "/static/page.js", "/static/icon.svg"]
+    assert sum([len((await eve.get(path)).body) for path in parts]) < 150_000
+
+
+async def test_first_view_uses_compiled_templates(services: WebServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    templates.cache_clear()
+    app = build_app(services)
+    monkeypatch.setattr(jinja2.Environment, "compile", None)
+    async with serve(app, WebAddress("127.0.0.1", 0), ConnectionBounds(8, 8)) as url:
+        browser = Browser("127.0.0.1", int(url.rstrip("/").rpartition(":")[2]))
+        assert (await browser.get("/login")).status == 200
+
+
+def test_first_open_page_imports_nothing() -> None:
+    check = "import sys, edge.features.page.app; sys.exit('anyio._backends._asyncio' not in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

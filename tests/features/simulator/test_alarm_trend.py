@@ -1,0 +1,74 @@
+"""Tests of the observed alarm of the telemetry scene."""
+
+import msgspec
+from msgspec.structs import replace
+
+from edge.features.simulator.alarm_trend import EXPECTED, AlarmTrend
+from edge.ports.alarm import AlarmChangeKind
+from edge.ports.alarm_message import AlarmNotice
+
+NOTICE = AlarmNotice(
+    change=AlarmChangeKind.RAISED,
+    alarm_id="a1",
+    rule="hot",
+    subject="wrench.temperature",
+    state="unacknowledged",
+    active=True,
+    acknowledged=False,
+    confirmed=False,
+    severity=500,
+    message={"en": "hot"},
+    value=81.0,
+    job=None,
+    count=1,
+    raised_at=1_000,
+    cleared_at=None,
+    changed_at=1_000,
+    by="",
+    comment="",
+    shelving=None,
+    suppressed=False,
+    disabled=False,
+    earlier=(),
+)
+
+
+def trend() -> AlarmTrend:
+    return AlarmTrend("wrench.temperature", 80, 95)
+
+
+def changed(kind: str, at: int, **members: object) -> AlarmNotice:
+    return msgspec.structs.replace(NOTICE, change=AlarmChangeKind(kind), changed_at=at, **members)
+
+
+def test_expected_changes_of_one_alarm_have_no_faults() -> None:
+    found = trend()
+    for number, kind in enumerate(EXPECTED):
+        assert found.take_change(changed(kind, number), number + 7)
+    assert list(found.faults()) == []
+    assert [each.took_ms for each in found.changes] == [7] * len(EXPECTED)
+
+
+def test_repeated_change_and_other_subject_are_ignored() -> None:
+    found = trend()
+    assert found.take_change(NOTICE, 1_000)
+    assert not found.take_change(NOTICE, 1_500)
+    assert not found.take_change(changed("raised", 2_000, subject="other"), 2_000)
+    assert found.kinds == ("raised",)
+    assert found.alarm == NOTICE
+
+
+def test_missing_change_and_second_alarm_are_faults() -> None:
+    found = trend()
+    assert "received the changes none" in next(found.faults())
+    found.take_change(NOTICE, 1_000)
+    found.take_change(changed("cleared", 2_000, alarm_id="a2"), 2_000)
+    assert [fault.split(";")[0] for fault in found.faults()] == [
+        "the MES received the changes raised, cleared",
+        "the changes belong to several alarms",
+    ]
+
+
+def test_trend_without_an_alarm_change_shows_no_alarm() -> None:
+    assert trend().alarm is None
+    assert replace(trend(), values=[1.0]).kinds == ()

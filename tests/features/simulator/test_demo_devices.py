@@ -1,0 +1,54 @@
+"""Tests that the devices of the demo match their recipe, with every protocol."""
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.app.features import equipment_settings
+from edge.config import load_settings
+from edge.features.simulator.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevices
+from edge.model.recipe import Recipe, parse_recipe
+
+
+def recipe_of(devices: DemoDevices) -> Recipe:
+    data = json.loads(resources.files("edge.features.simulator").joinpath("recipes", devices.recipe).read_bytes())
+    recipe, faults = parse_recipe(data)
+    assert recipe is not None
+    assert not faults
+    return recipe
+
+
+def chosen(over: str) -> DemoDevices:
+    return DEVICES[over]("mqtt://127.0.0.1:1883", "station-1")
+
+
+@pytest.mark.parametrize("over", DEVICES)
+def test_every_action_of_the_recipe_has_its_device(over: str, tmp_path: Path) -> None:
+    devices = chosen(over)
+    file = tmp_path / "edge.toml"
+    file.write_text("\n".join(each.section() for each in devices.every))
+    southbound = load_settings(file, {}, equipment_settings()).southbound
+    assert sorted(southbound) == [CAMERA, CONTROLLER]
+    taken = sorted(type_id for each in southbound.values() for type_id in each.type_ids)
+    assert taken == sorted({action.type_id for action in recipe_of(devices).actions})
+
+
+def test_chart_is_the_same_for_every_device_protocol() -> None:
+    def chart(recipe: Recipe) -> list[Any]:
+        places = [(each.name, each.step, each.qualifier) for each in recipe.actions]
+        return [recipe.steps, recipe.branches, places, [(each.source, each.target) for each in recipe.transitions]]
+
+    charts = [chart(recipe_of(chosen(over))) for over in DEVICES]
+    assert charts == [charts[0]] * len(DEVICES)
+
+
+def test_opcua_devices_have_their_own_addresses() -> None:
+    one, other = chosen("opcua"), chosen("opcua")
+    assert (
+        len({argument for each in (*one.every, *other.every) for argument in each.arguments if argument.isdigit()}) == 4
+    )
+    assert one.unheard["com.example.station.tighten.v1"] == CONTROLLER
+    assert chosen("mqtt").unheard == {}

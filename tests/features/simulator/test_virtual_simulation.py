@@ -1,0 +1,106 @@
+"""Tests of the simulation in virtual time: traces, faults, restarts and the horizon."""
+
+from time import process_time
+from typing import Any
+
+from edge.features.simulator.script import Script, parse_script
+from edge.features.simulator.virtual_simulation import simulate
+from tests.sfc.recipes import action, chain, recipe, transition, wait
+
+
+def script(**keys: Any) -> Script:
+    return parse_script(keys)
+
+
+def test_trace_has_equipment_commands_and_step_changes() -> None:
+    trace = simulate(chain("A B", action("a", "A"), action("b", "B")), Script())
+    assert trace.as_json() == {
+        "commands": [
+            {"t": 0.0, "job": "J1", "action": "a", "type_id": "a.v1", "phase": "start", "attempt": 1},
+            {"t": 0.1, "job": "J1", "action": "b", "type_id": "b.v1", "phase": "start", "attempt": 1},
+        ],
+        "steps": [
+            {"t": 0.0, "job": "J1", "step": "A", "active": True},
+            {"t": 0.1, "job": "J1", "step": "A", "active": False},
+            {"t": 0.1, "job": "J1", "step": "B", "active": True},
+        ],
+        "final": "completed",
+        "final_by_job": {"J1": "completed"},
+        "error": None,
+        "warnings": [],
+        "end": 0.2,
+    }
+
+
+def test_a_faulty_recipe_is_rejected_with_all_its_faults() -> None:
+    trace = simulate({"steps": [{"name": "A", "foo": 1}, {"name": "A"}]}, script(jobs=[{"id": "X"}]))
+    assert (trace.final, trace.final_by_job, trace.commands, trace.end) == (
+        "rejected_at_load",
+        {"X": "rejected_at_load"},
+        [],
+        None,
+    )
+    assert trace.error is not None
+    assert "unknown key 'foo'" in trace.error
+    assert "stands for 2" in trace.error
+
+
+def test_a_run_that_does_not_end_is_running_at_the_horizon() -> None:
+    trace = simulate(recipe("A B", [transition("A", "B", "never")]), script(horizon=5))
+    assert (trace.final, trace.end) == ("running", None)
+    trace = simulate(chain("A", action("a", "A", timeout_seconds=100)), script(default={"after": 50}, horizon=5))
+    assert trace.final == "running"
+
+
+def test_worst_end_of_several_jobs_counts_and_errors_name_their_job() -> None:
+    keys = {
+        "jobs": [{"id": "J1"}, {"id": "J2", "at": 1}],
+        "equipment": [{"type_id": "a.v1", "job": "J2", "result": "failed"}],
+    }
+    trace = simulate(chain("A B", action("a", "A")), script(**keys))
+    assert trace.final == "failed"
+    assert trace.final_by_job == {"J1": "completed", "J2": "failed"}
+    assert trace.error == "J2: action 'a' of step 'A' failed"
+    assert trace.end == 1.1
+
+
+def test_values_precede_starts_and_answers_at_the_same_instant() -> None:
+    timeline = [
+        {"at": 0, "event": {"type_id": "w.v1"}},
+        {"at": 0, "set": {"go": True}},
+        {"at": 0.1, "operator": "pause"},
+        {"at": 9, "operator": "resume"},
+    ]
+    data = recipe("A B C", [transition("A", "B", "go"), transition("B", "C")], [wait("w", "A"), action("b", "B")])
+    trace = simulate(data, script(timeline=timeline))
+    assert [(each["step"], each["t"]) for each in trace.steps if each["active"]] == [("A", 0), ("B", 0), ("C", 9)]
+
+
+def test_operator_calls_and_events_for_unknown_jobs_are_ignored() -> None:
+    timeline = [
+        {"at": 0.05, "operator": "abort", "job": "J9"},
+        {"at": 0.05, "event": {"type_id": "x", "job": "J9"}},
+    ]
+    assert simulate(chain("A B", action("a", "A")), script(timeline=timeline)).final == "completed"
+
+
+def test_equipment_may_answer_never_or_many_times() -> None:
+    data = chain("A B C", action("a", "A"), action("b", "B"))
+    assert simulate(data, script(default={"times": 0})).final == "failed"
+    assert simulate(data, script(default={"times": 5, "repeat_gap": 0.01})).final == "completed"
+
+
+def test_restart_reloads_the_job_with_its_pinned_recipe_from_the_store() -> None:
+    timeline = [{"at": t / 4, "system": "restart"} for t in range(40)]
+    data = recipe("A B C", [transition("A", "B", "x"), transition("B", "C", "steps.B.T >= 3s")], [wait("w", "A")])
+    trace = simulate(data, script(timeline=[*timeline, {"at": 2, "event": {"type_id": "w.v1", "data": {"x": True}}}]))
+    assert (trace.final, trace.end) == ("completed", 5)
+
+
+def test_simulation_of_500_steps_takes_less_than_5_seconds() -> None:
+    data = chain(" ".join(f"S{n}" for n in range(501)), *(action(f"a{n}", f"S{n}") for n in range(500)))
+    began = process_time()
+    trace = simulate(data, Script())
+    assert trace.final == "completed"
+    assert len(trace.commands) == 500
+    assert process_time() - began < 5

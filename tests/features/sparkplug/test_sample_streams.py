@@ -1,0 +1,40 @@
+"""Sample streams are read from the last published position and then followed."""
+
+import asyncio
+
+from edge.features.sparkplug.sample_streams import SampleBatch, SampleStreams
+from edge.links.background_task import background_task
+from edge.ports.sample_lines import Occurrence, Sample
+from edge.store.client import Store
+from tests.features.telemetry.plant import append
+
+
+async def test_stored_and_new_samples_are_read_without_a_gap(store: Store) -> None:
+    streams = SampleStreams({"samples": store}, lambda tag: tag != "unwanted")
+    for number in range(25):
+        await append(
+            store, Sample(number, "a.x", number), Sample(number, "unwanted", 0), Occurrence(1, "o", None, None)
+        )
+    await store.execute("XADD", store.keys.telemetry(), "*", "garbage", "1")
+    learned: list[Sample] = []
+    await streams.read_up(learned.append)
+    assert [each.value for each in learned] == list(range(25))
+    stored = [batch async for batch in streams.stored({"samples": "", "unknown": "1-0"})]
+    assert [each.value for batch in stored for each in batch.samples] == list(range(25))
+    rest = [batch async for batch in streams.stored({"samples": stored[22].position})]
+    assert [each.value for batch in rest for each in batch.samples] == [23, 24]
+    await append(store, Sample(25, "a.x", 25))
+    await streams.read_up(learned.append)
+    followed: asyncio.Queue[SampleBatch] = asyncio.Queue()
+    async with background_task(streams.follow(followed.put), "streams"), asyncio.timeout(60):
+        await append(store, Sample(26, "a.x", 26))
+        batch = await followed.get()
+    assert [each.value for each in (*learned, *batch.samples)] == list(range(27))
+    assert streams.read["samples"] < batch.position
+
+
+async def test_empty_stream_is_read(store: Store) -> None:
+    streams = SampleStreams({"samples": store}, lambda _: True)
+    await streams.read_up(lambda _: None)
+    assert streams.read == {"samples": "0-0"}
+    assert [batch async for batch in streams.stored({"samples": "0-0"})] == []

@@ -1,0 +1,44 @@
+"""The gateway as an edge node of Sparkplug, and without it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from edge.app.wiring import open_gateway
+from edge.config import MqttSettings, RedisSettings, Settings, SparkplugSettings, TelemetrySettings
+from edge.features.simulator.broker import LocalBroker
+from edge.features.telemetry.settings import MqttSourceSettings
+from tests.app.running import NO_OPCUA
+from tests.features.sparkplug.peers import metrics_of, open_host
+
+pytestmark = pytest.mark.slow
+
+
+async def test_samples_of_a_source_reach_a_sparkplug_host(
+    redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker
+) -> None:
+    group = redis.prefix
+    settings = Settings(
+        redis=redis,
+        mqtt=MqttSettings(url=mqtt.url, client_id=group),
+        opcua=NO_OPCUA,
+        telemetry=TelemetrySettings(),
+        source={"line": MqttSourceSettings(topic=f"{group}/oil", tag="press.oil")},
+        sparkplug=SparkplugSettings(group=group, tags=("press.*",)),
+    )
+    async with open_host(broker.port, group) as host:
+        async with open_gateway(settings) as gateway:
+            assert f"Sparkplug group {group}" in gateway.serving
+            await host.until(lambda: host.of("NBIRTH"))
+            host.send(f"{group}/oil", body="41.5", qos=1)
+            (birth,) = await host.until(lambda: host.of("DBIRTH"))
+        await host.until(lambda: host.of("NDEATH"))
+    assert birth["topic"] == f"spBv1.0/{group}/DBIRTH/station-1/press"
+    assert metrics_of(birth)["oil"]["value"] == 41.5
+
+
+def test_gateway_imports_the_edge_node_only_when_enabled() -> None:
+    code = "import sys, edge.app.wiring; print([m for m in sys.modules if m.startswith('edge.features.sparkplug')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

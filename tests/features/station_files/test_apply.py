@@ -1,0 +1,94 @@
+"""Station files fill an empty store once; applying them to a used store changes only what is requested."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from edge.access.initialization import FillOutcome
+from edge.features.station_files.apply import apply_files, fill_store, find_differences
+from edge.features.station_files.objects import ObjectChange, ObjectDifference
+from edge.foundation.errors import Refused, SettingsError
+from edge.foundation.instant import now_ms
+from edge.station.settings import SettingsMethod, StationSettings
+from edge.store import initialization, resources
+from edge.store.client import Store
+from edge.store.initialization import FillState
+from tests.features.station_files.site import MASTER, NUMBER_OF_OBJECTS, SCOPE, make_site, read_site, write
+
+
+async def fill(store: Store, folder: Path, owner: str = "gw") -> tuple[FillOutcome, int]:
+    return await fill_store(store, owner, [SCOPE], lambda: read_site(folder), now_ms)
+
+
+async def apply(store: Store, folder: Path, *, delete: bool = False) -> list[str]:
+    applied: list[str] = []
+
+    async def report(each: ObjectDifference) -> None:
+        applied.append(f"{each.change} {each.subject}")
+
+    await apply_files(store, "anna", [SCOPE], await read_site(folder), now_ms, report, delete=delete)
+    return applied
+
+
+async def differences(store: Store, folder: Path) -> list[str]:
+    found = await find_differences(store, [SCOPE], (await read_site(folder)).files.checked())
+    return [f"{each.change} {each.subject}" for each in found]
+
+
+async def test_one_of_three_instances_fills_an_empty_store(store: Store, tmp_path: Path) -> None:
+    make_site(tmp_path)
+    outcomes = await asyncio.gather(*(fill(store, tmp_path, f"gw{number}") for number in range(3)))
+    assert sorted(written for _, written in outcomes) == [0, 0, NUMBER_OF_OBJECTS]
+    assert await differences(store, tmp_path) == []
+    revision = await store.execute("HGET", store.keys.workmaster("axle"), "rev")
+    assert int(revision) % resources.REVISION_SPAN == 1
+
+
+async def test_resumed_filling_keeps_objects_changed_meanwhile(store: Store, tmp_path: Path) -> None:
+    await store.commit(initialization.begin(store.keys))
+    changed = {**MASTER, "Description": {"Text": "by hand"}}
+    await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, changed)
+    assert await fill(store, make_site(tmp_path)) == (FillOutcome.FILLED_HERE, NUMBER_OF_OBJECTS - 1)
+    assert await differences(store, tmp_path) == [f"changed workmaster {SCOPE}/axle"]
+
+
+async def test_store_in_use_is_not_filled(store: Store, tmp_path: Path) -> None:
+    await StationSettings(store).apply(SCOPE, "equipment", SettingsMethod.PUT, {"ID": "saw"})
+    assert await fill(store, make_site(tmp_path)) == (FillOutcome.IN_USE, 0)
+
+
+async def test_faulty_file_keeps_an_empty_store_empty(store: Store, tmp_path: Path) -> None:
+    write(make_site(tmp_path), "rules/bad.json", "{bad")
+    with pytest.raises(SettingsError, match=r"rules/bad\.json: not JSON"):
+        await fill(store, tmp_path)
+    with pytest.raises(SettingsError, match=r"rules/bad\.json: not JSON"):
+        await apply(store, tmp_path)
+    assert await store.execute("KEYS", f"{store.keys.prefix}:*workmaster*") == []
+    assert await initialization.load_state(store) is FillState.ABSENT
+
+
+async def test_folder_without_objects_deletes_nothing(store: Store, tmp_path: Path) -> None:
+    await apply(store, make_site(tmp_path / "site"))
+    write(tmp_path, "new/rules/none.json", [])
+    with pytest.raises(Refused, match="there are no station files"):
+        await apply(store, tmp_path / "new", delete=True)
+    assert await differences(store, tmp_path / "site") == []
+
+
+async def test_apply_writes_differences_and_deletes_only_if_requested(store: Store, tmp_path: Path) -> None:
+    assert len(await apply(store, make_site(tmp_path))) == NUMBER_OF_OBJECTS
+    assert await initialization.load_state(store) is FillState.FILLED
+    settings = StationSettings(store)
+    await settings.apply(SCOPE, "equipment", SettingsMethod.PUT, {"ID": "saw"})
+    await settings.apply(SCOPE, "jobacceptance", SettingsMethod.DELETE, None)
+    await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, {**MASTER, "Description": {"Text": "by hand"}})
+    found = [
+        f"{ObjectChange.EXTRA} equipment {SCOPE}/saw",
+        f"{ObjectChange.MISSING} jobacceptance {SCOPE}",
+        f"{ObjectChange.CHANGED} workmaster {SCOPE}/axle",
+    ]
+    assert await differences(store, tmp_path) == found
+    assert await apply(store, tmp_path) == found[1:]
+    assert await apply(store, tmp_path, delete=True) == found[:1]
+    assert await apply(store, tmp_path, delete=True) == []

@@ -1,0 +1,13 @@
+"""Samples in tables, reports and lines."""
+
+from edge.features.telemetry.cli.tags.view import as_data, line, report, table
+from edge.ports.sample_lines import Quality, Sample
+
+SAMPLE = Sample(0, "t", 1.5, Quality.UNCERTAIN, "P1")
+
+
+def test_sample_is_shown_with_its_quality_and_process() -> None:
+    assert line(SAMPLE).endswith("t  1.5  uncertain  [P1]")
+    assert any("uncertain" in each for each in report(SAMPLE))
+    assert table([SAMPLE]).row_count == 1
+    assert as_data(SAMPLE)["type"] == "float"

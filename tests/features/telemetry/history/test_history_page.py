@@ -1,0 +1,50 @@
+"""Pages of history continue at the end of the previous page, in both directions."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.features.telemetry.history.day_files import append_samples
+from edge.features.telemetry.history.history_page import read_page
+from edge.foundation.errors import Refused
+from edge.ports.sample_lines import Sample
+
+START = 1_790_000_000_000
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A history of two tags over three days, in several chunks."""
+    for day in range(3):
+        for chunk in range(2):
+            at = START + day * DAY_MS + chunk * 100
+            samples = [Sample(at + number, tag, number + day * 10) for number in range(7) for tag in ("a", "b")]
+            append_samples(tmp_path, samples, 1 << 30)
+    return tmp_path
+
+
+@pytest.mark.parametrize("is_backward", [False, True])
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_pages_hold_each_sample_once_in_order(directory: Path, size: int, is_backward: bool) -> None:  # noqa: FBT001 - a parameter
+    found: list[Sample] = []
+    cursor = ""
+    while True:
+        page = read_page(directory, "a", START + 2, START + 9 * DAY_MS, size, cursor, is_backward=is_backward)
+        found += page.samples
+        cursor = page.cursor
+        if not cursor:
+            break
+    instants = [each.at for each in found]
+    assert instants == sorted(instants, reverse=is_backward)
+    assert (len(found), len(set(instants)), {each.tag for each in found}) == (40, 40, {"a"})
+
+
+def test_invalid_cursor_is_refused(directory: Path) -> None:
+    for cursor in ("x", "a:b:c", "../x:1:2"):
+        with pytest.raises(Refused):
+            read_page(directory, "a", 0, START * 2, 10, cursor)
+
+
+def test_time_range_without_samples_is_an_empty_page(tmp_path: Path) -> None:
+    assert read_page(tmp_path, "a", 0, START, 10).samples == ()

@@ -1,0 +1,68 @@
+"""Tests of the history writer: few writes, no loss at the stop, bounded buffer while the disk fails."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from edge.features.telemetry.history.reader import read_samples
+from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter
+from edge.links.background_task import background_task
+from edge.ports.sample_lines import Sample
+
+START = 20_000 * 86_400_000
+
+
+def samples(start: int, count: int) -> list[Sample]:
+    return [Sample(START + number, "t", number) for number in range(start, start + count)]
+
+
+def values(directory: Path) -> list[int]:
+    return [each.value for each in read_samples(directory, ["t"])]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - a thread sets no event
+            await asyncio.sleep(0.01)
+
+
+async def test_remaining_samples_are_written_at_the_end(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path, HistoryLimits(days=3))
+    async with background_task(writer.run(), "history"):
+        await asyncio.sleep(0)
+        writer.append(samples(0, 25))
+    assert values(tmp_path) == list(range(25))
+    assert (writer.written, writer.dropped) == (25, 0)
+
+
+async def test_full_chunk_is_written_at_once_and_a_partial_one_at_interval(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path, HistoryLimits(days=3, interval_s=0.2, chunk=10))
+    async with background_task(writer.run(), "history"):
+        writer.append(samples(0, 35))
+        await until(lambda: writer.written == 35)
+        assert values(tmp_path) == list(range(35))
+        assert writer.bytes > 0
+
+
+async def test_buffer_drops_the_oldest_samples_while_the_disk_is_unavailable(tmp_path: Path) -> None:
+    directory = tmp_path / "file"
+    directory.write_text("no directory")
+    writer = HistoryWriter(directory, HistoryLimits(days=3, interval_s=0.01, chunk=10, buffer=50))
+    async with background_task(writer.run(), "history"):
+        writer.append(samples(0, 30))
+        await until(lambda: len(writer._buffer) == 30)  # noqa: SLF001
+        writer.append(samples(30, 40))
+        await until(lambda: len(writer._buffer) == 50)  # noqa: SLF001
+        assert writer.dropped == 20
+        directory.unlink()
+        await until(lambda: writer.written == 50)
+    assert values(directory) == list(range(20, 70))
+
+
+async def test_cancelled_write_is_not_repeated(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path, HistoryLimits(days=3, chunk=10))
+    for _ in range(5):
+        async with background_task(writer.run(), "history"):
+            writer.append(samples(writer.written, 10))
+            await asyncio.sleep(0)
+    assert values(tmp_path) == list(range(50))

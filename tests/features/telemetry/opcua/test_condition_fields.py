@@ -1,0 +1,69 @@
+"""The fields of conditions have the types and texts of OPC 10000-9."""
+
+from typing import Any
+
+import pytest
+from asyncua import ua
+from asyncua.ua.ua_binary import variant_to_binary
+
+from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel
+from edge.features.telemetry.opcua.condition_fields import ConditionFields, level_of
+from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionPlace, ConditionView, FollowedAlarm
+from edge.ports.alarm import ActiveState, Alarm, Shelving
+
+PLACE = ConditionPlace(ua.NodeId("station-1", 8), "station-1", "Alarms/station-1")
+LIMITS = AlarmLimits(high_high=LimitLevel(95, 800), high=LimitLevel(80, 500), low=LimitLevel(10, 500))
+TYPES = (
+    ua.ObjectIds.AlarmConditionType,
+    ua.ObjectIds.ExclusiveLimitAlarmType,
+    ua.ObjectIds.DiscrepancyAlarmType,
+    ua.ObjectIds.OffNormalAlarmType,
+)
+
+
+def view(type_id: int = TYPES[1], **changes: Any) -> ConditionView:
+    known: dict[str, Any] = {"active": ActiveState.ACTIVE, "severity": 500, "raised_at": 1, "value": 81}
+    alarm = Alarm(id="0011223344556677", rule="hot", subject="temp", **(known | changes))
+    return ConditionView(FollowedAlarm(alarm), ConditionKind(type_id, limits=LIMITS), PLACE, ua.NodeId(alarm.id, 10))
+
+
+@pytest.mark.parametrize("type_id", TYPES)
+def test_every_field_of_every_type_can_be_encoded(type_id: int) -> None:
+    for name, value in ConditionFields(view(type_id)).items():
+        assert variant_to_binary(value), name
+    assert len(ConditionFields(view(type_id))) > 40
+
+
+def test_limit_that_an_alarm_does_not_have_is_null() -> None:
+    fields = dict(ConditionFields(view()).items())
+    assert (fields["LowLimit"].Value, fields["LowLowLimit"]) == (10, ua.Variant())
+
+
+@pytest.mark.parametrize(
+    ("changes", "level"),
+    [
+        ({}, "High"),
+        ({"severity": 800}, "HighHigh"),
+        ({"value": 9}, "Low"),
+        ({"value": "text"}, "High"),
+        ({"severity": 77}, "High"),
+        ({"active": ActiveState.LATCHED}, None),
+        ({"active": ActiveState.INACTIVE}, None),
+    ],
+)
+def test_limit_level_follows_severity_and_value(changes: dict[str, Any], level: str | None) -> None:
+    assert level_of(view(**changes)) == level
+
+
+@pytest.mark.parametrize(
+    ("shelving", "state"),
+    [
+        (None, "Unshelved"),
+        (Shelving(by="bo", at=1, one_shot=True), "One Shot Shelved"),
+        (Shelving(by="bo", at=1, until=5), "Timed Shelved"),
+    ],
+)
+def test_shelving_state_is_one_of_three_states(shelving: Shelving | None, state: str) -> None:
+    fields = ConditionFields(view(shelving=shelving))
+    assert fields["ShelvingState/CurrentState"].Value.Text == state
+    assert fields["SuppressedOrShelved"].Value is (shelving is not None)

@@ -1,0 +1,42 @@
+"""Tags are variables with their last samples; their history can be read only if it is stored."""
+
+import pytest
+from asyncua import ua
+from asyncua.server.address_space import NodeData
+
+from edge.features.telemetry.batch import encode_line
+from edge.features.telemetry.opcua.tag_nodes import TagNodes, data_value, tag_node_id
+from edge.ports.sample_lines import Quality, Sample
+from edge.uaserver.node_parts import object_attributes
+
+A = ua.AttributeIds
+
+
+def tags(*, has_history: bool) -> TagNodes:
+    parent = NodeData(ua.NodeId("Gateway", 1))
+    parent.attributes = object_attributes(parent.nodeid, ua.QualifiedName("Gateway", 1), "")
+    found = TagNodes(parent, has_history=has_history)
+    found.show({"wrench.temp": encode_line(Sample(1_000, "wrench.temp", 81.5, Quality.UNCERTAIN)), "torn": "{"})
+    return found
+
+
+@pytest.mark.parametrize(("has_history", "level"), [(False, 1), (True, 5)])
+def test_access_level_has_the_history_bit_if_history_exists(has_history: bool, level: int) -> None:  # noqa: FBT001 - a parameter
+    attributes = tags(has_history=has_history).node(tag_node_id("wrench.temp")).attributes
+    assert attributes[A.AccessLevel].value.Value.Value == level
+    assert attributes[A.Historizing].value.Value.Value is has_history
+
+
+def test_value_is_the_last_sample() -> None:
+    node = tags(has_history=True).node(tag_node_id("wrench.temp"))
+    read = node.attributes[A.Value].value_callback(node.nodeid, A.Value)
+    assert (read.Value.Value, read.StatusCode.name) == (81.5, "Uncertain")
+    assert read.SourceTimestamp.timestamp() == 1
+
+
+def test_unknown_tag_has_no_node_and_unreadable_sample_no_value() -> None:
+    found = tags(has_history=True)
+    with pytest.raises(KeyError):
+        found.node(tag_node_id("other"))
+    assert data_value("{").StatusCode.name == "BadWaitingForInitialData"
+    assert found.has("torn")

@@ -1,0 +1,80 @@
+"""Definitions of tags: all faults are reported at once, and samples are checked against the definitions."""
+
+from typing import Any
+
+import pytest
+
+from edge.features.telemetry.rules.tag_definitions import TagDefinitions, parse_definitions
+from edge.ports.sample_lines import Quality, Sample
+from edge.ports.tag import TagDefinition
+
+
+def defined(**definition: Any) -> TagDefinitions:
+    definitions, faults = parse_definitions([{"tag": "t"} | definition])
+    assert faults == ()
+    return TagDefinitions(definitions)
+
+
+def test_every_fault_is_reported_with_its_tag() -> None:
+    _, faults = parse_definitions(
+        [
+            {"tag": "a", "unit": "°C"},
+            {"tag": "b", "low": 5, "high": 5},
+            {"tag": "c", "type": "text", "low": 5},
+            {"unit": "CEL"},
+            {"tag": "d", "x": 1},
+            {"tag": "e"},
+            {"tag": "e"},
+            7,
+        ]
+    )
+    assert [each.partition(":")[0] for each in faults] == [
+        *("tag 'a'", "tag 'b'", "tag 'c'", "tags[3]", "tag 'd'", "tags[7]", "tag 'e'")
+    ]
+    assert parse_definitions({})[1] == ("tags must be a list of objects",)
+    assert "at most" in parse_definitions([{"tag": str(n)} for n in range(10_001)])[1][0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "taken"),
+    [
+        ("number", 1, True),
+        ("number", 1.5, True),
+        ("number", float("nan"), True),
+        ("number", True, False),
+        ("number", "1", False),
+        ("number", None, True),
+        ("truth value", False, True),
+        ("truth value", 0, False),
+        ("text", "a", True),
+        ("text", 1, False),
+    ],
+)
+def test_sample_of_another_type_is_refused(kind: str, value: Any, taken: bool) -> None:  # noqa: FBT001 - a parameter
+    sample = Sample(0, "t", value)
+    judged = defined(type=kind).judge(sample)
+    assert (judged is sample) == taken
+    assert taken or "but" in str(judged)
+
+
+@pytest.mark.parametrize(("value", "quality"), [(-1, "uncertain"), (0, "good"), (9, "good"), (9.5, "uncertain")])
+def test_value_out_of_range_is_uncertain(value: float, quality: str) -> None:
+    judged = defined(low=0, high=9).judge(Sample(0, "t", value))
+    assert isinstance(judged, Sample)
+    assert judged.quality is Quality(quality)
+
+
+def test_other_tags_and_bad_samples_are_unchanged() -> None:
+    known = defined(type="number", high=9)
+    for sample in (Sample(0, "other", "x"), Sample(0, "t", "x", Quality.BAD), Sample(0, "t", 99, Quality.BAD)):
+        assert known.judge(sample) is sample
+    assert known.find("other") is None
+
+
+def test_change_of_definitions_creates_a_new_mapping() -> None:
+    definitions = TagDefinitions([TagDefinition("a")])
+    known = definitions.known
+    assert list(known) == ["a"]
+    definitions.use_stored([TagDefinition("b")])
+    assert definitions.known is not known
+    assert list(definitions.known) == ["a", "b"]

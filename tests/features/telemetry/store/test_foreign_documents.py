@@ -1,0 +1,28 @@
+"""Documents that another program wrote do not stop their readers."""
+
+import pytest
+
+from edge.cli.jobs.table import local_time
+from edge.features.fleet import store as fleet
+from edge.store import components, sessions
+from edge.store.client import Store
+
+NESTED = '{"other":' + "[" * 100_000
+
+
+async def test_nested_document_is_skipped(store: Store) -> None:
+    keys = store.keys
+    for key in (keys.fleet_keys(), keys.fleet_executing("gw-1"), keys.fleet_results("1"), keys.discovery_components()):
+        await store.execute("HSET", key, "1", NESTED)
+    await store.execute("SET", keys.session("1"), NESTED)
+    assert await fleet.load_keys(store) == {}
+    assert await fleet.load_executing(store, "gw-1") == {}
+    assert await fleet.load_results(store, "1") == {}
+    assert await components.load_all(store) == {}
+    assert await sessions.load(store, ["1"]) == {}
+
+
+@pytest.mark.parametrize("milliseconds", [10**18, -(10**18), 10**400])
+def test_time_out_of_range_is_shown_empty(milliseconds: int) -> None:
+    """A component writes its signs of life itself: one instant must not fail the list of all."""
+    assert local_time(milliseconds) == ""

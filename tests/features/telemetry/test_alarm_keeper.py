@@ -1,0 +1,122 @@
+"""Alarms of a running processor: floods and shelvings end in time under all conditions."""
+
+from edge.features.telemetry.alarm_flood import FLOOD_RULE
+from edge.features.telemetry.alarm_keeper import LOOK_MS, AlarmKeeper
+from edge.features.telemetry.alarm_requests import request_change
+from edge.features.telemetry.rules.alarm import Acknowledge, Shelve
+from edge.features.telemetry.store import alarms
+from edge.features.telemetry.store import samples as telemetry
+from edge.foundation.instant import now_ms
+from edge.ports.sample_lines import Sample
+from edge.store.client import Store
+from tests.features.telemetry.plant import (
+    BEGIN,
+    HOT,
+    TelemetryClock,
+    append,
+    at_work,
+    changes_of,
+    kinds_of,
+    rules_of,
+    until_async,
+    until_drained,
+)
+from tests.features.telemetry.test_processor import temp, until_kinds
+
+
+async def test_flood_is_one_alarm_and_active_conditions_are_raised_at_its_end(store: Store) -> None:
+    clock = TelemetryClock()
+    rules = rules_of(HOT | {"tag": "*", "message": "{subject} has {value}"})
+    async with at_work(store, rules, clock, flood_limit=10):
+        await append(store, *(Sample(BEGIN, f"t{number}", 90) for number in range(40)))
+        await until_drained(store)
+        assert await kinds_of(store) == ["raised"] * 11
+        await append(store, *(Sample(BEGIN + 1, f"t{number}", 20) for number in range(20)))
+        await until_drained(store)
+        clock.now += 61_000
+        # Samples come all the time: the end of a flood does not wait for silence.
+        await until_async(lambda: _has_cleared(store, clock))
+    raised = [each.alarm for each in await changes_of(store) if each.kind.value == "raised"]
+    assert sorted(each.subject for each in raised[11:]) == sorted(f"t{number}" for number in range(20, 40))
+    assert raised[-1].message["en"].endswith("has 90")
+    assert (await telemetry.read_counters(store))["withheld"] == 30
+
+
+async def _has_cleared(store: Store, clock: TelemetryClock) -> bool:
+    clock.now += 10
+    await append(store, Sample(clock.now, "other", 1))
+    changes = await changes_of(store)
+    return changes[-1].alarm.rule == FLOOD_RULE and changes[-1].kind.value == "cleared"
+
+
+async def test_flood_continues_after_a_restart(store: Store) -> None:
+    clock, rules = TelemetryClock(), rules_of(HOT | {"tag": "*"})
+    async with at_work(store, rules, clock, flood_limit=10):
+        await append(store, *(Sample(BEGIN, f"t{number}", 90) for number in range(40)))
+        await until_drained(store)
+    async with at_work(store, rules, clock, flood_limit=10):
+        await append(store, Sample(BEGIN + 1, "t40", 90))
+        await until_drained(store)
+        assert await kinds_of(store) == ["raised"] * 11
+        clock.now += 61_000
+        await until_kinds(store, ["raised"] * 42 + ["cleared"])
+
+
+async def test_shelving_ends_during_a_continuous_sample_stream(store: Store) -> None:
+    """Its end was looked for only when no sample waited."""
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT), clock):
+        await append(store, temp(0, 90))
+        await until_drained(store)
+        (ident,) = (await alarms.load(store)).alarms
+        await request_change(store, ident, Shelve("bo", until=clock.now + 5_000), clock)
+        await append(store, temp(1, 96))
+        await until_drained(store)
+        clock.now += 5_000
+        for second in range(2, 40):
+            await append(store, temp(second, 97))
+        await until_drained(store)
+    assert await kinds_of(store) == ["raised", "shelved", "escalated", "unshelved"]
+
+
+async def test_shelving_ends_without_any_other_alarm_change(store: Store) -> None:
+    """The processor knew a shelving only after the next change of an alarm: without one it lasted for ever."""
+    async with at_work(store, rules_of(HOT), now_ms) as processor:
+        await append(store, Sample(now_ms(), "wrench.temp", 90))
+        await until_kinds(store, ["raised"])
+        (ident,) = (await alarms.load(store)).alarms
+        ends_at = now_ms() + 300
+        await request_change(store, ident, Shelve("bo", until=ends_at), now_ms)
+        await until_kinds(store, ["raised", "shelved", "unshelved"])
+        (*_, unshelved) = await changes_of(store)
+        assert 0 <= unshelved.alarm.changed_at - ends_at < 60_000
+        assert processor.alarms.shelved == 0
+
+
+async def test_acknowledged_and_cleared_alarms_do_not_count_as_standing(store: Store) -> None:
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT), clock) as processor:
+        await append(store, temp(0, 90))
+        await append(store, temp(1, 20))
+        await until_kinds(store, ["raised", "cleared"])
+        (ident,) = (await alarms.load(store)).alarms
+        await request_change(store, ident, Acknowledge("bo"), clock)
+        clock.now += LOOK_MS
+        await append(store, temp(2, 20))
+
+        async def is_over() -> bool:
+            return processor.alarms.standing == 0
+
+        await until_async(is_over)
+
+
+async def test_alarm_rate_counts_the_alarms_of_ten_minutes(store: Store) -> None:
+    clock = TelemetryClock()
+    async with at_work(store, rules_of(HOT), clock) as processor:
+        keeper: AlarmKeeper = processor.alarms
+        for second, value in enumerate((90, 20, 90, 20)):
+            await append(store, temp(second, value))
+        await until_drained(store)
+        assert (keeper.rate, keeper.standing, keeper.shelved) == (2, 1, 0)
+        clock.now += 600_001
+        assert keeper.rate == 1

@@ -1,0 +1,56 @@
+"""Alarm requests are applied once, refused with a reason, and not lost by concurrent writers."""
+
+import asyncio
+
+import pytest
+
+from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
+from edge.features.telemetry.rules.alarm import Acknowledge, AddComment, AlarmChanged, Raise, Shelve, transition
+from edge.features.telemetry.store import alarms
+from edge.features.telemetry.store.alarms import AlarmChange
+from edge.foundation.errors import Refused
+from edge.ports.alarm import Alarm, AlarmChangeKind, alarm_id
+from edge.ports.alarm_message import ALARM_METHODS, AlarmCall
+from edge.store.client import Store
+from edge.store.commit import operation
+
+
+async def raised(store: Store, subject: str) -> Alarm:
+    alarm = Alarm(id=alarm_id("hot", subject), rule="hot", subject=subject)
+    result = transition(alarm, Raise(500, {"en": "hot"}), 1)
+    assert isinstance(result, AlarmChanged)
+    before = await alarms.load(store)
+    await store.commit(alarms.save(store.keys, before, [AlarmChange(result.alarm, AlarmChangeKind.RAISED)]))
+    return result.alarm
+
+
+async def test_request_is_committed_with_its_additional_operations(store: Store) -> None:
+    alarm = await raised(store, "t")
+    also = operation("SET", store.keys.cededupe("x"), "done")
+
+    found = await request_change(store, alarm.id, Acknowledge("bo", "seen"), lambda: 9, lambda _: also)
+    assert (found.by, found.comment, found.changed_at) == ("bo", "seen", 9)
+    assert await store.execute("GET", store.keys.cededupe("x")) == "done"
+    assert [each.kind for each in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
+
+
+async def test_requests_of_several_people_are_all_applied(store: Store) -> None:
+    alarm = await raised(store, "t")
+    people = [f"p{number}" for number in range(8)]
+    await asyncio.gather(*(request_change(store, alarm.id, AddComment(each, "x"), lambda: 9) for each in people))
+    assert sorted(each.alarm.by for each in await alarms.newest(store, 8)) == people
+
+
+async def test_unknown_alarm_and_wrong_state_are_refused(store: Store) -> None:
+    with pytest.raises(Refused, match="no alarm"):
+        await request_change(store, "x", Acknowledge("bo"), lambda: 9)
+    alarm = await raised(store, "t")
+    await request_change(store, alarm.id, Acknowledge("bo"), lambda: 9)
+    with pytest.raises(Refused, match="acknowledged already"):
+        await request_change(store, alarm.id, Acknowledge("bo"), lambda: 9)
+
+
+def test_every_alarm_method_has_its_event() -> None:
+    arguments = AlarmCall(alarm_id="x", by="bo", seconds=2)
+    assert len({type(alarm_event_of(method, arguments, 1000)) for method in ALARM_METHODS}) == len(ALARM_METHODS)
+    assert alarm_event_of("Shelve", arguments, 1000) == Shelve("bo", until=3000)

@@ -1,0 +1,67 @@
+"""Decisions about jobs become samples and occurrences, in the commit of the decision."""
+
+from typing import Any
+
+from edge.features.telemetry.batch import decode_batch
+from edge.features.telemetry.interest import RuleInterest
+from edge.features.telemetry.job_samples import JobSamples, result_members
+from edge.model.job_state import Cause
+from edge.ports.sample_lines import Line, Occurrence, Sample
+from edge.station.equipment import EquipmentAnswer
+from edge.store.client import Store
+from edge.store.stream import entries
+from tests.station.plant import TIGHTEN, Clock, FakeEquipment, Plant, order, until_true
+
+ACTION = {"step": "A", "qualifier": "N", "interaction": "push_command", "type_id": TIGHTEN}
+RECIPE = {
+    "steps": [{"name": "A", "initial": True}, {"name": "B"}],
+    "transitions": [{"source": "A", "target": "B", "condition": "always"}],
+    "actions": [ACTION | {"name": "a", "parameters": {"joining_process_id": "P1", "carrier_id": "C7"}}],
+}
+
+
+async def recorded(store: Store) -> list[Line]:
+    raw = await store.execute("XRANGE", store.keys.telemetry(), "-", "+")
+    return [line for each in entries(raw) for line in decode_batch(each.fields)[0].lines]
+
+
+def shown(line: Line) -> tuple[object, ...]:
+    if isinstance(line, Occurrence):
+        return (line.name, line.job)
+    assert (line.job, line.action, line.carrier) == ("J1", "a", "C7")
+    return (line.tag, line.value, line.process)
+
+
+async def run_job(store: Store, data: Any, *, record_all: bool) -> list[object]:
+    """Run a job whose only command has this result; return what was recorded."""
+    tool = FakeEquipment()
+    plant = Plant(store, {TIGHTEN: tool}, Clock())
+    samples = JobSamples(plant.store.keys, RuleInterest((), record_all=record_all), {TIGHTEN: "wrench"}, 100)
+    plant.runs.additions.append(samples.commit_for)
+    await plant.teach("one", RECIPE)
+    tool.replies = lambda command: EquipmentAnswer(command.command_id, data)
+    async with plant.at_work():
+        await plant.order(Cause.STORE_AND_START, order("J1", "one"))
+        await until_true(lambda: plant.runs.cached("J1") is None and bool(tool.commands))
+    return [shown(line) for line in await recorded(plant.store)]
+
+
+async def test_results_are_recorded_between_start_and_end_of_their_job(store: Store) -> None:
+    data = {"torque": {"value": 85.2, "unit": "Nm"}, "evaluation": "OK", "values": {"speed": 5}, "trace": [1, 2]}
+    found = await run_job(store, data, record_all=True)
+    assert found == [
+        ("job.started", "J1"),
+        ("wrench.torque", 85.2, "P1"),
+        ("wrench.evaluation", "OK", "P1"),
+        ("wrench.values.speed", 5, "P1"),
+        ("job.ended", "J1"),
+    ]
+
+
+async def test_result_that_no_rule_uses_is_not_recorded(store: Store) -> None:
+    assert await run_job(store, {"torque": 1}, record_all=False) == []
+
+
+def test_result_of_one_value_is_named_result() -> None:
+    assert list(result_members(5)) == [("result", 5)]
+    assert Sample(1, "t", 1).process is None

@@ -1,0 +1,25 @@
+"""Samples are stored in memory if configured, or by default if the packaged store is on an SD card."""
+
+from pathlib import Path
+
+import pytest
+
+from edge.config import RedisSettings, TelemetrySettings
+from edge.features.telemetry.sample_store import is_volatile
+from tests.features.admin.hardware.computers import computer
+
+PACKAGED = RedisSettings(url="unix:///run/redis-microdcs/redis.sock")
+
+
+@pytest.mark.parametrize("device", ["/dev/mmcblk0p2", "/dev/nvme0n1p2"])
+def test_default_depends_on_the_medium_of_the_packaged_store(tmp_path: Path, device: str) -> None:
+    machine = computer(tmp_path, {"/proc/mounts": f"{device} / ext4 rw 0 0", "/sys/block/mmcblk0/device/type": "SD"})
+    assert is_volatile(TelemetrySettings(), PACKAGED, machine) is ("mmcblk" in device)
+    assert is_volatile(TelemetrySettings(), RedisSettings(), machine) is False
+
+
+def test_setting_overrides_the_medium(tmp_path: Path) -> None:
+    machine = computer(tmp_path, {"/proc/mounts": "/dev/mmcblk0p2 / ext4 rw 0 0"})
+    assert is_volatile(TelemetrySettings(keep="durable"), PACKAGED, machine) is False
+    assert is_volatile(TelemetrySettings(keep="volatile"), RedisSettings(), machine) is True
+    assert is_volatile(TelemetrySettings(mode="off", keep="volatile"), PACKAGED, machine) is False

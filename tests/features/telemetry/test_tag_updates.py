@@ -1,0 +1,29 @@
+"""Definitions of tags of the store apply over those of the settings, also when another process changed them."""
+
+from edge.features.telemetry.rules.tag_definitions import TagDefinitions
+from edge.features.telemetry.tag_updates import TagUpdates
+from edge.links.background_task import background_task
+from edge.ports.tag import TagDefinition
+from edge.station.settings import SettingsMethod, StationSettings, follow_settings
+from edge.store.client import Store
+from edge.store.setting_texts import TAGS
+from tests.conftest import WaitUntil
+
+
+async def test_changed_definitions_of_the_store_are_loaded(store: Store, wait_until: WaitUntil) -> None:
+    found = TagDefinitions([TagDefinition("t", unit="CEL"), TagDefinition("u", unit="BAR")])
+    settings = StationSettings(store)
+    async with background_task(follow_settings(store, [TagUpdates(store, found).refresh]), "updates"):
+        sent = [{"tag": "t", "unit": "KEL"}, {"tag": "rev", "unit": "C62"}]
+        await settings.apply("s", "tag", SettingsMethod.PUT, sent)
+        await wait_until(lambda: found.find("rev"))
+        assert [each.unit for tag in ("t", "u", "rev") if (each := found.find(tag))] == ["KEL", "BAR", "C62"]
+        await settings.apply("s", "tag", SettingsMethod.DELETE, {"tag": "t"})
+        await wait_until(lambda: found.find("t") == TagDefinition("t", unit="CEL"))
+
+
+async def test_unreadable_definition_is_skipped(store: Store) -> None:
+    found = TagDefinitions()
+    await store.commit(TAGS.save(store.keys, 0, {"a": '{"tag":"a","future":1}', "b": '{"tag":"b"}'}))
+    await TagUpdates(store, found).refresh()
+    assert (found.find("a"), found.find("b")) == (None, TagDefinition("b"))
