@@ -4,35 +4,39 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge import __version__
-from edge.access.components import Report, announced
+from edge.access.components import Describe, Report, announced
 from edge.app.parts import GatewayParts
 from edge.app.tls_files import tls_files
 from edge.config import Settings
-from edge.features.telemetry.store import alarms
-from edge.foundation.instant import now_ms
 from edge.model.component import Component, PluginState
 from edge.store.scripts import share_script
 
-if TYPE_CHECKING:
-    from edge.features.flows.nodes.registry import NodeKinds
-
 _CERTIFICATES_EVERY_S = 3600.0
+
+
+class ComponentPart(Struct, frozen=True):
+    """What a feature adds to the sign of life: fields of the component, and what it has loaded."""
+
+    fields: Mapping[str, Any] = {}
+    plugins: tuple[PluginState, ...] = ()
 
 
 class GatewayDescription:
     """The state of a gateway, as its sign of life shows it."""
 
-    def __init__(self, parts: GatewayParts, started: int, node_kinds: Iterable[str]) -> None:
+    def __init__(self, parts: GatewayParts, started: int) -> None:
         self._parts = parts
         self._started = started
-        self._node_kinds = tuple(node_kinds)
         self._expiry = ""
         self._expiry_due = 0.0
 
@@ -53,37 +57,27 @@ class GatewayDescription:
             scopes=settings.gateway.scopes,
             problems=self._parts.health.problem_line,
             jobs=self._parts.active_runs.count,
-            alarms=await alarms.count(self._parts.store) if settings.telemetry.mode == "on" else None,
             certificate_expiry=self._expiry,
-            drift=self._parts.drift.text,
         )
-        return Report(component, tuple(self._plugins()))
+        added = [await each() for opened in self._parts.opened for each in opened.described]
+        fields = {name: value for each in added for name, value in each.fields.items()}
+        plugins = (*self._plugins(), *(plugin for each in added for plugin in each.plugins))
+        return Report(replace(component, **fields), plugins)
 
     def _plugins(self) -> Iterator[PluginState]:
         for each in self._parts.watch.health:
             state = {True: "connected", False: "disconnected", None: "unknown"}[each.connected]
             yield PluginState(name=each.name, kind=f"equipment {each.kind}", state=state, problem=each.obstacle)
-        for name in self._node_kinds:
-            yield PluginState(name=name, kind="node kind", state="loaded")
 
 
-async def join_plant(
-    stack: AsyncExitStack, parts: GatewayParts, kinds: "NodeKinds | None", settings_file: Path | None
-) -> None:
-    """Enter this gateway in the list of components until the stack closes; execute signed commands if they are on."""
+async def join_plant(stack: AsyncExitStack, parts: GatewayParts, describe: Describe) -> None:
+    """Enter this gateway in the list of components until the stack closes."""
     await share_script(parts.store)
-    of_site = sorted(name for name, kind in (kinds or {}).items() if kind.in_worker)
-    described = GatewayDescription(parts, now_ms(), of_site)
     name, instance = parts.settings.gateway.name, parts.instance
     held = instance.lease_held
     await stack.enter_async_context(
-        announced(parts.store, name, instance.token, described.describe, holds_lease=lambda: held.is_open)
+        announced(parts.store, name, instance.token, describe, holds_lease=lambda: held.is_open)
     )
-    if parts.settings.fleet.listen != "off":
-        # Imported only when signed commands are on.
-        from edge.features.fleet.service import open_fleet  # noqa: PLC0415
-
-        await open_fleet(stack, parts, described.describe, settings_file)
 
 
 def earliest_expiry(settings: Settings) -> str:

@@ -1,10 +1,24 @@
-"""What a feature declares: data, and the places of what it opens; nothing heavy is imported for it."""
+"""What a feature declares, and what it adds to an open gateway.
 
-from collections.abc import Mapping
+A declaration is data and imports nothing heavy: what runs is named as `module:name`, and imported when it is used.
+
+    FEATURE = Feature("traces", prepare="edge.features.traces.service:open_traces")
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from edge.equipment.kinds import EquipmentKind
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from edge.access.operations import Executor
+    from edge.app.component import ComponentPart
+    from edge.config import Settings
+    from edge.equipment.kinds import EquipmentKind
+    from edge.model.operation import OperationType
+    from edge.northbound.further_calls import FurtherCall
 
 
 class Noun(Struct, frozen=True):
@@ -14,12 +28,50 @@ class Noun(Struct, frozen=True):
     help: str
 
 
+def _always(_settings: "Settings") -> bool:
+    return True
+
+
 class Feature(Struct, frozen=True):
     """A feature of a gateway: one folder below `edge/features`, and one row in `edge.app.features`.
 
-    `commands` are its nouns of the command `edge`, `kinds` its kinds of equipment by the value of `kind`.
+    A function of a phase is called as `function(stack, core)`, from `open` on with the works of the station, too. It
+    returns what it adds as `Opened`, or None, and ends it with `stack`.
     """
 
     name: str
     commands: Mapping[str, Noun] = {}
-    kinds: Mapping[str, EquipmentKind] = {}
+    """Its nouns of the command `edge`."""
+    kinds: "Mapping[str, EquipmentKind]" = {}
+    """Its kinds of equipment, by the value of `kind`."""
+    is_on: "Callable[[Settings], bool]" = _always
+    """Whether the settings switch it on; what is off is not imported."""
+    prepare: str = ""
+    """Called before equipment is opened."""
+    open: str = ""
+    """Called when the station works, before any call is accepted."""
+    serve: str = ""
+    """Called when the MES and OPC UA clients are served."""
+    calls: Sequence[str] = ()
+    """The types of the calls that it executes while it is on."""
+    switch: str = ""
+    """How to switch it on, for whoever calls it."""
+
+
+class Opened(Struct, frozen=True):
+    """What a feature adds to an open gateway; only what there is."""
+
+    port: object = None
+    """What other features use of it: `core.ports[name]`."""
+    calls: "Mapping[str, FurtherCall]" = {}
+    """Calls of the MES, by their type."""
+    equipment: Mapping[str, tuple[object, ...]] = {}
+    """Further arguments of the openers of equipment, by kind."""
+    operations: "Mapping[OperationType, Executor]" = {}
+    """Operations that it executes."""
+    metrics: "Sequence[Callable[[], Awaitable[Iterable[Metric]]]]" = ()
+    """Read at each scrape; raise Unavailable without the store."""
+    described: "Sequence[Callable[[], Awaitable[ComponentPart]]]" = ()
+    """What the sign of life of this gateway adds."""
+    serving: Sequence[Callable[[], str]] = ()
+    """What the line of the status names as served; empty texts are left out."""

@@ -1,11 +1,17 @@
 """The features of this gateway, one row each: a row and its folder go together."""
 
 import importlib
+import pkgutil
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from functools import cache
+from typing import TYPE_CHECKING
 
 from edge.app.feature import Feature
 from edge.equipment.kinds import CORE_KINDS, EquipmentKind
+
+if TYPE_CHECKING:
+    from edge.app.parts import GatewayParts, Works
 
 FEATURES = (
     "telemetry",
@@ -41,3 +47,37 @@ def equipment_kinds() -> Mapping[str, EquipmentKind]:
 def equipment_settings() -> Mapping[str, str]:
     """Return the type of the section of each kind, as `module:name`, for `load_settings`."""
     return {name: kind.settings for name, kind in equipment_kinds().items()}
+
+
+async def prepare_features(stack: AsyncExitStack, core: "GatewayParts") -> None:
+    """Open what features need before equipment is opened."""
+    for each in features():
+        await _open(stack, core, each, each.prepare)
+
+
+async def open_features(stack: AsyncExitStack, core: "GatewayParts", works: "Works") -> None:
+    """Open what features do before any call is accepted."""
+    for each in features():
+        await _open(stack, core, each, each.open, works)
+
+
+async def serve_features(stack: AsyncExitStack, core: "GatewayParts", works: "Works") -> None:
+    """Open what features serve when the MES and OPC UA clients are served."""
+    for each in features():
+        await _open(stack, core, each, each.serve, works)
+
+
+async def _open(stack: AsyncExitStack, core: "GatewayParts", feature: Feature, function: str, *works: "Works") -> None:
+    if not function or not feature.is_on(core.settings):
+        return
+    opened = await pkgutil.resolve_name(function)(stack, core, *works)
+    if opened is not None:
+        core.opened.append(opened)
+        if opened.port is not None:
+            core.ports[feature.name] = opened.port
+
+
+def calls_switched_off(core: "GatewayParts") -> Mapping[str, str]:
+    """Return how to switch on what would execute a call, by the type of the call."""
+    off = [each for each in features() if not each.is_on(core.settings)]
+    return {call: each.switch for each in off for call in each.calls}

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.app.parts import GatewayParts
-from edge.features.traces.calls import TraceCalls
 from edge.model.audit import AuditRecord
 from edge.model.job_state import JobState
 from edge.model.maintenance import UPGRADE, Maintenance
@@ -44,8 +43,7 @@ async def end_upgrade(core: GatewayParts) -> None:
 
 def operation_calls(core: GatewayParts) -> Mapping[str, FurtherCall]:
     """Return the calls of operations that the MES and sidecars may make, by their type."""
-    traces = TraceCalls(core.settings.traces.directory)
-    return {**_maintenance_calls(core).table, **LockCalls(core.store, core.trail).table, **traces.table}
+    return {**_maintenance_calls(core).table, **LockCalls(core.store, core.trail).table}
 
 
 def _maintenance_calls(core: GatewayParts) -> MaintenanceCalls:

@@ -1,21 +1,20 @@
 """Renders the metrics for Prometheus; values are read at each scrape and stored nowhere else."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
-from msgspec import Struct, field
+from msgspec import Struct
 from prometheus_client import ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
 from edge import __version__
 from edge.app.health import Health
+from edge.app.metric_families import counter, gauge, histogram
 from edge.app.store_metrics import gauges_of
-from edge.features.station_files.drift import StationDrift
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
-from edge.foundation.latency import Latency
 from edge.links.http_page import Page
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.equipment_health import EquipmentHealth
@@ -28,19 +27,11 @@ from edge.store.client import Store
 from edge.store.gauges import Gauges
 from edge.store.server_check import NEARLY_FULL
 
-if TYPE_CHECKING:
-    from edge.features.flows.engine import FlowStats
-    from edge.features.telemetry.service import TelemetryService
-
 PATH = "/metrics"
-_PREFIX = "microdcs_edge_"
-
-_Samples = Iterable[tuple[Sequence[str], float]]
-"""Label values and the sample value."""
 
 
 class MetricSources(Struct, frozen=True):
-    """The measured parts; `sessions` counts OPC UA sessions, None without a server; `flows` is None without flows."""
+    """The measured parts; `sessions` counts OPC UA sessions, None without a server."""
 
     gateway: str
     scopes: Sequence[str]
@@ -49,38 +40,19 @@ class MetricSources(Struct, frozen=True):
     equipment: EquipmentWatch
     activity: Activity
     sessions: Callable[[], int] | None = None
-    flows: "FlowStats | None" = None
-    telemetry: "TelemetryService | None" = None
-    drift: StationDrift = field(default_factory=StationDrift)
+    further: Sequence[Callable[[], Awaitable[Iterable[Metric]]]] = ()
+    """Those of the features; each raises Unavailable without the store."""
 
 
 async def page(sources: MetricSources) -> Page:
     """Return all metrics in the Prometheus text format 0.0.4; without the store, the metrics of this process."""
-    try:
+    found, further = None, list[Metric]()
+    with suppress(Unavailable):
         found = await gauges.read_gauges(sources.store, sources.scopes)
-        extra = await _telemetry_metrics(sources)
-    except Unavailable:
-        found, extra = None, []
-    return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_CollectedMetrics((*_families(sources, found), *extra))))
-
-
-async def _telemetry_metrics(sources: MetricSources) -> list[Metric]:
-    if sources.telemetry is None:
-        return []
-    from edge.features.telemetry.metrics import read_figures  # noqa: PLC0415  imported only when telemetry is on
-
-    figures = await read_figures(sources.telemetry, sources.store)
-    found = []
-    for each in figures.metrics:
-        labels = (each.label,) if each.label else ()
-        samples = [((value,) if each.label else (), number) for value, number in each.samples]
-        found.append((_counter if each.is_counter else _gauge)(each.name, each.meaning, labels, samples))
-    for name, meaning, latency in (
-        ("alarm_latency_seconds", "Time from the arrival of a batch to the commit of its alarms.", figures.latency),
-        ("alarm_confirmed_seconds", "Time from a sample to the broker's confirmation of its alarm.", figures.confirmed),
-    ):
-        found.append(_histogram(name, meaning, (), [((), latency)]))
-    return found
+    for read in sources.further:
+        with suppress(Unavailable):
+            further += await read()
+    return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_CollectedMetrics((*_families(sources, found), *further))))
 
 
 class _CollectedMetrics(Collector):
@@ -96,22 +68,19 @@ class _CollectedMetrics(Collector):
 
 def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     info = ((sources.gateway, __version__), 1)
-    yield _gauge("info", "Name and version of the gateway.", ("gateway", "version"), [info])
+    yield gauge("info", "Name and version of the gateway.", ("gateway", "version"), [info])
     yield from _activity_metrics(sources)
     yield from _equipment_metrics(sources)
     yield from _connection_metrics(sources)
-    yield from _drift_metrics(sources.drift)
-    if sources.flows is not None:
-        yield from _flow_metrics(sources.flows)
     defects = [((task,), count) for task, count in sources.store.defects.counts.items()]
-    yield _counter("task_failures", "Defects of background tasks, which are tried again.", ("task",), defects)
-    yield _gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
+    yield counter("task_failures", "Defects of background tasks, which are tried again.", ("task",), defects)
+    yield gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
     if (state := sources.health.servers.state) is not None:
         for each in gauges_of(state):
             labels = (each.label,) if each.label else ()
             samples = [((value,) if each.label else (), number) for value, number in each.samples]
-            yield _gauge(each.name, each.meaning, labels, samples)
-    yield _histogram("commit_seconds", "Duration of commits to the store.", (), [((), sources.store.commits)])
+            yield gauge(each.name, each.meaning, labels, samples)
+    yield histogram("commit_seconds", "Duration of commits to the store.", (), [((), sources.store.commits)])
     if found is not None:
         yield from _store_metrics(found)
         yield from _bounded_metrics(sources.health.counts)
@@ -128,9 +97,9 @@ def _activity_metrics(sources: MetricSources) -> Iterator[Metric]:
         commands[label] = commands.get(label, 0) + count
     ended = [((scope, outcome.value), count) for (scope, outcome), count in activity.ended.items()]
     steps = [((scope,), activity.steps[scope]) for scope in sources.scopes]
-    yield _counter("steps", "Activations of steps.", ("scope",), steps)
-    yield _counter("runs_ended", "Ended runs by outcome.", ("scope", "outcome"), ended)
-    yield _counter("commands", "Commands requested by decisions.", ("equipment", "phase"), commands.items())
+    yield counter("steps", "Activations of steps.", ("scope",), steps)
+    yield counter("runs_ended", "Ended runs by outcome.", ("scope", "outcome"), ended)
+    yield counter("commands", "Commands requested by decisions.", ("equipment", "phase"), commands.items())
 
 
 def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
@@ -144,7 +113,7 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
         for outcome, count in (("done", each.answered - each.failed), ("failed", each.failed))
     ]
     trips = [((each.equipment.name,), each.stats.round_trips) for each in sources.equipment.watched]
-    yield _gauge(
+    yield gauge(
         "equipment_connected",
         "Whether it is connected: 1 or 0; absent until known.",
         ("equipment", "kind"),
@@ -154,31 +123,29 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
         ((each.name, each.connection.fault or ConnectionFault.OTHER), 1) for each in health if each.connected is False
     ]
     meaning = "1 for equipment that is not connected, with the kind of the reason; absent while it is connected."
-    yield _gauge("equipment_disconnected", meaning, ("equipment", "fault"), disconnected)
-    yield _gauge("equipment_last_seen_timestamp_seconds", "Last message, connection or disconnection.", one, seen)
-    yield _gauge(
+    yield gauge("equipment_disconnected", meaning, ("equipment", "fault"), disconnected)
+    yield gauge("equipment_last_seen_timestamp_seconds", "Last message, connection or disconnection.", one, seen)
+    yield gauge(
         "commands_outstanding",
         "Commands without an answer.",
         one,
         [((each.name,), each.outstanding) for each in health],
     )
-    yield _counter("command_answers", "Answers to commands.", ("equipment", "outcome"), outcomes)
-    yield _counter(
+    yield counter("command_answers", "Answers to commands.", ("equipment", "outcome"), outcomes)
+    yield counter(
         "equipment_messages_ignored",
         "Late or repeated answers, and events that no recipe waited for.",
         one,
         [((each.name,), each.ignored) for each in health],
     )
-    yield _counter(
+    yield counter(
         "equipment_messages_refused",
         "Messages of equipment that were refused.",
         one,
         [((each.name,), each.refused) for each in health],
     )
     yield from _safety_metrics(health)
-    yield _histogram(
-        "command_round_trip_seconds", "Time from the decision to send a command to its answer.", one, trips
-    )
+    yield histogram("command_round_trip_seconds", "Time from the decision to send a command to its answer.", one, trips)
 
 
 def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
@@ -190,67 +157,58 @@ def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
         for evaluation, count in (("OK", each.ok), ("NotOK", each.not_ok))
     ]
     meaning = "Results by their evaluation, of equipment that reports one."
-    yield _counter("results", meaning, ("equipment", "evaluation"), evaluations)
+    yield counter("results", meaning, ("equipment", "evaluation"), evaluations)
     unknown = [((each.name,), each.unknown) for each in health]
-    yield _counter("outcomes_unknown", "Commands whose outcome could not be found.", one, unknown)
+    yield counter("outcomes_unknown", "Commands whose outcome could not be found.", one, unknown)
     repeated = [((each.name,), each.repeated_starts) for each in health]
-    yield _counter("starts_repeated", "Starts that the equipment may have received before.", one, repeated)
+    yield counter("starts_repeated", "Starts that the equipment may have received before.", one, repeated)
     late = [((each.name,), each.late) for each in health]
-    yield _counter("results_late", "Results that no command waited for.", one, late)
+    yield counter("results_late", "Results that no command waited for.", one, late)
     unsolicited = [((each.name,), each.unsolicited) for each in health]
-    yield _counter("answers_unsolicited", "Answers of a flood that no command waited for.", one, unsolicited)
+    yield counter("answers_unsolicited", "Answers of a flood that no command waited for.", one, unsolicited)
     declined = [((each.name,), each.declined_stops) for each in health]
-    yield _counter("stops_declined", "Stops and resets that the equipment declined.", one, declined)
+    yield counter("stops_declined", "Stops and resets that the equipment declined.", one, declined)
     lost = [((each.name,), each.lost_traces) for each in health]
-    yield _counter("traces_lost", "Curves and files of results that could not be stored.", one, lost)
+    yield counter("traces_lost", "Curves and files of results that could not be stored.", one, lost)
     unconfirmed = [((each.name,), each.safing) for each in health]
     meaning = "Stops, resets and releases without a confirmation: the tool may still be active."
-    yield _gauge("stops_unconfirmed", meaning, one, unconfirmed)
-
-
-def _flow_metrics(flows: "FlowStats") -> Iterator[Metric]:
-    cycles = [((status.value,), count) for status, count in flows.cycles.items()]
-    yield _counter("flow_cycles", "Ended cycles of flows.", ("outcome",), cycles)
-    yield _counter("flow_cycles_missed", "Cycles that did not run in time.", (), [((), flows.missed)])
-    lateness = "Time from the instant at which a cycle is due to its begin."
-    yield _histogram("flow_cycle_lateness_seconds", lateness, (), [((), flows.lateness)])
-    yield _histogram("flow_cycle_duration_seconds", "Duration of the cycles.", (), [((), flows.duration)])
+    yield gauge("stops_unconfirmed", meaning, one, unconfirmed)
 
 
 def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:
     sessions = [((name,), session.connected) for name, session in sources.health.sessions.items()]
-    yield _gauge("broker_connected", "Whether a session is connected to its broker: 1 or 0.", ("session",), sessions)
+    yield gauge("broker_connected", "Whether a session is connected to its broker: 1 or 0.", ("session",), sessions)
     refused = [((name,), len(session.refused())) for name, session in sources.health.sessions.items()]
     meaning = "Subscriptions that the broker of a session does not grant."
-    yield _gauge("broker_subscriptions_refused", meaning, ("session",), refused)
+    yield gauge("broker_subscriptions_refused", meaning, ("session",), refused)
     if sources.sessions is not None:
-        yield _gauge("opcua_sessions", "Sessions of OPC UA clients.", (), [((), sources.sessions())])
+        yield gauge("opcua_sessions", "Sessions of OPC UA clients.", (), [((), sources.sessions())])
     hanging = len(sources.store.heartbeat.stalled())
-    yield _gauge("tasks_hanging", "Critical tasks without progress.", (), [((), hanging)])
+    yield gauge("tasks_hanging", "Critical tasks without progress.", (), [((), hanging)])
 
 
 def _store_metrics(found: Gauges) -> Iterator[Metric]:
     memory = found.memory
-    yield _gauge("store_memory_bytes", "Memory used by the store.", (), [((), memory.used)])
-    yield _gauge("store_memory_limit_bytes", "Memory limit of the store; 0: no limit.", (), [((), memory.limit)])
+    yield gauge("store_memory_bytes", "Memory used by the store.", (), [((), memory.used)])
+    yield gauge("store_memory_limit_bytes", "Memory limit of the store; 0: no limit.", (), [((), memory.limit)])
     nearly = f"Whether {NEARLY_FULL:.0%} of its memory are used: 1 or 0."
-    yield _gauge("store_nearly_full", nearly, (), [((), memory.is_nearly_full)])
-    yield _gauge("dead_letters", "Failed work kept for a decision.", (), [((), found.dead_letters)])
+    yield gauge("store_nearly_full", nearly, (), [((), memory.is_nearly_full)])
+    yield gauge("dead_letters", "Failed work kept for a decision.", (), [((), found.dead_letters)])
     removed = [((), found.removed_unconfirmed)]
-    yield _counter("results_unconfirmed_removed", "Results removed before the MES confirmed them.", (), removed)
-    yield _counter("messages_refused", "Messages refused since the store was created.", (), [((), found.refused)])
+    yield counter("results_unconfirmed_removed", "Results removed before the MES confirmed them.", (), removed)
+    yield counter("messages_refused", "Messages refused since the store was created.", (), [((), found.refused)])
 
 
 def _bounded_metrics(counts: BoundedCounts) -> Iterator[Metric]:
     marks = counts.marks
-    yield _gauge("marks", "Marks of repeated messages and removed jobs.", (), [((), marks.count)])
-    yield _gauge("marks_limit", "Marks at which new orders are refused.", (), [((), marks.limit)])
+    yield gauge("marks", "Marks of repeated messages and removed jobs.", (), [((), marks.count)])
+    yield gauge("marks_limit", "Marks at which new orders are refused.", (), [((), marks.limit)])
     waiting = [((scope,), each.count) for scope, each in counts.undelivered.items()]
-    yield _gauge("results_undelivered", "Results kept beyond their time for the MES.", ("scope",), waiting)
+    yield gauge("results_undelivered", "Results kept beyond their time for the MES.", ("scope",), waiting)
     unconfirmed = [((scope,), each.count) for scope, each in counts.unconfirmed.items()]
-    yield _gauge("results_unconfirmed", "Results kept beyond their time, delivered or not.", ("scope",), unconfirmed)
+    yield gauge("results_unconfirmed", "Results kept beyond their time, delivered or not.", ("scope",), unconfirmed)
     limits = [((scope,), each.limit) for scope, each in counts.undelivered.items()]
-    yield _gauge("results_undelivered_limit", "Results that are kept for the MES at most.", ("scope",), limits)
+    yield gauge("results_undelivered_limit", "Results that are kept for the MES at most.", ("scope",), limits)
 
 
 def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:
@@ -265,44 +223,10 @@ def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:
     ]
     jobs += [((scope, "EndState"), each.ended_jobs) for scope, each in found.scopes.items()]
     one = ("scope",)
-    yield _gauge("jobs", "Jobs in the store by state.", ("scope", "state"), jobs)
+    yield gauge("jobs", "Jobs in the store by state.", ("scope", "state"), jobs)
     work = [((scope,), each.work) for scope, each in found.scopes.items()]
-    yield _gauge("work_entries", "Pending work entries.", one, work)
+    yield gauge("work_entries", "Pending work entries.", one, work)
     waits = [((scope,), age(each.work_since)) for scope, each in found.scopes.items()]
-    yield _gauge("work_lag_seconds", "Age of the oldest pending work entry.", one, waits)
+    yield gauge("work_lag_seconds", "Age of the oldest pending work entry.", one, waits)
     unpublished = [((scope,), age(each.unpublished_since)) for scope, each in found.scopes.items()]
-    yield _gauge("publish_lag_seconds", "Age of the oldest change not yet published to the MES.", one, unpublished)
-
-
-def _drift_metrics(drift: StationDrift) -> Iterator[Metric]:
-    """Yield the differences from the station files; nothing without such files."""
-    if drift.text is None:
-        return
-    differing = [((change,), count) for change, count in drift.counts.items()]
-    meaning = "Objects of the store that differ from the station files."
-    yield _gauge("station_drift", meaning, ("change",), differing)
-    yield _gauge("station_file_faults", "Faults in the station files.", (), [((), drift.faults)])
-
-
-def _gauge(name: str, meaning: str, labels: Sequence[str], samples: _Samples) -> Metric:
-    family = GaugeMetricFamily(_PREFIX + name, meaning, labels=labels)
-    for values, value in samples:
-        family.add_metric(values, value)
-    return family
-
-
-def _counter(name: str, meaning: str, labels: Sequence[str], samples: _Samples) -> Metric:
-    family = CounterMetricFamily(_PREFIX + name, meaning, labels=labels)
-    for values, value in samples:
-        family.add_metric(values, value)
-    return family
-
-
-def _histogram(
-    name: str, meaning: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], Latency]]
-) -> Metric:
-    family = HistogramMetricFamily(_PREFIX + name, meaning, labels=labels)
-    for values, latency in samples:
-        buckets = [("+Inf" if bound == float("inf") else str(bound), count) for bound, count in latency.cumulative()]
-        family.add_metric(values, buckets, latency.total)
-    return family
+    yield gauge("publish_lag_seconds", "Age of the oldest change not yet published to the MES.", one, unpublished)

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 
 from edge.app.interface import RETRY_S, open_interface
 from edge.app.maintenance_mode import show_maintenance, switch_for_client
-from edge.app.parts import GatewayParts
+from edge.app.parts import GatewayParts, Works
 from edge.features.opcua_extras.redundancy import SharedServer, SharedServers
 from edge.foundation.errors import unwrap_group
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import TaskGroup
 from edge.model.role import Role
 from edge.station.intervene import intervene
-from edge.station.jobs import JobService
 from edge.station.lock_holders import LockHolders
 from edge.station.release import release
 from edge.station.response_provider import ResponseProvider
 from edge.station.retention import Deliveries
-from edge.station.settings import StationSettings
 from edge.uaserver.view import GatewayView
 
 if TYPE_CHECKING:
@@ -37,23 +35,10 @@ if TYPE_CHECKING:
 class OpcuaService:
     """The OPC UA server of the gateway; `server` is None while it cannot listen."""
 
-    def __init__(
-        self,
-        parts: GatewayParts,
-        jobs: JobService,
-        station_settings: StationSettings,
-        flows: "FlowFeed | None" = None,
-        retry_s: tuple[float, float] = RETRY_S,
-        telemetry: "TelemetryService | None" = None,
-        users: "Users | None" = None,
-    ) -> None:
-        self._telemetry = telemetry
-        self._users = users
+    def __init__(self, parts: GatewayParts, works: Works, retry_s: tuple[float, float] = RETRY_S) -> None:
         self.server: UaServer | None = None
         self._parts = parts
-        self._jobs = jobs
-        self._station_settings = station_settings
-        self._flows = flows
+        self._works = works
         self._retry_s = retry_s
 
     @property
@@ -70,31 +55,22 @@ class OpcuaService:
     async def _serve(self) -> AsyncIterator[str]:
         with unwrap_group():
             async with contextlib.AsyncExitStack() as stack:
-                self.server = await _open_server(
-                    stack, self._parts, self._jobs, self._station_settings, self._flows, self._telemetry, self._users
-                )
+                self.server = await _open_server(stack, self._parts, self._works)
                 yield self.server.endpoint
 
 
-async def _open_server(
-    stack: contextlib.AsyncExitStack,
-    parts: GatewayParts,
-    jobs: JobService,
-    station_settings: StationSettings,
-    flows: "FlowFeed | None",
-    telemetry: "TelemetryService | None",
-    users: "Users | None",
-) -> "UaServer":
-    settings, store, scopes = parts.settings, parts.store, parts.scopes
+async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, works: Works) -> "UaServer":
+    settings, store, scopes, jobs = parts.settings, parts.store, parts.scopes, works.jobs
+    telemetry: TelemetryService | None = parts.ports.get("telemetry")
+    flows: FlowFeed | None = parts.ports["flows"].feed if "flows" in parts.ports else None
     # asyncua takes half a second to import: skip it when the server is off.
     from edge.access.sessions import show_sessions  # noqa: PLC0415
-    from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
-    from edge.uaserver.job_feed import show_jobs, show_work_masters  # noqa: PLC0415
+    from edge.uaserver.job_feed import show_work_masters  # noqa: PLC0415
     from edge.uaserver.methods import Services  # noqa: PLC0415
     from edge.uaserver.server import open_server  # noqa: PLC0415
     from edge.uaserver.space import MachineDescription  # noqa: PLC0415
 
-    machines = [MachineDescription(scope, settings.northbound.max_downloadable_job_orders) for scope in scopes]
+    most = settings.northbound.max_downloadable_job_orders
     tasks = await stack.enter_async_context(TaskGroup())
     equipment = {name: section.type_ids for name, section in settings.southbound.items()}
     services = Services(
@@ -106,21 +82,22 @@ async def _open_server(
         scopes,
         flows,
     )
-    name, trail = settings.gateway.name, parts.trail
+    name = settings.gateway.name
     alarms = await _alarm_settings(parts, telemetry) if telemetry else None
-    opened = open_server(
-        settings.opcua,
-        name,
-        machines,
-        services,
-        tasks,
-        equipment=tuple(equipment),
-        trail=trail,
-        users=users or open_users(parts),
-        alarms=alarms,
-        shares_certificate=settings.web.shares_certificate,
+    server = await stack.enter_async_context(
+        open_server(
+            settings.opcua,
+            name,
+            [MachineDescription(scope, most) for scope in scopes],
+            services,
+            tasks,
+            equipment=tuple(equipment),
+            trail=parts.trail,
+            users=works.users or open_users(parts),
+            alarms=alarms,
+            shares_certificate=settings.web.shares_certificate,
+        )
     )
-    server = await stack.enter_async_context(opened)
     await stack.enter_async_context(show_sessions(store, partial(server.live_sessions, name)))
 
     async def refresh(scope: str) -> None:
@@ -131,19 +108,29 @@ async def _open_server(
         found = {each.name: each for each in parts.watch.health}
         await server.gateway.show(GatewayView(parts.health.line, taken.used, taken.limit, taken.is_nearly_full, found))
 
-    station_settings.listeners.append(refresh)
+    works.settings.listeners.append(refresh)
     parts.watch.listeners.append(show_gateway)
-    await parts.keep_running(stack, "OPC UA lists", partial(show_jobs, store, server, scopes))
-    if flows:
-        await parts.keep_running(stack, "OPC UA flows", partial(flows.run, server.flows))
-    await parts.keep_running(stack, "OPC UA maintenance", partial(show_maintenance, parts, server))
-    holders = LockHolders(store, parts.active_runs)
-    await parts.keep_running(stack, "OPC UA lock holders", holders.follow)
-    show_charts(parts.active_runs, server.charts, parts.clock, holders, parts.runs.mirrors)
+    await _show_jobs(stack, parts, server, flows)
     if telemetry and server.alarms:
         await _follow_alarms(stack, parts, server.alarms, telemetry)
     await _publish_server(stack, parts, server, telemetry)
     return server
+
+
+async def _show_jobs(
+    stack: contextlib.AsyncExitStack, parts: GatewayParts, server: "UaServer", flows: "FlowFeed | None"
+) -> None:
+    # asyncua is imported only where it is used.
+    from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
+    from edge.uaserver.job_feed import show_jobs  # noqa: PLC0415
+
+    await parts.keep_running(stack, "OPC UA lists", partial(show_jobs, parts.store, server, parts.scopes))
+    if flows:
+        await parts.keep_running(stack, "OPC UA flows", partial(flows.run, server.flows))
+    await parts.keep_running(stack, "OPC UA maintenance", partial(show_maintenance, parts, server))
+    holders = LockHolders(parts.store, parts.active_runs)
+    await parts.keep_running(stack, "OPC UA lock holders", holders.follow)
+    show_charts(parts.active_runs, server.charts, parts.clock, holders, parts.runs.mirrors)
 
 
 async def _publish_server(

@@ -2,25 +2,44 @@
 
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from edge.access.audit_trail import AuditTrail
+from edge.access.components import Describe
 from edge.access.mode_watch import ModeWatch
+from edge.app.feature import Opened
 from edge.app.health import Health
 from edge.config import Settings
-from edge.features.readers.scanned_jobs import ScannedJobs
-from edge.features.station_files.drift import StationDrift
 from edge.links.background_task import background_task
 from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
+from edge.station.dispatch import Dispatch
 from edge.station.equipment_watch import EquipmentWatch
 from edge.station.instance import Gate, Instance, TaskFactory
+from edge.station.jobs import JobService
 from edge.station.retention import RetentionPolicy, retention_policy
 from edge.station.runs import Runs
+from edge.station.settings import StationSettings
 from edge.store.client import Store
 from edge.store.retry import restart_on_defect
+
+if TYPE_CHECKING:
+    from edge.access.login import Users
+
+
+class Works(Struct, frozen=True):
+    """What works at the station; `users` is None without a server that people log in to."""
+
+    jobs: JobService
+    dispatch: Dispatch
+    settings: StationSettings
+    users: "Users | None"
+    settings_file: Path | None
+    describe: Describe
 
 
 class OpenGateway(Struct, frozen=True):
@@ -46,8 +65,10 @@ class GatewayParts(Struct, frozen=True):
     direct_commands: DirectCommands
     trail: AuditTrail
     mode: ModeWatch
-    scanned_jobs: ScannedJobs
-    drift: StationDrift = field(default_factory=StationDrift)
+    ports: dict[str, Any] = field(default_factory=dict)
+    """What features use of each other, by the name of the feature; only of those that are open."""
+    opened: list[Opened] = field(default_factory=list)
+    """What the open features add."""
 
     async def keep_running(self, stack: AsyncExitStack, name: str, work: TaskFactory) -> None:
         """Run work in the background until the stack closes; restart it after a defect.

@@ -5,21 +5,25 @@ import functools
 import pkgutil
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from edge.access.audit_trail import open_trail
 from edge.access.locks import keep_swept
 from edge.access.mode_watch import ModeWatch
 from edge.app.broker_session import open_session
-from edge.app.component import join_plant
-from edge.app.equipment_ports import further_ports
-from edge.app.features import equipment_kinds
+from edge.app.component import GatewayDescription, join_plant
+from edge.app.features import (
+    calls_switched_off,
+    equipment_kinds,
+    open_features,
+    prepare_features,
+    serve_features,
+)
 from edge.app.health import Health
 from edge.app.interface import open_interface
 from edge.app.maintenance_mode import end_upgrade, operation_calls
 from edge.app.opcua import OpcuaService, open_users
 from edge.app.operation_work import run_operations
-from edge.app.parts import GatewayParts, OpenGateway
+from edge.app.parts import GatewayParts, OpenGateway, Works
 from edge.app.served_summary import summary_of
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.app.tls_files import certificate_findings
@@ -30,10 +34,6 @@ from edge.config import (
     broker_settings,
 )
 from edge.equipment.mqtt import open_equipment
-from edge.features.flows.opening import load_node_kinds, open_flow_feed, run_flows, serve_flow_calls
-from edge.features.readers.scanned_jobs import ScannedJobs
-from edge.features.station_files.service import open_station_files
-from edge.features.traces.service import open_traces
 from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
@@ -77,13 +77,6 @@ from edge.store.bounds import CountLimits
 from edge.store.generation import JobsClock
 from edge.store.opening import open_store
 
-if TYPE_CHECKING:
-    from edge.access.login import Users
-    from edge.features.flows.engine import FlowStats
-    from edge.features.flows.nodes.registry import NodeKinds
-    from edge.features.flows.opcua_feed import FlowFeed
-    from edge.features.telemetry.service import TelemetryService
-
 _LARGEST_OF_EQUIPMENT = 1 << 20
 """Four times the largest stored result: a hundred may wait, and a decoded message takes many times its size."""
 
@@ -109,8 +102,7 @@ async def open_gateway(
         enter = stack.enter_async_context
         core = await _open_core(stack, settings, jobs_clock)
         await end_upgrade(core)
-        kinds = await load_node_kinds(settings)
-        await open_station_files(stack, core, kinds)
+        await prepare_features(stack, core)
         await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
         dedupe_ms = settings.retention.dedupe * 1000
@@ -120,39 +112,23 @@ async def open_gateway(
         jobs = JobService(
             core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond, core.mode
         )
-        if any(each.kind == "reader" for each in settings.southbound.values()):
-            await core.keep_running(stack, "scanned jobs", functools.partial(core.scanned_jobs.run, jobs))
-        telemetry = await _open_telemetry(stack, core, jobs, dispatch)
-        await _open_background_work(stack, core, jobs, dispatch)
-        station_settings = StationSettings(core.store, dedupe_ms)
-        if telemetry:
-            station_settings.listeners.extend(telemetry.of_settings)
-        max_age_s = settings.northbound.max_age
-        services = CallServices(
-            jobs,
-            station_settings,
-            equipment={name: section.type_ids for name, section in settings.southbound.items()},
-            flows=serve_flow_calls(core, kinds),
-            deliveries=Deliveries(core.store, core.clock, core.retention),
-            further=operation_calls(core),
-        )
-        calls = CallHandler(core.source, core.scopes, core.store, services, now_ms, max_age_s, core.trail)
-        feed = open_flow_feed(core, kinds)
         users = open_users(core) if settings.opcua.endpoint or settings.web.listen else None
-        opcua = await _open_opcua(stack, core, jobs, station_settings, feed, telemetry, users)
+        describe = GatewayDescription(core, now_ms()).describe
+        works = Works(jobs, dispatch, StationSettings(core.store, dedupe_ms), users, settings_file, describe)
+        await open_features(stack, core, works)
+        await _open_background_work(stack, core, jobs, dispatch)
+        calls = _open_calls(core, works)
+        opcua = await _open_opcua(stack, core, works)
         if settings.mqtt.url:
             await _open_northbound(stack, core, calls)
-        if telemetry:
-            await _open_telemetry_links(stack, core, telemetry)
-        flows = await run_flows(stack, core, jobs, telemetry, kinds, feed)
+        await serve_features(stack, core, works)
         sidecars = await _open_rpc(stack, core, calls)
-        measured = await _open_metrics(stack, core, opcua, flows, telemetry)
-        await _open_web(stack, core, jobs, users, kinds, settings_file, telemetry)
-        serving = summary_of(settings, opcua, sidecars, measured, telemetry)
+        measured = await _open_metrics(stack, core, opcua)
+        serving = summary_of(core, opcua, sidecars, measured)
         await core.keep_running(stack, "equipment watch", core.watch.run)
         await core.keep_running(stack, "store watch", core.health.servers.run)
-        await join_plant(stack, core, kinds, settings_file)
-        await core.keep_running(stack, "operations", functools.partial(run_operations, core, settings_file))
+        await join_plant(stack, core, describe)
+        await core.keep_running(stack, "operations", functools.partial(run_operations, core))
         await enter(background_task(feed_watchdog(notify, core.store.heartbeat.stalled), "watchdog"))
         # Last, without a wait before READY=1: that is the first report.
         await core.keep_running(stack, "health", functools.partial(core.health.publish_status, notify, serving))
@@ -190,9 +166,8 @@ async def _open_core(
     health = Health(store, active_runs, watch, functools.partial(certificate_findings, settings), limits=limits)
     health.problems += [store.defects.problems, store_time.problems]
     direct = DirectCommands(runs)
-    scanned = ScannedJobs(f"urn:microdcs-edge:{settings.gateway.name}")
     return GatewayParts(
-        settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail, mode, scanned
+        settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail, mode
     )
 
 
@@ -201,7 +176,7 @@ async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) 
     # Messages over a broker can be recorded there.
     traffic = TrafficPublisher(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
     await stack.enter_async_context(traffic.publishing())
-    result_files = await open_traces(stack, core)
+    result_files = core.ports.get("traces")
     # Among several scopes nothing says which one a removed job had.
     scope = core.scopes[0] if len(core.scopes) == 1 else ""
     for name, section in southbound.items():
@@ -224,7 +199,7 @@ async def _open_one(
     if not isinstance(section, MqttEquipmentSettings):
         # asyncua is imported only where it is used.
         opener = pkgutil.resolve_name(equipment_kinds()[section.kind].opener)
-        further = further_ports(core, section.kind)
+        further = next((each.equipment[section.kind] for each in core.opened if section.kind in each.equipment), ())
         opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes, *further))
         return opened
     broker = broker_settings(section, core.settings.mqtt)
@@ -273,66 +248,29 @@ async def _open_background_work(
     await core.keep_running(stack, "active runs", core.active_runs.follow)
 
 
-async def _open_opcua(
-    stack: contextlib.AsyncExitStack,
-    core: GatewayParts,
-    jobs: JobService,
-    station_settings: StationSettings,
-    feed: "FlowFeed | None",
-    telemetry: "TelemetryService | None",
-    users: "Users | None",
-) -> OpcuaService | None:
+def _open_calls(core: GatewayParts, works: Works) -> CallHandler:
+    settings = core.settings
+    services = CallServices(
+        works.jobs,
+        works.settings,
+        equipment={name: section.type_ids for name, section in settings.southbound.items()},
+        deliveries=Deliveries(core.store, core.clock, core.retention),
+        further={
+            **operation_calls(core),
+            **{type_: call for each in core.opened for type_, call in each.calls.items()},
+        },
+        switched_off=calls_switched_off(core),
+    )
+    max_age_s = settings.northbound.max_age
+    return CallHandler(core.source, core.scopes, core.store, services, now_ms, max_age_s, core.trail)
+
+
+async def _open_opcua(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> OpcuaService | None:
     if not core.settings.opcua.endpoint:
         return None
-    service = OpcuaService(core, jobs, station_settings, feed, telemetry=telemetry, users=users)
+    service = OpcuaService(core, works)
     await service.open(stack)
     return service
-
-
-async def _open_web(
-    stack: contextlib.AsyncExitStack,
-    core: GatewayParts,
-    jobs: JobService,
-    users: "Users | None",
-    kinds: "NodeKinds | None",
-    settings_file: Path | None,
-    telemetry: "TelemetryService | None",
-) -> None:
-    if users and core.settings.web.listen:
-        # Imported only when the page is on.
-        from edge.features.page.service import PageParts, open_web  # noqa: PLC0415
-
-        await open_web(stack, PageParts(core, jobs, users, kinds, settings_file, telemetry))
-
-
-async def _open_telemetry(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, jobs: JobService, dispatch: Dispatch
-) -> "TelemetryService | None":
-    if core.settings.telemetry.mode == "off":
-        return None
-    # Imported only when telemetry is on.
-    from edge.features.telemetry.service import open_telemetry  # noqa: PLC0415
-
-    equipment_of = {type_id: equipment.name for type_id, equipment in dispatch.routes.items()}
-    return await open_telemetry(stack, core, jobs, equipment_of)
-
-
-async def _open_telemetry_links(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: "TelemetryService"
-) -> None:
-    """Open the sources and the edge node, and publish alarms where there is a MES."""
-    # Imported only when telemetry is on.
-    from edge.features.telemetry.service import publish_alarms  # noqa: PLC0415
-    from edge.features.telemetry.sources.opening import open_sources  # noqa: PLC0415
-
-    await open_sources(stack, core, telemetry.queue, functools.partial(open_session, stack, core))
-    if session_of_mes := core.health.sessions.get("MES"):
-        await publish_alarms(stack, core, telemetry, session_of_mes)
-    if core.settings.sparkplug.group:
-        # Imported only when there is an edge node.
-        from edge.features.sparkplug.service import open_sparkplug  # noqa: PLC0415
-
-        await open_sparkplug(stack, core, telemetry)
 
 
 async def _open_rpc(stack: contextlib.AsyncExitStack, core: GatewayParts, calls: CallHandler) -> str:
@@ -345,13 +283,7 @@ async def _open_rpc(stack: contextlib.AsyncExitStack, core: GatewayParts, calls:
     return await open_interface(stack, "RPC server", opener, core.health.interface_problems)
 
 
-async def _open_metrics(
-    stack: contextlib.AsyncExitStack,
-    core: GatewayParts,
-    opcua: OpcuaService | None,
-    flows: "FlowStats | None",
-    telemetry: "TelemetryService | None",
-) -> str:
+async def _open_metrics(stack: contextlib.AsyncExitStack, core: GatewayParts, opcua: OpcuaService | None) -> str:
     if not core.settings.metrics.listen:
         return ""
     # Imported only when metrics are on.
@@ -362,9 +294,8 @@ async def _open_metrics(
     core.runs.listeners.append(activity.watch)
     sessions = None if opcua is None else lambda: opcua.sessions
     name = core.settings.gateway.name
-    sources = MetricSources(
-        name, core.scopes, core.store, core.health, core.watch, activity, sessions, flows, telemetry, core.drift
-    )
+    further = [read for opened in core.opened for read in opened.metrics]
+    sources = MetricSources(name, core.scopes, core.store, core.health, core.watch, activity, sessions, further)
     render = functools.partial(page, sources)
     opener = functools.partial(http_page.serve_page, core.settings.metrics.listen, PATH, render)
     return await open_interface(stack, "metrics page", opener, core.health.interface_problems)

@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 import structlog
 from msgspec import Struct, field
 
 from edge.access.audit_trail import AuditTrail
-from edge.features.flows.messages import FLOW_KIND, FLOW_METHODS
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.links.log_throttle import LogThrottle
@@ -17,9 +16,7 @@ from edge.model.audit import AuditRecord
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import (
     ACKNOWLEDGE_TYPE,
-    ALARM_METHOD_TYPE,
     CONFIG_TYPE,
-    FLOW_METHOD_TYPE,
     INTERVENE_TYPE,
     METHOD_TYPE,
     REFUSED_TYPE,
@@ -44,13 +41,12 @@ from edge.model.isa95 import (
 )
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.model.result_message import AcknowledgeCall
-from edge.northbound.further_calls import FurtherCall
+from edge.northbound.further_calls import FurtherCall, settings_method
 from edge.northbound.intervention_calls import intervene_signal, resolve_signal
 from edge.northbound.maintenance_calls import languages_of
 from edge.northbound.message_age import expiry_of, sent_at_of
 from edge.northbound.reply import CallEffect, Reply, caller_of, change_of, method_reply, refusal_reply
 from edge.northbound.result_calls import acknowledge, responses_in
-from edge.ports.alarm_message import ALARM_METHODS, AlarmNotice
 from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
 from edge.station.job_call import JobCall
@@ -66,18 +62,12 @@ from edge.store.client import Store
 from edge.store.refused import RefusedMessage
 from edge.store.version import DocumentTooNew
 
-if TYPE_CHECKING:
-    from edge.features.flows.calls import FlowCalls
-
 logger = structlog.get_logger(__name__)
 
 _P = TypeVar("_P", bound=Payload)
 
 _METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for method in METHODS}
 _KIND_OF_TYPE: Mapping[str, str] = {CONFIG_TYPE.format(kind): kind for kind in KINDS}
-_METHOD_OF_ALARM: Mapping[str, str] = {ALARM_METHOD_TYPE.format(method): method for method in ALARM_METHODS}
-_METHOD_OF_FLOW: Mapping[str, str] = {FLOW_METHOD_TYPE.format(method): method for method in FLOW_METHODS}
-_FLOW_SETTING = CONFIG_TYPE.format(FLOW_KIND)
 _BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
 _TRACE_CONTEXT = ("traceparent", "tracestate")
 
@@ -110,12 +100,12 @@ class CallServices(Struct, frozen=True):
     settings: StationSettings
     equipment: Mapping[str, Collection[str]] = MappingProxyType({})
     """The command types of each piece of equipment, by its name."""
-    flows: "FlowCalls | None" = None
-    """None refuses the calls for flows."""
     deliveries: Deliveries | None = None
     """None refuses acknowledgements, and requests of results confirm nothing."""
     further: Mapping[str, FurtherCall] = MappingProxyType({})
     """The functions that execute other calls, by the type of the call."""
+    switched_off: Mapping[str, str] = MappingProxyType({})
+    """How to switch on what would execute a call, by the type of the call."""
 
 
 class CallHandler:
@@ -206,11 +196,10 @@ class CallHandler:
         if kind := _KIND_OF_TYPE.get(event_type):
             return await self._apply_settings(scope, kind, event, expires_at)
         refuse_expired(expires_at, self._clock())
-        if event_type == _FLOW_SETTING or event_type in _METHOD_OF_FLOW:
-            return await self._call_flow(event_type, event, caller_of(call.source))
         if further := self._services.further.get(event_type):
-            # Such a call records its change itself, in the commit of its effect.
-            return Reply(await further(event, call.source))
+            return await further(event, call.source)
+        if (advice := self._services.switched_off.get(event_type)) is not None:
+            raise Refused("unknown_type", f"this gateway does not serve type {event.type!r}.", advice)
         if event_type == RESOLVE_TYPE:
             decided = _arguments(event, ResolveCall)
             return await self._intervene(scope, event, decided.job_order_id, resolve_signal(decided))
@@ -222,9 +211,6 @@ class CallHandler:
             return Reply(acknowledged, change=CallEffect("Acknowledge", ", ".join(acknowledged.acknowledged)))
         if event_type == RELEASE_TYPE:
             return await self._release(scope, event)
-        if asked := _METHOD_OF_ALARM.get(event_type):
-            notice = await self._answer_alarm(asked, event)
-            return Reply(notice, change=CallEffect(asked, notice.alarm_id, notice.comment, notice.by))
         if event_type == _BY_ID:
             return await self._response_by_id(scope, _arguments(event, IdCall))
         if event_type == _BY_STATE:
@@ -261,7 +247,7 @@ class CallHandler:
         return method_reply(answer, change_of(call))
 
     async def _apply_settings(self, scope: str, kind: str, event: CloudEvent, expires_at: int | None) -> Reply:
-        method, origin = _settings_method(event), EventOrigin(event.source, event.id)
+        method, origin = settings_method(event), EventOrigin(event.source, event.id)
         if method is SettingsMethod.GET:
             refuse_expired(expires_at, self._clock())
             return Reply(await self._services.settings.read(scope, kind, event.data))
@@ -298,23 +284,6 @@ class CallHandler:
         subject = arguments.command or arguments.equipment
         change = CallEffect("Release", subject, arguments.reason, arguments.by)
         return Reply(ReleaseAnswer(return_status=ReturnStatus.NO_ERROR, released=tuple(released)), change=change)
-
-    async def _answer_alarm(self, method: str, event: CloudEvent) -> AlarmNotice:
-        # Imported only where telemetry is used.
-        from edge.features.telemetry.alarm_calls import call_alarm  # noqa: PLC0415
-
-        return await call_alarm(self._store, method, event, self._clock, self._services.jobs.dedupe_ms)
-
-    async def _call_flow(self, event_type: str, event: CloudEvent, caller: str) -> Reply:
-        if self._services.flows is None:
-            raise Refused("unknown_type", "this gateway runs no flows.", 'Set [flows] run = "on".')
-        if method := _METHOD_OF_FLOW.get(event_type):
-            action, found = f"{method} flow", await self._services.flows.call(method, event, caller)
-        else:
-            asked = _settings_method(event)
-            action, found = f"{asked.value} flow", await self._services.flows.configure(asked, event)
-        effect = CallEffect(action, found.subject, found.comment, found.by) if found.has_changed else None
-        return Reply(found.data, change=effect)
 
     async def _response_by_id(self, scope: str, arguments: IdCall) -> Reply:
         found = await self._responses.of_job(scope, arguments.job_order_id)
@@ -355,10 +324,3 @@ def _arguments(event: CloudEvent, kind: type[_P]) -> _P:
     except msgspec.ValidationError as error:
         reason = f"the payload does not have the arguments of {event.type}: {error}."
         raise Refused("invalid_payload", reason, "Send its arguments in OPC UA spelling.") from None
-
-
-def _settings_method(event: CloudEvent) -> SettingsMethod:
-    method = event.extensions.get("method", SettingsMethod.PUT)
-    if method not in {each.value for each in SettingsMethod}:
-        raise Refused("invalid_payload", f"method {method!r} is not known.", "It is PUT, DELETE or GET.")
-    return SettingsMethod(method)

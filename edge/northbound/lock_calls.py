@@ -13,7 +13,7 @@ from edge.model.event_types import LOCKS_METHOD_TYPE
 from edge.model.isa95 import ReturnStatus, read_payload
 from edge.model.lock import LockKind
 from edge.model.lock_message import LockCall, LocksAnswer, lock_info
-from edge.northbound.further_calls import FurtherCall
+from edge.northbound.further_calls import FurtherCall, replying
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock
@@ -30,7 +30,10 @@ class LockCalls:
     @property
     def table(self) -> Mapping[str, FurtherCall]:
         """Return the calls by their CloudEvents type."""
-        return {LOCKS_METHOD_TYPE.format("List"): self.list_locks, LOCKS_METHOD_TYPE.format("Delete"): self.delete}
+        return {
+            LOCKS_METHOD_TYPE.format("List"): replying(self.list_locks),
+            LOCKS_METHOD_TYPE.format("Delete"): replying(self.delete),
+        }
 
     async def list_locks(self, event: CloudEvent, _origin: str) -> LocksAnswer:
         """Return the locks of a kind, or all. Raises Refused for wrong arguments."""

@@ -15,7 +15,7 @@ from edge.model.event_types import MAINTENANCE_METHOD_TYPE
 from edge.model.instant import milliseconds, utc
 from edge.model.isa95 import ReturnStatus, read_payload
 from edge.model.maintenance import MAINTENANCE_METHODS, Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
-from edge.northbound.further_calls import FurtherCall
+from edge.northbound.further_calls import FurtherCall, replying
 from edge.store import dedupe, mode
 from edge.store.client import Store
 
@@ -52,7 +52,10 @@ class MaintenanceCalls:
     @property
     def table(self) -> Mapping[str, FurtherCall]:
         """Return the calls by their CloudEvents type."""
-        return {MAINTENANCE_METHOD_TYPE.format(method): partial(self.call, method) for method in MAINTENANCE_METHODS}
+        return {
+            MAINTENANCE_METHOD_TYPE.format(method): replying(partial(self.call, method))
+            for method in MAINTENANCE_METHODS
+        }
 
     async def call(self, method: str, event: CloudEvent, origin: str) -> MaintenanceAnswer:
         """Execute a method of MAINTENANCE_METHODS; the same event again has no second effect. Raises Refused."""

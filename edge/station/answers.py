@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import structlog
 
-from edge.features.traces.files import NoResultFiles, ResultFiles
 from edge.foundation.listeners import notify
 from edge.links.log_throttle import LogThrottle
 from edge.links.rate_limit import RateLimit
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
 from edge.model.equipment_traffic import TrafficKind
+from edge.ports.result_files import NoResultFiles, ResultFiles
 from edge.ports.result_trace import lost_in, may_hold_files, stored_in
 from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of

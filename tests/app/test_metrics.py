@@ -3,27 +3,33 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from prometheus_client import REGISTRY
+from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from edge.app.health import Health
 from edge.app.metrics import MetricSources, page
 from edge.config import MqttSettings, RedisSettings
 from edge.features.flows.engine import FlowStats
+from edge.features.flows.metrics import flow_metrics
 from edge.features.sparkplug.node_stats import NodeStats
 from edge.features.station_files.drift import StationDrift
+from edge.features.station_files.metrics import drift_metrics
 from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
+from edge.features.telemetry.metrics import telemetry_metrics
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rule_updates import RuleUpdates
 from edge.features.telemetry.rules.tag_definitions import TagDefinitions
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
+from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
@@ -66,9 +72,21 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, 
         watch,
         activity,
         lambda: 3,
-        FlowStats(),
-        drift=StationDrift("1 changed", {"missing": 0, "changed": 1, "extra": 0}),
+        (flows, drift, lost),
     ), plant
+
+
+async def flows() -> list[Metric]:
+    return list(flow_metrics(FlowStats()))
+
+
+async def drift() -> list[Metric]:
+    return drift_metrics(StationDrift("1 changed", {"missing": 0, "changed": 1, "extra": 0}))
+
+
+async def lost() -> list[Metric]:
+    """Raise Unavailable: what cannot be read without the store hides nothing else."""
+    raise Unavailable("the store is away")
 
 
 @asynccontextmanager
@@ -240,7 +258,7 @@ async def test_page_lists_every_metric_with_its_labels(
     sources.equipment.watched.append(WatchedEquipment(away, "fake", (), EquipmentStats()))
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
         telemetry.edge_node = NodeStats()
-        sources = replace(sources, telemetry=telemetry)
+        sources = replace(sources, further=(*sources.further, partial(telemetry_metrics, telemetry, store)))
         sources.health.sessions["MES"] = session
         telemetry.queue.refuse("oven", 1)
         store.defects.record("rules", KeyError("unforeseen"))

@@ -15,7 +15,7 @@ import msgspec
 from edge.access.components import Describe
 from edge.access.sessions import session_id
 from edge.app.logs import set_level
-from edge.app.parts import GatewayParts
+from edge.app.parts import GatewayParts, Works
 from edge.features.admin.upgrade_request import follow_upgrade, request_upgrade
 from edge.features.fleet import keys as fleet_keys
 from edge.features.fleet import store as fleet
@@ -46,14 +46,12 @@ _SIGNAL_AFTER_S = 0.5
 """The time in which the result of a reload or restart is sent."""
 
 
-async def open_fleet(
-    stack: contextlib.AsyncExitStack, parts: GatewayParts, describe: Describe, settings_file: Path | None
-) -> None:
+async def open_fleet(stack: contextlib.AsyncExitStack, parts: GatewayParts, works: Works) -> None:
     """Execute signed commands until the stack closes."""
     settings = parts.settings.fleet
     policy = FleetPolicy(parts.settings.gateway.name, settings.labels, settings.allow)
     name, level = parts.settings.gateway.name, parts.settings.logging.level
-    executor = FleetExecutor(describe, settings_file, Path(settings.directory), parts.store, name, level)
+    executor = FleetExecutor(works.describe, works.settings_file, Path(settings.directory), parts.store, name, level)
 
     async def execute(command: FleetCommand, text: str, signer: str) -> str:
         if command.cmd == UPGRADE:

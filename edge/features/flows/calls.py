@@ -1,19 +1,22 @@
 """Execute the calls of the MES for flows: register, delete, read, start, stop, terminate; each event once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from edge.features.flows.cycle_service import FlowService
-from edge.features.flows.messages import FlowCall
+from edge.features.flows.messages import FLOW_KIND, FLOW_METHODS, FlowCall
 from edge.features.flows.record import FlowRecord
 from edge.features.flows.view import flow_status, flow_summary
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 from edge.model.isa95 import read_payload
-from edge.northbound.reply import THE_MES
+from edge.northbound.further_calls import FurtherCall, settings_method
+from edge.northbound.reply import THE_MES, CallEffect, Reply, caller_of
 from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store
@@ -42,6 +45,19 @@ class FlowCalls:
         self._service = service_with(NOTHING)
         self._store = store
         self._dedupe_ms = dedupe_ms
+
+    @property
+    def table(self) -> Mapping[str, FurtherCall]:
+        """Return the calls by their CloudEvents type."""
+        methods = {FLOW_METHOD_TYPE.format(method): partial(self._call_method, method) for method in FLOW_METHODS}
+        return {CONFIG_TYPE.format(FLOW_KIND): self._configure, **methods}
+
+    async def _call_method(self, method: str, event: CloudEvent, origin: str) -> Reply:
+        return _reply(f"{method} flow", await self.call(method, event, caller_of(origin)))
+
+    async def _configure(self, event: CloudEvent, _origin: str) -> Reply:
+        asked = settings_method(event)
+        return _reply(f"{asked.value} flow", await self.configure(asked, event))
 
     async def configure(self, method: SettingsMethod, event: CloudEvent) -> FlowAnswer:
         """Register or delete flows, or return them; with all faults in Refused(`invalid_payload`)."""
@@ -125,6 +141,12 @@ class FlowCalls:
         """Mark an event that changed nothing, as the start of a flow that runs."""
         if not await self._is_done(event):
             await self._store.commit(self._mark(event))
+
+
+def _reply(action: str, found: FlowAnswer) -> Reply:
+    return Reply(
+        found.data, change=CallEffect(action, found.subject, found.comment, found.by) if found.has_changed else None
+    )
 
 
 def _items(data: object) -> Sequence[object]:

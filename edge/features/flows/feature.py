@@ -1,9 +1,17 @@
 """Flows: cyclic work next to the jobs, and its workers."""
 
 from edge.app.feature import Feature, Noun
+from edge.features.flows.messages import FLOW_KIND, FLOW_METHODS
+from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 
 FEATURE = Feature(
     "flows",
+    is_on=lambda settings: settings.flows.run != "off",
+    prepare="edge.features.flows.opening:prepare_flows",
+    open="edge.features.flows.opening:open_flow_calls",
+    serve="edge.features.flows.opening:run_flows",
+    calls=(CONFIG_TYPE.format(FLOW_KIND), *map(FLOW_METHOD_TYPE.format, FLOW_METHODS)),
+    switch='Set [flows] run = "on".',
     commands={
         "flows": Noun(
             "edge.features.flows.cli.commands", "Check, try, run and watch flows: cyclic work next to the jobs."

@@ -1,82 +1,89 @@
-"""Opens the parts that serve flows; their modules are imported only when the settings switch flows on."""
+"""Opens flows: their node kinds, the calls of the MES, what OPC UA clients see, and the engine."""
 
 import contextlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from edge.app.parts import GatewayParts
-from edge.config import Settings
-from edge.station.jobs import JobService
+from msgspec import Struct
+
+from edge.app.component import ComponentPart
+from edge.app.feature import Opened
+from edge.app.parts import GatewayParts, Works
+from edge.features.flows.call_services import serve_calls
+from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.engine import FlowStats
+from edge.features.flows.nodes.registry import NodeKinds
+from edge.features.flows.plans import Plans
+from edge.features.flows.plugin_check import load_usable_kinds
+from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.service import open_flows
+from edge.model.component import PluginState
 
 if TYPE_CHECKING:
-    from edge.features.flows.calls import FlowCalls
-    from edge.features.flows.cycle_service import FlowService
-    from edge.features.flows.engine import FlowStats
-    from edge.features.flows.nodes.registry import NodeKinds
+    from prometheus_client.core import Metric
+
     from edge.features.flows.opcua_feed import FlowFeed
-    from edge.features.telemetry.service import TelemetryService
 
 _NS_PER_MS = 1_000_000
 
 
-async def load_node_kinds(settings: Settings) -> "NodeKinds | None":
-    """Return the node kinds that can be imported, before any work begins; None when flows are off."""
-    if settings.flows.run == "off":
-        return None
-    # Imported only when flows are on.
-    from edge.features.flows.plugin_check import load_usable_kinds  # noqa: PLC0415
+class FlowsPort(Struct, frozen=True):
+    """What others use of flows: the node kinds, the flows as people change them, what OPC UA clients see."""
 
-    return await load_usable_kinds(settings.flows.nodes)
+    kinds: NodeKinds
+    service: FlowService
+    feed: "FlowFeed | None"
 
 
-def serve_flow_calls(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowCalls | None":
-    """Return the flows of the store as the MES changes them; None when flows are off."""
-    if kinds is None:
-        return None
-    # Imported only when flows are on.
-    from edge.features.flows.call_services import serve_calls  # noqa: PLC0415
-
-    return serve_calls(core, kinds)
-
-
-def open_flow_feed(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowFeed | None":
-    """Return the flows of the store as OPC UA clients see them; None when flows or OPC UA are off."""
-    service = open_flow_service(core, kinds) if core.settings.opcua.endpoint else None
-    if service is None:
-        return None
-    # Imported only when flows and OPC UA are on.
-    from edge.features.flows.opcua_feed import FlowFeed  # noqa: PLC0415
-    from edge.features.flows.redis_state import RedisFlowState  # noqa: PLC0415
-
-    return FlowFeed(RedisFlowState(core.store), service, core.store.defects)
-
-
-def open_flow_service(core: GatewayParts, kinds: "NodeKinds | None") -> "FlowService | None":
-    """Return the flows of the store as people and programs change them; None when flows are off."""
-    if kinds is None:
-        return None
-    # Imported only when flows are on.
-    from edge.features.flows.cycle_service import FlowService  # noqa: PLC0415
-    from edge.features.flows.plans import Plans  # noqa: PLC0415
-    from edge.features.flows.redis_state import RedisFlowState  # noqa: PLC0415
+async def prepare_flows(_stack: contextlib.AsyncExitStack, core: GatewayParts) -> Opened:
+    """Load the node kinds that can be imported, before any work begins."""
+    kinds = await load_usable_kinds(core.settings.flows.nodes)
 
     def clock() -> int:
         return core.store_time() // _NS_PER_MS
 
-    return FlowService(RedisFlowState(core.store), Plans(kinds), clock)
+    service = FlowService(RedisFlowState(core.store), Plans(kinds), clock)
+    of_site = tuple(
+        PluginState(name=name, kind="node kind", state="loaded")
+        for name, kind in sorted(kinds.items())
+        if kind.in_worker
+    )
+
+    async def describe() -> ComponentPart:
+        return ComponentPart(plugins=of_site)
+
+    return Opened(port=FlowsPort(kinds, service, _feed(core, service)), described=(describe,))
 
 
-async def run_flows(
-    stack: contextlib.AsyncExitStack,
-    core: GatewayParts,
-    jobs: JobService,
-    telemetry: "TelemetryService | None",
-    kinds: "NodeKinds | None",
-    feed: "FlowFeed | None",
-) -> "FlowStats | None":
-    """Run the flows of the store; return what is counted, None when flows are off."""
-    if kinds is None:
+def _feed(core: GatewayParts, service: FlowService) -> "FlowFeed | None":
+    if not core.settings.opcua.endpoint:
         return None
-    # Imported only when flows are on.
-    from edge.features.flows.service import open_flows  # noqa: PLC0415
+    # Imported only when OPC UA is on.
+    from edge.features.flows.opcua_feed import FlowFeed  # noqa: PLC0415
 
-    return await open_flows(stack, core, jobs, telemetry, kinds, [feed.show] if feed else ())
+    return FlowFeed(RedisFlowState(core.store), service, core.store.defects)
+
+
+async def open_flow_calls(_stack: contextlib.AsyncExitStack, core: GatewayParts, _works: Works) -> Opened:
+    """Return the calls with which the MES reads and changes flows."""
+    flows: FlowsPort = core.ports["flows"]
+    return Opened(calls=serve_calls(core, flows.kinds).table)
+
+
+async def run_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> Opened:
+    """Run the flows of the store until the stack closes."""
+    flows: FlowsPort = core.ports["flows"]
+    listeners = [flows.feed.show] if flows.feed else []
+    stats = await open_flows(stack, core, works.jobs, core.ports.get("telemetry"), flows.kinds, listeners)
+
+    async def read_metrics() -> "Sequence[Metric]":
+        return _metrics(stats)
+
+    return Opened(metrics=(read_metrics,))
+
+
+def _metrics(stats: FlowStats) -> "Sequence[Metric]":
+    # Imported only where metrics are read.
+    from edge.features.flows.metrics import flow_metrics  # noqa: PLC0415
+
+    return list(flow_metrics(stats))

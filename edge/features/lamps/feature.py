@@ -5,6 +5,8 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "lamps",
+    is_on=lambda settings: any(each.kind == "stacklight" for each in settings.southbound.values()),
+    prepare="edge.features.lamps.service:prepare_lamps",
     kinds={
         "stacklight": EquipmentKind(
             "edge.features.lamps.stacklight:StackLightSettings", "edge.features.lamps.stacklight:open_stacklight"

@@ -5,6 +5,8 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "openprotocol",
+    is_on=lambda settings: any(each.kind == "openprotocol" for each in settings.southbound.values()),
+    prepare="edge.features.openprotocol.service:prepare_openprotocol",
     kinds={
         "openprotocol": EquipmentKind(
             "edge.features.openprotocol.settings:OpenProtocolSettings",

@@ -15,8 +15,7 @@ from msgspec import Struct
 from edge import __version__
 from edge.access.sessions import show_sessions
 from edge.app.interface import open_interface
-from edge.app.parts import GatewayParts
-from edge.features.flows.opening import open_flow_service
+from edge.app.parts import GatewayParts, Works
 from edge.features.page.log_memory import LogMemory, remembered_log
 from edge.features.page.models import MaintenanceState, Status
 from edge.foundation.errors import SettingsError
@@ -28,7 +27,7 @@ from edge.station.jobs import JobService
 
 if TYPE_CHECKING:
     from edge.access.login import Users
-    from edge.features.flows.nodes.registry import NodeKinds
+    from edge.features.flows.cycle_service import FlowService
     from edge.features.page.services import TrendSource, WebServices
     from edge.features.telemetry.service import TelemetryService
 
@@ -36,23 +35,28 @@ logger = structlog.get_logger(__name__)
 
 
 class PageParts(Struct, frozen=True):
-    """The parts that the page works with; `kinds` is None where flows are off."""
+    """The parts that the page works with; `telemetry` and `flows` are None where they are off."""
 
     core: GatewayParts
     jobs: JobService
     users: "Users"
-    kinds: "NodeKinds | None" = None
     settings_file: Path | None = None
     telemetry: "TelemetryService | None" = None
+    flows: "FlowService | None" = None
 
 
-async def open_web(stack: contextlib.AsyncExitStack, page: PageParts) -> None:
+async def open_page(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> None:
     """Serve the page until the stack closes. Its libraries are imported in a thread: nothing waits for them.
 
     Raises SettingsError for a certificate that cannot be used, and without the libraries.
     """
-    tls = await _tls_context(page.core) if page.core.settings.web.is_tls else None
-    await page.core.keep_running(stack, "station page", functools.partial(_serve, page, tls))
+    if works.users is None:
+        return
+    telemetry: TelemetryService | None = core.ports.get("telemetry")
+    flows: FlowService | None = core.ports["flows"].service if "flows" in core.ports else None
+    page = PageParts(core, works.jobs, works.users, works.settings_file, telemetry, flows)
+    tls = await _tls_context(core) if core.settings.web.is_tls else None
+    await core.keep_running(stack, "station page", functools.partial(_serve, page, tls))
 
 
 async def _serve(page: PageParts, tls: ssl.SSLContext | None) -> None:
@@ -117,7 +121,7 @@ def _services(page: PageParts, memory: LogMemory) -> "WebServices":
         definition_of=page.telemetry.tags.find if page.telemetry else lambda _: None,
         store_state=lambda: parts.health.servers.state,
         traces=TraceReader(parts.store, Path(settings.traces.directory)) if settings.traces.directory else None,
-        flows=open_flow_service(parts, page.kinds),
+        flows=page.flows,
     )
 
 

@@ -4,7 +4,8 @@ import contextlib
 
 import msgspec
 
-from edge.app.parts import GatewayParts
+from edge.app.feature import Opened
+from edge.app.parts import GatewayParts, Works
 from edge.config import broker_settings
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
 from edge.features.sparkplug.topics import NodeTopics, as_id
@@ -17,8 +18,9 @@ _DURABLE = "samples"
 _VOLATILE = "volatile"
 
 
-async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: TelemetryService) -> None:
+async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, _works: Works) -> Opened:
     """Run the edge node while this instance publishes the changes of the first scope."""
+    telemetry: TelemetryService = core.ports["telemetry"]
     settings = core.settings.sparkplug
     topics = NodeTopics(settings.group, settings.edge_node or core.scopes[0])
     identity = NodeIdentity(topics, settings.primary_host, settings.tags)
@@ -39,6 +41,7 @@ async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, t
     core.health.notes.append(lambda: _line(node) if node.waits_for_host else [])
     gate = core.instance.publisher_gates[core.scopes[0]]
     await core.keep_running_while(stack, gate, "sparkplug", node.run)
+    return Opened(serving=(lambda: f"Sparkplug group {settings.group}",))
 
 
 def _line(node: EdgeNode) -> list[str]:

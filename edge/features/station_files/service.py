@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from edge.access.initialization import FillOutcome
+from edge.app.component import ComponentPart
+from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
+from edge.features.station_files.drift import StationDrift
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.store import initialization
@@ -19,6 +22,8 @@ from edge.store.initialization import FillState
 from edge.store.retry import poll_store
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from edge.features.flows.nodes.registry import NodeKinds
     from edge.features.station_files.apply import ReadFiles
     from edge.features.station_files.folder import Signature
@@ -29,11 +34,24 @@ logger = structlog.get_logger(__name__)
 _MOST_NAMED = 5
 
 
-async def open_station_files(stack: AsyncExitStack, core: GatewayParts, kinds: "NodeKinds | None") -> None:
+async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opened:
     """Fill an empty store, then compare the store with the files until the stack closes."""
+    kinds: NodeKinds | None = core.ports["flows"].kinds if "flows" in core.ports else None
     await fill_from_files(core, kinds)
-    core.health.notes.append(core.drift.notes)
-    await core.keep_running(stack, "station files", StationWatch(core, kinds).run)
+    drift = StationDrift()
+    core.health.notes.append(drift.notes)
+    await core.keep_running(stack, "station files", StationWatch(core, kinds, drift).run)
+
+    async def describe() -> ComponentPart:
+        return ComponentPart({"drift": drift.text})
+
+    async def read_metrics() -> "Sequence[Metric]":
+        # Imported only where metrics are read.
+        from edge.features.station_files.metrics import drift_metrics  # noqa: PLC0415
+
+        return drift_metrics(drift)
+
+    return Opened(described=(describe,), metrics=(read_metrics,))
 
 
 async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None:
@@ -69,8 +87,9 @@ async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None
 class StationWatch:
     """Compares the store with the files again and again; reads either of them only after a change."""
 
-    def __init__(self, core: GatewayParts, kinds: "NodeKinds | None") -> None:
+    def __init__(self, core: GatewayParts, kinds: "NodeKinds | None", drift: StationDrift) -> None:
         self._core = core
+        self._drift = drift
         self._kinds = kinds
         self._signature: Signature | None = None
         self._read: ReadFiles | None = None
@@ -120,7 +139,7 @@ class StationWatch:
         return self._read
 
     def _set(self, text: str | None, counts: Mapping[str, int], faults: int, examples: Sequence[str]) -> None:
-        drift = self._core.drift
+        drift = self._drift
         drift.text, drift.counts, drift.faults = text, counts, faults
         if text and text != self._reported:
             advice = "Show all with `edge station diff`; apply the files, or export the store into them."

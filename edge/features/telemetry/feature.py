@@ -4,6 +4,8 @@ from edge.app.feature import Feature, Noun
 
 FEATURE = Feature(
     "telemetry",
+    open="edge.features.telemetry.opening:open_telemetry",
+    serve="edge.features.telemetry.opening:serve_telemetry",
     commands={
         "alarms": Noun(
             "edge.features.telemetry.cli.alarms.commands",

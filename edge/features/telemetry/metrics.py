@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from prometheus_client.core import Metric
 
+from edge.app.metric_families import counter, gauge, histogram
 from edge.features.telemetry.alarm_publisher import BUCKETS_S
 from edge.features.telemetry.service import TelemetryService
 from edge.features.telemetry.store import samples as telemetry
@@ -38,6 +40,22 @@ class TelemetryFigures(Struct, frozen=True):
     metrics: tuple[TelemetryMetric, ...]
     latency: Latency
     confirmed: Latency
+
+
+async def telemetry_metrics(service: TelemetryService, store: Store) -> list[Metric]:
+    """Return all metrics of telemetry. Raises Unavailable."""
+    figures = await read_figures(service, store)
+    found = []
+    for each in figures.metrics:
+        labels = (each.label,) if each.label else ()
+        samples = [((value,) if each.label else (), number) for value, number in each.samples]
+        found.append((counter if each.is_counter else gauge)(each.name, each.meaning, labels, samples))
+    for name, meaning, latency in (
+        ("alarm_latency_seconds", "Time from the arrival of a batch to the commit of its alarms.", figures.latency),
+        ("alarm_confirmed_seconds", "Time from a sample to the broker's confirmation of its alarm.", figures.confirmed),
+    ):
+        found.append(histogram(name, meaning, (), [((), latency)]))
+    return found
 
 
 async def read_figures(service: TelemetryService, store: Store) -> TelemetryFigures:

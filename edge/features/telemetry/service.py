@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from edge.app.parts import GatewayParts
+from edge.app.parts import GatewayParts, Works
 from edge.features.telemetry.alarm_actions import follow_actions
 from edge.features.telemetry.alarm_publisher import AlarmPublisher
 from edge.features.telemetry.alarm_suppression import AlarmSuppression
@@ -34,7 +34,6 @@ from edge.links.mqtt import MqttSession
 from edge.model.job_state import has_ended
 from edge.northbound.topics import Topics
 from edge.ports.sample_lines import Occurrence
-from edge.station.jobs import JobService
 from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
 from edge.store.client import Store
@@ -74,9 +73,7 @@ class TelemetryService(Struct):
         return sampled + decided + self.job_samples.written_bytes
 
 
-async def open_telemetry(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, service: JobService, equipment_of: Mapping[str, str]
-) -> TelemetryService:
+async def open_telemetry(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> TelemetryService:
     """Open the queue, the processor and the job actions. Raises SettingsError with every fault of the rules."""
     settings = core.settings.telemetry
     own = read_rules(settings.rules)
@@ -107,17 +104,18 @@ async def open_telemetry(
     updates = _rule_updates(core, own, interest, processor)
     of_settings = (updates.refresh, TagUpdates(core.store, tags).refresh)
     await _follow_settings(stack, core, of_settings)
+    equipment_of = {type_id: equipment.name for type_id, equipment in works.dispatch.routes.items()}
     samples = JobSamples(core.store.keys, interest, equipment_of, settings.stream_length, tags)
     core.runs.additions.append(samples.commit_for)
     # Only one instance on the store evaluates the rules: the publisher of the first scope.
     gate = core.instance.publisher_gates[core.scopes[0]]
-    works = (
+    tasks = (
         ("rules", processor.run),
-        ("alarm actions", lambda: follow_actions(core.store, service, core.source)),
+        ("alarm actions", lambda: follow_actions(core.store, works.jobs, core.source)),
         ("alarm suppression", suppression.run),
         ("ended jobs", lambda: _reconcile_jobs(core, processor, queue)),
     )
-    for name, work in works:
+    for name, work in tasks:
         await core.keep_running_while(stack, gate, name, work)
     await core.keep_running(stack, "samples", queue.run)
     gateway_tags = GatewayTags(core, queue.put, now_ms, servers=core.health.servers.tags)

@@ -13,7 +13,7 @@ from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import TRACES_METHOD_TYPE
 from edge.model.isa95 import ReturnStatus, read_payload
-from edge.northbound.further_calls import FurtherCall
+from edge.northbound.further_calls import FurtherCall, replying
 
 MOST_BYTES = 192 * 1024
 """The most bytes of an answer: 256 KiB of base64, as the largest result."""
@@ -30,7 +30,7 @@ class TraceCalls:
     @property
     def table(self) -> Mapping[str, FurtherCall]:
         """Return the calls by their CloudEvents type."""
-        return {TRACES_METHOD_TYPE.format("Read"): self.read}
+        return {TRACES_METHOD_TYPE.format("Read"): replying(self.read)}
 
     async def read(self, event: CloudEvent, _origin: str) -> TraceAnswer:
         """Return a part of a file. Raises Refused for wrong arguments, and for a file that is not stored."""

@@ -4,4 +4,5 @@ from edge.app.feature import Feature
 
 FEATURE = Feature(
     "traces",
+    prepare="edge.features.traces.service:open_traces",
 )

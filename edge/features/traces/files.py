@@ -8,30 +8,25 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
-import msgspec
 import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import make_directory, replace_atomically, sync, write_atomically
 from edge.links.log_throttle import LogThrottle
+from edge.ports.result_files import has_trace, reference_to, with_references
 from edge.ports.result_trace import (
-    MEMBER,
-    MOST_LEVELS,
     MOST_POINTS,
-    NOT_CONFIGURED,
-    RESULTS_MEMBER,
     FileReference,
     Reference,
     ResultTrace,
     TraceReference,
     digest_of,
     encode_trace,
-    read_trace,
 )
 
 SUFFIX = ".json.gz"
@@ -80,28 +75,6 @@ class _StoredFile(Struct, frozen=True):
     at: float
 
 
-class ResultFiles(Protocol):
-    """What keeps the traces and files of results."""
-
-    async def keep(self, job_id: str, result: Any) -> Any:
-        """Store the traces in a result; return the result with references to them."""
-
-    async def store_file(self, job_id: str, parts: AsyncGenerator[bytes, None]) -> FileReference:
-        """Store a file of a result, part by part; return the reference to it, or why it is not stored."""
-
-
-class NoResultFiles:
-    """Keeps neither traces nor files: no directory is configured for them."""
-
-    async def keep(self, _job_id: str, result: Any) -> Any:
-        """Return a result without its curves."""
-        return _replaced(result, lambda _, trace: _reference(trace, error=NOT_CONFIGURED))
-
-    async def store_file(self, _job_id: str, _parts: AsyncGenerator[bytes, None]) -> FileReference:
-        """Return why the file is not stored, and read nothing of it."""
-        return FileReference(error=NOT_CONFIGURED)
-
-
 class TraceFiles:
     """The files of a directory; a file is named by the job and the hash of its content, so it is written once."""
 
@@ -121,7 +94,7 @@ class TraceFiles:
 
         A trace that cannot be written is lost, with the reason at its place; the result is not.
         """
-        if not _has_trace(result):
+        if not has_trace(result):
             return result
         async with self._writing:
             # The thread cannot be stopped: a cancelled task waits for it.
@@ -217,11 +190,11 @@ class TraceFiles:
         return removed
 
     def _keep_all(self, job_id: str, result: Any) -> Any:
-        return _replaced(result, lambda described, trace: self._keep_one(job_id, described, trace))
+        return with_references(result, lambda described, trace: self._keep_one(job_id, described, trace))
 
     def _keep_one(self, job_id: str, described: Mapping[str, Any], trace: ResultTrace) -> TraceReference:
         if trace.points > MOST_POINTS:
-            return _reference(trace, error=f"{trace.points} points, at most {MOST_POINTS} are stored")
+            return reference_to(trace, error=f"{trace.points} points, at most {MOST_POINTS} are stored")
         content = encode_trace(trace, {"job": job_id, **described})
         digest = digest_of(content)
         name = f"{directory_of(job_id)}/{digest}{SUFFIX}"
@@ -230,8 +203,8 @@ class TraceFiles:
             if not path.exists():
                 self._write(path, content)
         except OSError as error:
-            return _reference(trace, error=self._record_loss(job_id, error))
-        return _reference(trace, file=name, sha256=digest, size=len(content))
+            return reference_to(trace, error=self._record_loss(job_id, error))
+        return reference_to(trace, file=name, sha256=digest, size=len(content))
 
     def _record_loss(self, job_id: str, error: OSError) -> str:
         """Log and return why the disk takes no trace."""
@@ -327,30 +300,3 @@ def directory_of(job_id: str) -> str:
     """Return the directory of a job: its id with other characters encoded, or the hash of a long one."""
     name = quote(job_id, safe="").replace(".", "%2E").replace("~", "%7E")
     return name if 0 < len(name) <= _LONGEST_NAME else f"~{sha256(job_id.encode()).hexdigest()}"
-
-
-def _has_trace(result: Any, levels: int = MOST_LEVELS) -> bool:
-    if not isinstance(result, Mapping) or not levels:
-        return False
-    parts = result.get(RESULTS_MEMBER)
-    nested = parts.values() if isinstance(parts, Mapping) else ()
-    return read_trace(result.get(MEMBER)) is not None or any(_has_trace(each, levels - 1) for each in nested)
-
-
-def _replaced(
-    result: Any, replace: Callable[[Mapping[str, Any], ResultTrace], TraceReference], levels: int = MOST_LEVELS
-) -> Any:
-    """Return a result whose traces, also those of the results that it holds, are replaced by references."""
-    if not _has_trace(result, levels):
-        return result
-    found = dict(result)
-    if (trace := read_trace(result.get(MEMBER))) is not None:
-        described = {name: result[name] for name in ("result_id", "created_at") if name in result}
-        found[MEMBER] = msgspec.json.decode(msgspec.json.encode(replace(described, trace)))
-    if isinstance(parts := result.get(RESULTS_MEMBER), Mapping):
-        found[RESULTS_MEMBER] = {name: _replaced(each, replace, levels - 1) for name, each in parts.items()}
-    return found
-
-
-def _reference(trace: ResultTrace, **known: Any) -> TraceReference:
-    return TraceReference(points=trace.points, channels=tuple(each.name for each in trace.channels), **known)

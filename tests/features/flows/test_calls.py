@@ -39,7 +39,7 @@ async def calls(store: Store, plant: Plant) -> CallHandler:
         return FlowService(RedisFlowState(store, also), plant.plans, plant.clock)
 
     flows = FlowCalls(service_with, store, 60_000)
-    return CallHandler("urn:edge", (SCOPE,), store, CallServices(jobs, station.settings, flows=flows), now_ms)
+    return CallHandler("urn:edge", (SCOPE,), store, CallServices(jobs, station.settings, further=flows.table), now_ms)
 
 
 async def send(calls: CallHandler, event_type: str, data: Any, event_id: str = "", **extensions: str) -> CloudEvent:

@@ -40,7 +40,7 @@ class Core:
         self.drift = StationDrift()
 
     def watch(self) -> StationWatch:
-        return StationWatch(cast("GatewayParts", self), None)
+        return StationWatch(cast("GatewayParts", self), None, self.drift)
 
 
 async def test_gateway_fills_an_empty_store_and_records_it(store: Store, settings: Settings, tmp_path: Path) -> None:

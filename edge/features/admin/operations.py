@@ -1,0 +1,99 @@
+"""The operations that examine and save a gateway: backups, support bundles, recordings, checks for upgrades."""
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from edge.access.operations import Report
+from edge.app.feature import Opened
+from edge.app.operation_work import STAGE, new_file, prefix_of, remove_old_files, stages
+from edge.app.parts import GatewayParts, Works
+from edge.config import main_file
+from edge.foundation.errors import Refused
+from edge.foundation.instant import now_ms
+from edge.model.operation import Operation, OperationType
+
+RECORDING = ".jsonl"
+LONGEST_RECORDING_S = 86_400
+_USUAL_RECORDING_S = 60
+
+
+async def open_operations(_stack: AsyncExitStack, core: GatewayParts, works: Works) -> Opened:
+    """Return what this gateway executes; its modules are imported where one runs."""
+    main = works.settings_file
+    return Opened(
+        operations={
+            OperationType.BACKUP: partial(_back_up, core, main),
+            OperationType.SUPPORT_BUNDLE: partial(_gather, core, main),
+            OperationType.RECORD: partial(_record, core, main),
+            OperationType.UPGRADE_CHECK: partial(_check_upgrade, core),
+        }
+    )
+
+
+async def _back_up(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
+    # Imported only where an operation runs.
+    from edge.features.admin.backup import Part, back_up  # noqa: PLC0415
+
+    file = new_file(core, operation)
+    parts = {Part.STORE, Part.KEYS} if operation.arguments.get("with_key") else {Part.STORE}
+    await back_up(file, main, os.environ, parts, now_ms(), stages(report))
+    remove_old_files(file.parent, prefix_of(core, operation), core.settings.operations.kept_files)
+    return str(file)
+
+
+async def _gather(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
+    # Imported only where an operation runs.
+    from edge.features.admin.support import gather  # noqa: PLC0415
+
+    file = new_file(core, operation)
+    await gather(file, main, os.environ, "-2d", now_ms(), stages(report), with_jobs=False)
+    remove_old_files(file.parent, prefix_of(core, operation), core.settings.operations.kept_files)
+    return str(file)
+
+
+async def _record(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
+    """Record the messages of equipment for some seconds; return the file."""
+    # Imported only where an operation runs.
+    from edge.app.redaction import secrets_of  # noqa: PLC0415
+    from edge.features.admin.recording import recording  # noqa: PLC0415
+
+    name, settings = operation.arguments.get("equipment", ""), core.settings
+    text = operation.arguments.get("seconds", str(_USUAL_RECORDING_S))
+    seconds = int(text) if text.isdecimal() and text.isascii() and len(text) <= len(str(LONGEST_RECORDING_S)) else 0
+    if not 0 < seconds <= LONGEST_RECORDING_S:
+        raise Refused("record", f"{text!r} is no number of seconds up to {LONGEST_RECORDING_S}", "Use --seconds 60.")
+    file, lines = new_file(core, operation, RECORDING), 0
+
+    def count(_: object) -> None:
+        nonlocal lines
+        lines += 1
+
+    secrets = secrets_of(settings, main_file(main, os.environ), os.environ)
+    most = settings.operations.recording_mib * 1024 * 1024
+    try:
+        async with recording(name, settings, secrets, file, count, most_bytes=most) as source:
+            for second in range(seconds):
+                report(100.0 * second / seconds, f"{source}: {lines} lines")
+                await asyncio.sleep(1)
+    finally:  # one that ended early has a file, too
+        remove_old_files(file.parent, prefix_of(core, operation), settings.operations.kept_files, RECORDING)
+    return f"{file}: {lines} lines; review the file before you pass it on"
+
+
+async def _check_upgrade(core: GatewayParts, _operation: Operation, report: Report) -> str:
+    """Return whether the package sources of this machine have a newer version, and what an upgrade would interrupt."""
+    # Imported only where an operation runs.
+    from edge.features.admin.upgrade_check import find_versions  # noqa: PLC0415
+
+    report(STAGE, "reading the package sources")
+    versions = await find_versions()
+    if not versions.is_newer:
+        return f"microdcs-edge {versions.installed} is the newest version that the package sources of this machine have"
+    running = len(core.active_runs.loaded)
+    return (
+        f"microdcs-edge {versions.candidate} replaces {versions.installed}; {running} jobs run here: "
+        "switch the maintenance mode on, then apt upgrade"
+    )

@@ -1,0 +1,74 @@
+"""The operations that export the station of the store to files, and apply files to it."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edge.access.operations import Report
+from edge.app.feature import Opened
+from edge.app.operation_work import ALMOST, STAGE, new_file, prefix_of, remove_old_files
+from edge.app.parts import GatewayParts, Works
+from edge.foundation.errors import Refused
+from edge.foundation.instant import now_ms
+from edge.model.audit import AuditRecord
+from edge.model.operation import Operation, OperationType
+from edge.store.scopes import load_scopes
+
+if TYPE_CHECKING:
+    from edge.features.station_files.objects import ObjectDifference
+
+
+async def open_operations(_stack: AsyncExitStack, core: GatewayParts, _works: Works) -> Opened:
+    """Return what this gateway executes; its modules are imported where one runs."""
+    return Opened(
+        operations={OperationType.EXPORT: partial(_export, core), OperationType.IMPORT: partial(_import, core)}
+    )
+
+
+async def _export(core: GatewayParts, operation: Operation, report: Report) -> str:
+    """Write the station of the store as station files; return the file."""
+    # Imported only where an operation runs.
+    from edge.features.station_files.export import write_archive  # noqa: PLC0415
+    from edge.features.station_files.stored import load_objects  # noqa: PLC0415
+
+    file = new_file(core, operation)
+    objects = await load_objects(core.store, {*core.scopes, *await load_scopes(core.store)})
+    report(STAGE, f"{len(objects)} objects read")
+    await asyncio.to_thread(write_archive, file, objects)
+    remove_old_files(file.parent, prefix_of(core, operation), core.settings.operations.kept_files)
+    return str(file)
+
+
+async def _import(core: GatewayParts, operation: Operation, report: Report) -> str:
+    """Apply the station files of this gateway to the store; return how many objects were changed."""
+    # Imported only where an operation runs.
+    from edge.features.station_files.apply import apply_files, read_files  # noqa: PLC0415
+    from edge.features.station_files.objects import audit_action, audit_subject  # noqa: PLC0415
+
+    if not core.settings.station.files:
+        raise Refused("station", "[station] files is empty", "Name the folder of the station files.")
+    read = await read_files(Path(core.settings.station.files), core.settings.flows.nodes)
+    changed = 0
+
+    async def record(each: "ObjectDifference") -> None:
+        nonlocal changed
+        changed += 1
+        report(min(ALMOST, float(changed)), str(each.subject))
+        core.trail.record(
+            AuditRecord(
+                at=now_ms(),
+                kind="cli.call",
+                instance=core.settings.gateway.name,
+                user=operation.by,
+                action=audit_action(each),
+                subject=audit_subject(each),
+                status="Good",
+                comment=each.file,
+            )
+        )
+
+    delete = "delete" in operation.arguments
+    await apply_files(core.store, core.instance.token, core.scopes, read, now_ms, record, delete=delete)
+    return f"{changed} object{'' if changed == 1 else 's'} changed"

@@ -1,0 +1,73 @@
+"""Opens telemetry as far as the settings switch it on; alarms of other gateways can be answered in any case."""
+
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING
+
+from edge.app.broker_session import open_session
+from edge.app.feature import Opened
+from edge.app.parts import GatewayParts, Works
+from edge.foundation.instant import now_ms
+from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import ALARM_METHOD_TYPE
+from edge.northbound.reply import CallEffect, Reply
+from edge.ports.alarm_message import ALARM_METHODS
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from edge.features.telemetry.service import TelemetryService
+
+
+async def open_telemetry(stack: AsyncExitStack, core: GatewayParts, works: Works) -> Opened:
+    """Open the queue, the processor and the job actions. Raises SettingsError with every fault of the rules."""
+    calls = {ALARM_METHOD_TYPE.format(method): partial(_answer, core, method) for method in ALARM_METHODS}
+    if core.settings.telemetry.mode == "off":
+        return Opened(calls=calls)
+    # Imported only when telemetry is on.
+    from edge.app.component import ComponentPart  # noqa: PLC0415
+    from edge.features.telemetry import service  # noqa: PLC0415
+    from edge.features.telemetry.store import alarms  # noqa: PLC0415
+
+    opened = await service.open_telemetry(stack, core, works)
+    works.settings.listeners.extend(opened.of_settings)
+
+    async def describe() -> ComponentPart:
+        return ComponentPart({"alarms": await alarms.count(core.store)})
+
+    def serving() -> str:
+        sources = core.settings.source
+        return f"{opened.own_rules} rules, {len(sources)} sources of samples" if opened.own_rules or sources else ""
+
+    return Opened(
+        port=opened, calls=calls, metrics=(partial(_metrics, core, opened),), described=(describe,), serving=(serving,)
+    )
+
+
+async def _answer(core: GatewayParts, method: str, event: CloudEvent, _origin: str) -> Reply:
+    # Imported only where an alarm is answered.
+    from edge.features.telemetry.alarm_calls import call_alarm  # noqa: PLC0415
+
+    notice = await call_alarm(core.store, method, event, now_ms, core.settings.retention.dedupe * 1000)
+    return Reply(notice, change=CallEffect(method, notice.alarm_id, notice.comment, notice.by))
+
+
+async def _metrics(core: GatewayParts, telemetry: "TelemetryService") -> "list[Metric]":
+    # Imported only where metrics are read.
+    from edge.features.telemetry.metrics import telemetry_metrics  # noqa: PLC0415
+
+    return await telemetry_metrics(telemetry, core.store)
+
+
+async def serve_telemetry(stack: AsyncExitStack, core: GatewayParts, _works: Works) -> None:
+    """Open the sources, and publish alarms where there is a MES."""
+    telemetry: TelemetryService | None = core.ports.get("telemetry")
+    if telemetry is None:
+        return
+    # Imported only when telemetry is on.
+    from edge.features.telemetry.service import publish_alarms  # noqa: PLC0415
+    from edge.features.telemetry.sources.opening import open_sources  # noqa: PLC0415
+
+    await open_sources(stack, core, telemetry.queue, partial(open_session, stack, core))
+    if session_of_mes := core.health.sessions.get("MES"):
+        await publish_alarms(stack, core, telemetry, session_of_mes)
