@@ -7,13 +7,16 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 import structlog
 
 from edge.foundation.backoff import Backoff
-from edge.foundation.errors import Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.links.background_task import background_task
+from edge.store.defects import Defects
 
 logger = structlog.get_logger(__name__)
 
 RETRY_S = (1.0, 30.0)
 """The shortest and the longest delay between two attempts."""
+
+_DEFECT = "a defect of this software: {}"
 
 Opener = Callable[[], AbstractAsyncContextManager[str]]
 """Serves the interface for the length of a block, with its address; raises Unavailable when it cannot listen."""
@@ -24,24 +27,37 @@ async def open_interface(
     name: str,
     opener: Opener,
     problems: MutableMapping[str, str],
+    defects: Defects,
     retry_s: tuple[float, float] = RETRY_S,
 ) -> str:
     """Open an interface until `stack` closes and return its address; empty while it cannot listen.
 
     `problems` holds the reason by the name of the interface for as long, and the interface is opened in the background.
+    A defect of its code is recorded in `defects`. Raises SettingsError.
 
-        address = await open_interface(stack, "metrics page", serve_metrics, health.interface_problems)
+        address = await open_interface(stack, "metrics page", serve, health.interface_problems, store.defects)
     """
     try:
         return await stack.enter_async_context(opener())
+    except SettingsError:
+        raise
     except Unavailable as error:
         problems[name] = error.message
         logger.warning("interface unavailable, retrying", interface=name, reason=error.message, advice=error.advice)
-    await stack.enter_async_context(background_task(_retry(name, opener, problems, retry_s), name))
+    except Exception as error:  # noqa: BLE001 - a defect in one interface must not end the jobs
+        problems[name] = _DEFECT.format(type(error).__name__)
+        defects.record(name, error)
+    await stack.enter_async_context(background_task(_retry(name, opener, problems, defects, retry_s), name))
     return ""
 
 
-async def _retry(name: str, opener: Opener, problems: MutableMapping[str, str], retry_s: tuple[float, float]) -> None:
+async def _retry(
+    name: str,
+    opener: Opener,
+    problems: MutableMapping[str, str],
+    defects: Defects,
+    retry_s: tuple[float, float],
+) -> None:
     shortest, longest = retry_s
     backoff = Backoff(shortest, longest, stable=longest)
     while True:
@@ -49,7 +65,11 @@ async def _retry(name: str, opener: Opener, problems: MutableMapping[str, str], 
         try:
             async with opener() as address:
                 problems.pop(name, None)
+                defects.end(name)
                 logger.info("interface available", interface=name, address=address)
                 await asyncio.Event().wait()
         except Unavailable as error:
             problems[name] = error.message
+        except Exception as error:  # noqa: BLE001 - as above
+            problems[name] = _DEFECT.format(type(error).__name__)
+            defects.record(name, error)

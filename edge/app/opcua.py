@@ -49,7 +49,8 @@ class OpcuaService:
     async def open(self, stack: contextlib.AsyncExitStack) -> None:
         """Open the server on `stack`; when it is unavailable, retry in the background. Raises SettingsError."""
         problems = self._parts.health.interface_problems
-        await open_interface(stack, "OPC UA server", self._serve, problems, self._retry_s)
+        defects = self._parts.store.defects
+        await open_interface(stack, "OPC UA server", self._serve, problems, defects, self._retry_s)
 
     @contextlib.asynccontextmanager
     async def _serve(self) -> AsyncIterator[str]:

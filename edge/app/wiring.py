@@ -280,7 +280,7 @@ async def _open_rpc(stack: contextlib.AsyncExitStack, core: GatewayParts, calls:
     from edge.northbound.rpc import open_rpc  # noqa: PLC0415
 
     opener = functools.partial(open_rpc, core.settings.rpc, core.store, core.runs, calls, core.source, core.scopes)
-    return await open_interface(stack, "RPC server", opener, core.health.interface_problems)
+    return await open_interface(stack, "RPC server", opener, core.health.interface_problems, core.store.defects)
 
 
 async def _open_metrics(stack: contextlib.AsyncExitStack, core: GatewayParts, opcua: OpcuaService | None) -> str:
@@ -298,7 +298,7 @@ async def _open_metrics(stack: contextlib.AsyncExitStack, core: GatewayParts, op
     sources = MetricSources(name, core.scopes, core.store, core.health, core.watch, activity, sessions, further)
     render = functools.partial(page, sources)
     opener = functools.partial(http_page.serve_page, core.settings.metrics.listen, PATH, render)
-    return await open_interface(stack, "metrics page", opener, core.health.interface_problems)
+    return await open_interface(stack, "metrics page", opener, core.health.interface_problems, core.store.defects)
 
 
 async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts, calls: CallHandler) -> None:

@@ -4,12 +4,14 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import pytest
 
 from edge.app.interface import open_interface
-from edge.foundation.errors import Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.links.http_page import Page, serve_page
+from edge.store.defects import Defects
 from tests.conftest import WaitUntil
 
 RETRY_S = (0.01, 0.02)
@@ -28,7 +30,7 @@ async def test_taken_address_is_a_problem_until_it_is_free(wait_until: WaitUntil
             other.listen()
             port = other.getsockname()[1]
             opened = await open_interface(
-                stack, "metrics page", lambda: serve_page(f"127.0.0.1:{port}", "/m", page), problems, RETRY_S
+                stack, "metrics page", lambda: serve_page(f"127.0.0.1:{port}", "/m", page), problems, Defects(), RETRY_S
             )
             assert opened == ""
             assert "cannot listen for HTTP" in problems["metrics page"]
@@ -43,20 +45,41 @@ async def test_taken_address_is_a_problem_until_it_is_free(wait_until: WaitUntil
 async def test_free_address_is_returned_and_is_no_problem() -> None:
     problems: dict[str, str] = {}
     async with AsyncExitStack() as stack:
-        url = await open_interface(stack, "metrics page", lambda: serve_page("127.0.0.1:0", "/m", page), problems)
+        url = await open_interface(
+            stack, "metrics page", lambda: serve_page("127.0.0.1:0", "/m", page), problems, Defects()
+        )
         assert url.startswith("http://127.0.0.1:")
     assert problems == {}
 
 
-async def test_other_errors_of_an_interface_are_raised() -> None:
+async def test_defect_of_an_interface_is_counted_and_it_is_opened_again(wait_until: WaitUntil) -> None:
+    problems: dict[str, str] = {}
+    defects, tries = Defects(), 0
+
     @asynccontextmanager
-    async def broken() -> AsyncIterator[str]:
-        raise ValueError("defect")
+    async def opened_at_the_third_try() -> AsyncIterator[str]:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise KeyError("unforeseen")
+        yield "here"
+
+    async with AsyncExitStack() as stack:
+        assert await open_interface(stack, "metrics page", opened_at_the_third_try, problems, defects, RETRY_S) == ""
+        assert problems == {"metrics page": "a defect of this software: KeyError"}
+        await wait_until(lambda: not problems)
+    assert (defects.counts["metrics page"], defects.failing) == (2, 0)
+
+
+async def test_wrong_settings_of_an_interface_end_the_start() -> None:
+    @asynccontextmanager
+    async def refused() -> AsyncIterator[str]:
+        raise SettingsError(["metrics.listen: is no address"], "Set it.")
         yield ""
 
     async with AsyncExitStack() as stack:
-        with pytest.raises(ValueError, match="defect"):
-            await open_interface(stack, "metrics page", broken, {})
+        with pytest.raises(SettingsError):
+            await open_interface(stack, "metrics page", refused, {}, Defects())
 
 
 async def test_reason_of_the_last_attempt_is_the_problem(wait_until: WaitUntil) -> None:
@@ -69,6 +92,6 @@ async def test_reason_of_the_last_attempt_is_the_problem(wait_until: WaitUntil) 
 
     problems: dict[str, str] = {}
     async with AsyncExitStack() as stack:
-        await open_interface(stack, "RPC server", unavailable, problems, RETRY_S)
+        await open_interface(stack, "RPC server", unavailable, problems, Defects(), RETRY_S)
         assert problems == {"RPC server": "first"}
         await wait_until(lambda: problems["RPC server"] == "third")

@@ -81,7 +81,8 @@ async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSL
         host, port = settings.address
         bounds = ConnectionBounds(settings.max_connections, settings.max_connections // 2)
         opener = functools.partial(serve, app, WebAddress(host, port, tls), bounds)
-        if url := await open_interface(stack, "station page", opener, parts.health.interface_problems):
+        problems, defects = parts.health.interface_problems, parts.store.defects
+        if url := await open_interface(stack, "station page", opener, problems, defects):
             logger.info("station page available", url=url)
         await asyncio.Event().wait()
 
