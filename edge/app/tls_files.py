@@ -24,6 +24,6 @@ def certificate_findings(settings: Settings) -> Iterable[HealthFinding]:
     if not settings.opcua.endpoint and not settings.web.shares_certificate and not tls_files(settings):
         return ()
     # Imported only when there are certificates.
-    from edge.features.admin.certificate_check import certificates_of  # noqa: PLC0415
+    from edge.app.certificate_lifetimes import certificates_of  # noqa: PLC0415
 
     return certificates_of(settings)

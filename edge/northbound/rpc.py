@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from edge.access.sidecars import SidecarReport, register_sidecar
 from edge.config import RpcSettings
 from edge.foundation.errors import Refused
 from edge.links.background_task import background_task
@@ -75,9 +76,6 @@ async def _heartbeat(_: Sequence[Any]) -> None:
 
 async def _register(store: Store, params: Sequence[Any]) -> object:
     """Register a sidecar as a component; each further call is a sign of life."""
-    # Imported only where a sidecar registers.
-    from edge.features.fleet.sidecars import SidecarReport, register_sidecar  # noqa: PLC0415
-
     match params:
         case [dict(given)]:
             try:

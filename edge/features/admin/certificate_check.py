@@ -1,22 +1,18 @@
 """Examines the certificates of the gateway, the trust list and the users of its OPC UA server."""
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
-from cryptography import x509
-
 from edge.access.users import read_users
-from edge.app.service_user import USER, may_write
-from edge.app.tls_files import tls_files
+from edge.app.certificate_lifetimes import certificates_of, last_day
+from edge.app.service_user import may_write
 from edge.config import OpcuaSettings, Settings
-from edge.model.finding import HealthFinding, failing, ok, warning
-from edge.opcua.application_certificate import certificate_files, read_certificate
+from edge.model.finding import HealthFinding, ok, warning
+from edge.opcua.application_certificate import certificate_files
 from edge.uaserver import application_trust as trust
 from edge.uaserver import certificates
-from edge.uaserver.namespaces import application_uri
 
 _OTHERS = 0o007
 
@@ -27,49 +23,6 @@ async def examine_certificates(
     """Examine every certificate of the gateway and its validity. Raises SettingsError when one cannot be read."""
     for finding in await asyncio.to_thread(list, certificates_of(settings, may_write)):
         yield finding
-
-
-def certificates_of(settings: Settings, may_write: Callable[[Path], bool] = may_write) -> Iterator[HealthFinding]:
-    """Yield a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
-    now = datetime.now(UTC)
-    if settings.opcua.endpoint or settings.web.shares_certificate:
-        yield _own(settings, now, may_write)
-    for name, path in tls_files(settings).items():
-        if not name.endswith(".key_file"):
-            yield _lifetime(name, path, now)
-
-
-def _own(settings: Settings, now: datetime, may_write: Callable[[Path], bool]) -> HealthFinding:
-    subject, directory = "OPC UA certificate", Path(settings.opcua.pki)
-    own = certificates.load_certificate(directory)
-    if own is None:
-        return warning(subject, "none yet", "Start the gateway: it generates one.")
-    reachable = certificates.reachable_hosts(settings.opcua, *certificates.listening_hosts(settings))
-    faults = "; ".join(certificates.warnings(own, application_uri(settings.gateway.name), now, reachable))
-    until = f"{certificates.thumbprint(own)[:8]}… is valid until {_day(own)}"
-    advice = "Renew it with `edge opcua renew`, restart the gateway, and trust the certificate in its clients."
-    if own.not_valid_after_utc < now:
-        return failing(subject, faults, advice)
-    # Another user than root and the owner cannot test it.
-    if os.geteuid() in {0, directory.stat().st_uid} and not may_write(directory):
-        found = f"{faults or until}; the gateway may not write {directory}: no certificate is renewed"
-        return warning(subject, found, f"Let the service own it: chown -R {USER} {directory}")
-    return warning(subject, faults, advice) if faults else ok(subject, until)
-
-
-def _lifetime(subject: str, path: Path, now: datetime) -> HealthFinding:
-    advice = f"Replace {path} by a newer certificate, and restart the gateway."
-    try:
-        certificate = read_certificate(path)
-    except (OSError, ValueError) as error:
-        return failing(f"certificate {subject}", f"{path}: {error}", advice)
-    left = certificate.not_valid_after_utc - now
-    found = f"{path} is valid until {_day(certificate)}"
-    if left < timedelta():
-        return failing(f"certificate {subject}", f"{path} has expired on {_day(certificate)}", advice)
-    if left < certificates.WARN_BEFORE:
-        return warning(f"certificate {subject}", found, advice)
-    return ok(f"certificate {subject}", found)
 
 
 async def examine_trust(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
@@ -90,7 +43,7 @@ def _trust(settings: OpcuaSettings, now: datetime) -> HealthFinding:
     ending = [each for each in trusted if each.not_valid_after_utc - now < certificates.WARN_BEFORE]
     found = f"{len(trusted)} trusted{rejected}"
     if ending:
-        until = ", ".join(f"{each.subject.rfc4514_string()} until {_day(each)}" for each in ending)
+        until = ", ".join(f"{each.subject.rfc4514_string()} until {last_day(each)}" for each in ending)
         return warning(subject, f"{found}; soon or already expired: {until}", look)
     return ok(subject, found)
 
@@ -112,7 +65,3 @@ def _users(file: Path, anonymous: str) -> HealthFinding:
         advice = "Remove or correct them; a line is name:role:hash. Set a user again with `edge users passwd`."
         return warning(subject, f"{len(lines) - len(users)} lines of {file} are invalid", advice)
     return ok(subject, ", ".join(f"{user.name} ({user.role.name.lower()})" for user in users.values()) or "none")
-
-
-def _day(certificate: x509.Certificate) -> str:
-    return certificate.not_valid_after_utc.date().isoformat()

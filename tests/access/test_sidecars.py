@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from edge.features.fleet.sidecars import MOST_SIDECARS, SidecarReport, register_sidecar
+from edge.access.sidecars import MOST_SIDECARS, SidecarReport, register_sidecar
 from edge.foundation.errors import Refused
 from edge.model.component import Component
 from edge.store import components

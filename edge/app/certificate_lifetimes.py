@@ -1,0 +1,64 @@
+"""Looks at the certificates of a gateway: how long each is valid, and whether its own one fits its addresses."""
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+
+from edge.app.service_user import USER, may_write
+from edge.app.tls_files import tls_files
+from edge.config import Settings
+from edge.model.finding import HealthFinding, failing, ok, warning
+from edge.opcua.application_certificate import read_certificate
+from edge.uaserver import certificates
+from edge.uaserver.namespaces import application_uri
+
+
+def certificates_of(settings: Settings, may_write: Callable[[Path], bool] = may_write) -> Iterator[HealthFinding]:
+    """Yield a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
+    now = datetime.now(UTC)
+    if settings.opcua.endpoint or settings.web.shares_certificate:
+        yield _own(settings, now, may_write)
+    for name, path in tls_files(settings).items():
+        if not name.endswith(".key_file"):
+            yield _lifetime(name, path, now)
+
+
+def _own(settings: Settings, now: datetime, may_write: Callable[[Path], bool]) -> HealthFinding:
+    subject, directory = "OPC UA certificate", Path(settings.opcua.pki)
+    own = certificates.load_certificate(directory)
+    if own is None:
+        return warning(subject, "none yet", "Start the gateway: it generates one.")
+    reachable = certificates.reachable_hosts(settings.opcua, *certificates.listening_hosts(settings))
+    faults = "; ".join(certificates.warnings(own, application_uri(settings.gateway.name), now, reachable))
+    until = f"{certificates.thumbprint(own)[:8]}… is valid until {last_day(own)}"
+    advice = "Renew it with `edge opcua renew`, restart the gateway, and trust the certificate in its clients."
+    if own.not_valid_after_utc < now:
+        return failing(subject, faults, advice)
+    # Another user than root and the owner cannot test it.
+    if os.geteuid() in {0, directory.stat().st_uid} and not may_write(directory):
+        found = f"{faults or until}; the gateway may not write {directory}: no certificate is renewed"
+        return warning(subject, found, f"Let the service own it: chown -R {USER} {directory}")
+    return warning(subject, faults, advice) if faults else ok(subject, until)
+
+
+def _lifetime(subject: str, path: Path, now: datetime) -> HealthFinding:
+    advice = f"Replace {path} by a newer certificate, and restart the gateway."
+    try:
+        certificate = read_certificate(path)
+    except (OSError, ValueError) as error:
+        return failing(f"certificate {subject}", f"{path}: {error}", advice)
+    left = certificate.not_valid_after_utc - now
+    found = f"{path} is valid until {last_day(certificate)}"
+    if left < timedelta():
+        return failing(f"certificate {subject}", f"{path} has expired on {last_day(certificate)}", advice)
+    if left < certificates.WARN_BEFORE:
+        return warning(f"certificate {subject}", found, advice)
+    return ok(f"certificate {subject}", found)
+
+
+def last_day(certificate: x509.Certificate) -> str:
+    """Return the last day of a certificate, as YYYY-MM-DD."""
+    return certificate.not_valid_after_utc.date().isoformat()
