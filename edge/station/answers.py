@@ -15,20 +15,21 @@ from edge.model.equipment_traffic import TrafficKind
 from edge.ports.result_files import NoResultFiles, ResultFiles
 from edge.ports.result_trace import lost_in, may_hold_files, stored_in
 from edge.sfc.command_id import CommandKey, parse_command_id
-from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of
+from edge.sfc.run import find_command, is_outstanding, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.answer_signal import error_of, holds_result, is_result, kept_data, signal_of
 from edge.station.begun_mark import ReleasedStarts, begun_again, mark_of_process
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
-from edge.station.dispatch import command_of, permit_start
+from edge.station.dispatch import permit_start
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, LateResult, OutcomeUnknown
 from edge.station.equipment_events import EquipmentEvents
 from edge.station.equipment_stats import EquipmentStats
 from edge.station.event_reply import EventReply
+from edge.station.open_commands import in_turn, open_commands_of_jobs
 from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.runs import NoRun, Runs
-from edge.store import dead_letters, dedupe, disabled_tools, equipment_memory, runs, safing
+from edge.store import dead_letters, dedupe, disabled_tools, equipment_memory, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
@@ -318,24 +319,9 @@ class Answers:
         await self._recorder.record(message)
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
-        """Return the commands of these types that wait for an answer, in the store or of no job.
-
-        Those whose time is over are left out: the timers of their runs end them.
-        """
-        found, now = self._direct.outstanding(scopes, type_ids), self._runs.clock()
-        for job_id in await runs.active_jobs(self._store):
-            loaded = await self._runs.load_readable(job_id)
-            if loaded and loaded.job.scope in scopes:
-                queued = {(each.phase, each.command_id) for each in self._runs.outbox.unsent(job_id)}
-                found += (
-                    msgspec.structs.replace(
-                        command_of(loaded, each.phase, each.command_id, each.step, offered_again=True),
-                        queued=(each.phase, each.command_id) in queued,
-                    )
-                    for each in loaded.unanswered()
-                    if each.type_id in type_ids and not is_too_late(loaded.stored.run, each.command_id, now)
-                )
-        return found
+        """Return the commands of these types that wait for an answer, in the store or of no job; begun starts first."""
+        of_jobs = await open_commands_of_jobs(self._runs, scopes, type_ids)
+        return in_turn((*self._direct.outstanding(scopes, type_ids), *of_jobs))
 
     async def is_outstanding(self, command_id: str) -> bool:
         """Return whether a command still waits for an answer in the store."""

@@ -217,7 +217,10 @@ class StationPort(Protocol):
         """Keep a refused message for a person to look at, and count it."""
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
-        """Return the starts and resets of these types that wait for an answer in these scopes."""
+        """Return the starts and resets of these types that wait for an answer in these scopes; begun starts first.
+
+        Resets follow, then the other starts, each in the order of their decisions.
+        """
 
     async def is_outstanding(self, command_id: str) -> bool:
         """Return whether a command still waits for an answer."""

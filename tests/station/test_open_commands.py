@@ -2,6 +2,7 @@
 
 import msgspec
 
+from edge.station.equipment import Begin
 from tests.station.plant import SCOPE, TIGHTEN, Clock, FakeEquipment, Plant
 from tests.station.test_answers import started
 
@@ -34,3 +35,11 @@ async def test_command_whose_time_is_over_is_not_outstanding(running: Plant, too
     clock.now += 5_000
     assert await running.answers.outstanding((SCOPE,), (TIGHTEN,)) == []
     assert tool.received() == ["a"]
+
+
+async def test_begun_command_is_the_first_outstanding_one(plant: Plant, tool: FakeEquipment) -> None:
+    """The job with the earlier name took the tool of the begun one after a reconnect: its outcome was unknown."""
+    await started(plant, "Jc", "Jb", "Ja")
+    assert (await plant.answers.begin(tool.commands[1].command_id)) is Begin.NEW
+    found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert [(each.job_id, each.begun) for each in found] == [("Jb", True), ("Jc", False), ("Ja", False)]
