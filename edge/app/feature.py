@@ -42,6 +42,8 @@ class Feature(Struct, frozen=True):
     name: str
     commands: Mapping[str, Noun] = {}
     """Its nouns of the command `edge`."""
+    subcommands: Mapping[str, Mapping[str, str]] = {}
+    """Its commands below nouns of the core: by noun and name the location of each, as `module:name`."""
     kinds: "Mapping[str, EquipmentKind]" = {}
     """Its kinds of equipment, by the value of `kind`."""
     is_on: "Callable[[Settings], bool]" = _always

@@ -49,6 +49,11 @@ def equipment_settings() -> Mapping[str, str]:
     return {name: kind.settings for name, kind in equipment_kinds().items()}
 
 
+def subcommands(noun: str) -> Mapping[str, str]:
+    """Return the location of each command of features below a noun of the core, as `module:name`, by its name."""
+    return {name: where for each in features() for name, where in each.subcommands.get(noun, {}).items()}
+
+
 async def prepare_features(stack: AsyncExitStack, core: "GatewayParts") -> None:
     """Open what features need before equipment is opened."""
     for each in features():

@@ -7,15 +7,14 @@ from typing import NoReturn
 
 import click
 
-from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_bytes
-from edge.features.flows.cli.kinds_option import kinds_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=OpenGroup)
 def check() -> None:
     """Check a settings file, a recipe or station files and report every fault.
 
@@ -46,7 +45,7 @@ def settings(file: Path, *, as_json: bool) -> None:
         problems += error.problems
     problems += access_problems(main.absolute(), loaded)
     warnings = tuple(examine_secrets(loaded, main)) if loaded else ()
-    _print_result(file, problems, warnings, as_json=as_json)
+    print_result(file, problems, warnings, as_json=as_json)
 
 
 @check.command(epilog="Example: edge check recipe rear-axle.json")
@@ -64,34 +63,17 @@ def recipe(file: Path, *, as_json: bool) -> None:
     try:
         data = read_json_text(read_bytes(file))
     except OSError as error:
-        _print_result(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
+        print_result(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
     except Refused as refused:
-        _print_result(file, [refused.message], (), as_json=as_json)
+        print_result(file, [refused.message], (), as_json=as_json)
     match compile_recipe(data):
         case RejectedRecipe(faults=faults):
-            _print_result(file, faults, (), as_json=as_json)
+            print_result(file, faults, (), as_json=as_json)
         case net:
-            _print_result(file, (), net.warnings, as_json=as_json)
+            print_result(file, (), net.warnings, as_json=as_json)
 
 
-@check.command(epilog="Example: edge check station station.d")
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@kinds_option
-@json_option
-def station(folder: Path, kinds_folder: str | None, *, as_json: bool) -> None:
-    """Check station files.
-
-    FOLDER is a folder as `[station] files`, for example a checkout of Git. No store is needed.
-    """
-    import asyncio
-
-    from edge.features.station_files.apply import read_files
-
-    found = asyncio.run(read_files(folder.absolute(), kinds_folder or "")).files
-    _print_result(folder, found.faults, (), as_json=as_json)
-
-
-def _print_result(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:
+def print_result(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:
     """Print the result and exit with the status."""
     if as_json:
         print_json({"file": click.format_filename(file), "problems": problems, "warnings": warnings})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 
@@ -26,26 +26,12 @@ _ROLES = ("observer", "operator", "engineer")
 _user_option = click.option("--user", "of_user", is_flag=True, help="The certificate of a user, not of an application.")
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=OpenGroup)
 def opcua() -> None:
     """Manage certificates of the OPC UA server, and the applications and users that it trusts.
 
     All but `renew` and `install` takes effect at once: the server reads the files at each connection.
     """
-
-
-@opcua.command(epilog="Example: edge opcua advertise")
-@click.option("--remove", is_flag=True, help="Remove the service file, whatever the settings say.")
-@settings_option
-def advertise(settings_file: Path | None, *, remove: bool) -> None:
-    """Announce the server by mDNS (_opcua-tcp._tcp), as `[opcua] advertise` says.
-
-    It writes the service file of avahi-daemon, or removes its own one; the unit microdcs-edge-mdns calls it.
-    """
-    from edge.features.opcua_extras.mdns_file import DIRECTORY, update_service_file
-
-    with _file_errors(DIRECTORY):
-        print_text(update_service_file(None if remove else _settings(settings_file), DIRECTORY).value)
 
 
 @opcua.command("list", epilog="Example: edge opcua list")

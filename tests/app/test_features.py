@@ -1,10 +1,14 @@
 """Each feature is a folder with a declaration, and a row."""
 
+import pkgutil
 from pathlib import Path
+
+import click
 
 import edge.features
 from edge.app.features import FEATURES, equipment_kinds, equipment_settings, features
-from edge.cli import commands
+from edge.cli import commands, main
+from edge.cli.terminal.command_group import OpenGroup
 
 
 def test_each_folder_of_a_feature_has_its_row() -> None:
@@ -23,3 +27,24 @@ def test_no_two_features_declare_the_same_command_or_kind() -> None:
     kinds = [name for each in features() for name in each.kinds]
     assert len(kinds) == len(set(kinds))
     assert {*kinds, "mqtt"} == set(equipment_kinds()) == set(equipment_settings())
+
+
+def test_commands_below_a_noun_of_the_core_take_no_place_of_another() -> None:
+    below = [(noun, name) for each in features() for noun, names in each.subcommands.items() for name in names]
+    assert len(below) == len(set(below))
+    for noun, name in below:
+        group = main.get_command(click.Context(main), noun)
+        assert isinstance(group, OpenGroup)
+        assert name not in group.commands
+        assert name in group.list_commands(click.Context(group))
+        found = group.get_command(click.Context(group), name)
+        assert found is not None
+        assert found.name == name
+
+
+def test_every_location_that_a_feature_names_exists() -> None:
+    for each in features():
+        phases = [each.prepare, each.open, each.serve]
+        below = [location for names in each.subcommands.values() for location in names.values()]
+        for location in filter(None, (*phases, *below)):
+            assert callable(pkgutil.resolve_name(location))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     json_option,
@@ -19,7 +19,6 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
-from edge.features.station_files.cli import files
 
 KINDS = (
     "workmaster",
@@ -34,7 +33,7 @@ KINDS = (
 )
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=OpenGroup)
 def station() -> None:
     """Show and set what a station accepts: Work Masters, resources, job limit, rules, tags; also from files.
 
@@ -42,10 +41,6 @@ def station() -> None:
     store of the settings, while gateways run on it. The exit status is 0 on success, 1 when the request is refused or
     the store is unavailable, and 2 when settings, files or arguments are invalid.
     """
-
-
-for _command in (files.diff, files.apply, files.export):
-    station.add_command(_command)
 
 
 @station.command(epilog="Example: edge station show")

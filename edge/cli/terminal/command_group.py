@@ -1,6 +1,10 @@
-"""Lists the commands of a group with the whole first sentence of their help."""
+"""Groups of commands, and how they are listed."""
+
+import pkgutil
 
 import click
+
+from edge.app.features import subcommands
 
 _WHOLE = 1000
 
@@ -10,9 +14,24 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each command with the first sentence of its help."""
-        listed = {name: self.commands[name] for name in self.list_commands(ctx)}
+        listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, each.get_short_help_str(_WHOLE)) for name, each in listed.items()])
+            formatter.write_dl([(name, each.get_short_help_str(_WHOLE)) for name, each in listed if each is not None])
+
+
+class OpenGroup(CommandGroup):
+    """A noun of the core: features declare further commands below it, each imported when it is looked up."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, sorted."""
+        return sorted({*self.commands, *subcommands(self.name or "")})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of this name."""
+        if (location := subcommands(self.name or "").get(cmd_name)) is None:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = pkgutil.resolve_name(location)
+        return command
 
 
 class OrderedGroup(CommandGroup):

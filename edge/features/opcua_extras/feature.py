@@ -4,4 +4,5 @@ from edge.app.feature import Feature
 
 FEATURE = Feature(
     "opcua_extras",
+    subcommands={"opcua": {"advertise": "edge.features.opcua_extras.cli.advertise:advertise"}},
 )

@@ -6,4 +6,12 @@ FEATURE = Feature(
     "station_files",
     open="edge.features.station_files.operations:open_operations",
     prepare="edge.features.station_files.service:open_station_files",
+    subcommands={
+        "station": {
+            "apply": "edge.features.station_files.cli.files:apply",
+            "diff": "edge.features.station_files.cli.files:diff",
+            "export": "edge.features.station_files.cli.files:export",
+        },
+        "check": {"station": "edge.features.station_files.cli.files:check"},
+    },
 )

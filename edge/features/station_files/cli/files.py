@@ -1,12 +1,14 @@
-"""The commands of `edge station` that work with station files: compare, apply, export."""
+"""The commands that work with station files: `edge station diff`, `apply` and `export`, `edge check station`."""
 
 import asyncio
 from pathlib import Path
 
 import click
 
+from edge.cli.check import print_result
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
+from edge.features.flows.cli.kinds_option import kinds_option
 
 DIFFERS = 3
 """The exit status of `edge station diff` where the store differs from the files."""
@@ -79,3 +81,18 @@ def export(folder: Path, settings_file: Path | None, *, as_json: bool) -> None:
         print_json(written)
         return
     print_text(f"{folder}: {len(written)} file{'' if len(written) == 1 else 's'} written")
+
+
+@click.command("station", epilog="Example: edge check station station.d")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@kinds_option
+@json_option
+def check(folder: Path, kinds_folder: str | None, *, as_json: bool) -> None:
+    """Check station files.
+
+    FOLDER is a folder as `[station] files`, for example a checkout of Git. No store is needed.
+    """
+    from edge.features.station_files.apply import read_files
+
+    found = asyncio.run(read_files(folder.absolute(), kinds_folder or "")).files
+    print_result(folder, found.faults, (), as_json=as_json)

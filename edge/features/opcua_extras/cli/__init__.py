@@ -1,0 +1,1 @@
+"""The part of `edge opcua` that announces the server."""

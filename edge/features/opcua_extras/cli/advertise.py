@@ -1,0 +1,31 @@
+"""`edge opcua advertise`: announces the OPC UA server in its network."""
+
+import os
+from pathlib import Path
+
+import click
+
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import settings_option
+
+
+@click.command(epilog="Example: edge opcua advertise")
+@click.option("--remove", is_flag=True, help="Remove the service file, whatever the settings say.")
+@settings_option
+def advertise(settings_file: Path | None, *, remove: bool) -> None:
+    """Announce the server by mDNS (_opcua-tcp._tcp), as `[opcua] advertise` says.
+
+    It writes the service file of avahi-daemon, or removes its own one; the unit microdcs-edge-mdns calls it.
+    """
+    from edge.app.features import equipment_settings
+    from edge.config import load_settings
+    from edge.features.opcua_extras.mdns_file import DIRECTORY, update_service_file
+    from edge.foundation.errors import Refused
+
+    settings = None if remove else load_settings(settings_file, os.environ, equipment_settings())
+    try:
+        change = update_service_file(settings, DIRECTORY)
+    except OSError as error:
+        problem = f"{error.filename or DIRECTORY}: {error.strerror}"
+        raise Refused("file", problem, "Call it as root (sudo).") from error
+    print_text(change.value)
