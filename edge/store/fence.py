@@ -6,14 +6,15 @@ A sentinel may elect another primary only when a majority sees this one down. On
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from typing import Final
 
 import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
-from edge.store.sentinels import Primary, SentinelView, TakeView, agreed
+from edge.store.sentinels import ASK_EVERY_S, Primary, Sentinels, SentinelView, TakeView, agreed
 
 logger = structlog.get_logger(__name__)
 
@@ -210,6 +211,17 @@ async def ask_fence(ask: Callable[[TakeView], Awaitable[object]]) -> Fence:
     for view, sent_at in heard:
         fence.take(view, sent_at)
     return fence
+
+
+@contextlib.asynccontextmanager
+async def watched(sentinels: Sentinels, fence: Fence, every_s: float = ASK_EVERY_S) -> AsyncIterator[None]:
+    """Query the sentinels at this interval in seconds for the length of the block; the fence takes their answers."""
+    task = asyncio.create_task(sentinels.watch(fence.take, every_s), name="watch sentinels")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
 
 
 def quorum_problem(views: Iterable[SentinelView]) -> str:

@@ -13,7 +13,7 @@ from edge.foundation.instant import now_ms
 from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of
 from edge.store.client import Store
 from edge.store.connection import CommandConnection, Endpoint
-from edge.store.fence import Fence, ask_fence
+from edge.store.fence import Fence, ask_fence, watched
 from edge.store.keys import Keys
 from edge.store.pipeline import Command
 from edge.store.query import values_of
@@ -60,32 +60,34 @@ class StoreObserver:
         places = {str(primary): (primary.host, primary.port), **replicas_of(views)} if primary else {}
         for gone in self._nodes.keys() - places.keys():
             self._nodes.pop(gone).close()
-        answers = await asyncio.gather(
-            *(
-                self._ask(name, replace(self._endpoint, host=host, port=port), with_generation=name == str(primary))
-                for name, (host, port) in places.items()
-            )
+        questions = (
+            self._ask(name, replace(self._endpoint, host=host, port=port), with_generation=name == str(primary))
+            for name, (host, port) in places.items()
         )
+        fence, answers = await asyncio.gather(self._fence_state(primary), asyncio.gather(*questions))
         nodes = {report.address: report for report, _ in answers}
         generation = next((found for _, found in answers if found), None)
         return state_of(
             self._sentinels.reports,
             nodes,
             durability=self._durability,
-            fence=self._fence_state(primary),
+            fence=fence,
             generation=generation,
         )
 
     def _views(self, sentinels: Sentinels) -> list[SentinelView]:
         return [each.view for each in sentinels.reports if each.view and not each.error]
 
-    def _fence_state(self, primary: Primary | None) -> FenceState:
+    async def _fence_state(self, primary: Primary | None) -> FenceState:
+        """Return the fence at the first instant at which it confirms: the silence of a data node outlasts that."""
         fence = self._fence()
         if fence is None:
             reason = "no sentinel answers" if primary is None else f"no majority confirms {primary}"
             return FenceState(0.0, reason)
         if primary is not None and primary != fence.primary:
             return FenceState(0.0, f"a failover has made {primary} the primary instead of {fence.primary}")
+        with contextlib.suppress(Unavailable):
+            await fence.wait(WITHIN_S)
         return FenceState(fence.confirmed_s, fence.reason)
 
     async def _ask(
@@ -179,6 +181,7 @@ async def open_observer(settings: RedisSettings) -> AsyncIterator[StoreObserver]
             fence: Fence | None = None
             with contextlib.suppress(Unavailable):
                 fence = await ask_fence(sentinels.refresh)
+                await stack.enter_async_context(watched(sentinels, fence))
             found = StoreObserver(address.server, keys.generation(), settings.durability, sentinels, lambda: fence)
         else:
             found = StoreObserver(await _endpoint(settings), keys.generation(), settings.durability)

@@ -208,11 +208,10 @@ def _replica(views: Sequence[ReplicaView], nodes: Mapping[str, NodeReport], prim
     elif answers and primary is not None and not primary.error:
         lag_bytes, lag_s = max(0, primary.offset - report.offset), report.link_down_s
     follows = primary is None or report.primary in {"", primary.address}
-    is_linked = report.is_linked and follows if answers else acknowledged is not None and acknowledged[1] < MOST_LAG_S
     return ReplicaState(
         address=address,
         error=report.error,
-        is_linked=is_linked,
+        is_linked=answers and report.is_linked and follows,
         is_down=all(each.is_down for each in views),
         lag_bytes=lag_bytes,
         lag_s=lag_s,
@@ -293,9 +292,9 @@ def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
         yield StoreProblem(ProblemKind.REPLICA_AWAY, "replicas", found, "Start a replica of the primary.")
     for replica in state.replicas:
         subject = f"replica {replica.address}"
-        if not replica.is_linked:
-            reason = f": {replica.error}" if replica.error else ", it has no link to the primary"
-            found = f"the replica {replica.address} is away{reason}"
+        if replica.error or replica.is_down or not replica.is_linked:
+            unlinked = "no sentinel reaches it" if replica.is_linked else "it has no link to the primary"
+            found = f"the replica {replica.address} is away: {replica.error or unlinked}"
             advice = "Check its service, its log and the network."
             yield StoreProblem(ProblemKind.REPLICA_AWAY, subject, found, advice)
         elif (replica.lag_bytes or 0) > MOST_LAG_BYTES or (replica.lag_s or 0.0) > MOST_LAG_S:
@@ -344,12 +343,14 @@ _MAY_LOSE: Final = {
 }
 _FAILOVER_LOSES: Final = (
     "a failover may lose what the replicas have not received; a partition what was accepted within `down-after`; "
-    f"a power cut of all machines {_POWER_CUT_LOSES}"
 )
+_MAY_LOSE_BEHIND_SENTINEL: Final = {
+    **_MAY_LOSE,
+    "any": f"{_FAILOVER_LOSES}the servers may be ones that forget: a power cut or a full memory may lose accepted jobs",
+    "required": f"{_FAILOVER_LOSES}a power cut of all machines {_POWER_CUT_LOSES}",
+}
 
 
 def may_lose(state: StoreState) -> str:
     """Return in one sentence what the durability of the settings may lose."""
-    if state.durability == "required" and state.fence is not None:
-        return _FAILOVER_LOSES
-    return _MAY_LOSE[state.durability]
+    return (_MAY_LOSE if state.fence is None else _MAY_LOSE_BEHIND_SENTINEL)[state.durability]

@@ -17,7 +17,7 @@ from edge.foundation.errors import EdgeError, Refused, Unavailable
 from edge.store.address import is_sentinel, sentinel_address_of
 from edge.store.candidates import FIRST_PRIORITY, KIND, NotLinked, candidates_of
 from edge.store.connection import CommandConnection, Endpoint
-from edge.store.fence import Fence, ask_fence
+from edge.store.fence import ask_fence, watched
 from edge.store.keys import Keys
 from edge.store.observer import StoreObserver
 from edge.store.pipeline import Command, ReplyError
@@ -86,7 +86,7 @@ async def switch_over(settings: RedisSettings, to: str = "", report: Report = la
         with contextlib.closing(
             StoreObserver(address.server, key, settings.durability, sentinels, lambda: fence)
         ) as observer:
-            async with _watched(sentinels, fence):
+            async with watched(sentinels, fence, _WATCH_S):
                 candidates = await _linked_candidates(observer, to, report)
                 with contextlib.closing(_Line(sentinels, fence.primary, address.server, candidates, report)) as line:
                     async with line.preferring(to):
@@ -107,16 +107,6 @@ async def _linked_candidates(observer: StoreObserver, to: str, report: Report) -
                 report(f"waiting until the replica {error.address} is linked")
             reported = True
         await asyncio.sleep(_POLL_S)
-
-
-@contextlib.asynccontextmanager
-async def _watched(sentinels: Sentinels, fence: Fence) -> AsyncIterator[None]:
-    task = asyncio.create_task(sentinels.watch(fence.take, _WATCH_S), name="watch sentinels")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait((task,))
 
 
 class _Line:

@@ -125,6 +125,8 @@ class Line:
             counts = int(fields["num-other-sentinels"]), int(fields["num-slaves"])
             if counts != (len(self.sentinels) - 1, len(self.nodes) - 1) or fields["flags"] != "master":
                 return False
+            if any(each["flags"] != "slave" for each in await sentinel.call("SENTINEL", "REPLICAS", SERVICE)):
+                return False
         roles = [await node.call("ROLE") for node in self.nodes]
         return all(role[0] == "master" or role[3] == "connected" for role in roles)
 

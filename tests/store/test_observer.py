@@ -70,6 +70,28 @@ async def test_frozen_replica_and_sentinel_are_found(tmp_path: Path, unique: str
             node.signal(signal.SIGCONT)
 
 
+@pytest.mark.parametrize("observed", ["by a person", "by a gateway"])
+async def test_frozen_replica_is_the_only_problem_at_once(tmp_path: Path, unique: str, observed: str) -> None:
+    """The primary hears it for seconds more, and the silence outlasts what the sentinels confirmed before."""
+    async with open_line(tmp_path) as line, open_store(line.settings(unique), "edge") as store:
+        line.nodes[1].signal(signal.SIGSTOP)
+        for _ in range(3):
+            state = await (state_of(line.settings(unique)) if observed == "by a person" else observer_of(store).read())
+            assert [each.kind for each in find_problems(state)] == [ProblemKind.REPLICA_AWAY]
+        line.nodes[1].signal(signal.SIGCONT)
+
+
+async def test_frozen_machine_of_a_replica_leaves_the_primary_confirmed(tmp_path: Path, unique: str) -> None:
+    async with open_line(tmp_path) as line:
+        for node in (line.nodes[1], line.sentinels[2]):
+            node.signal(signal.SIGSTOP)
+        for _ in range(5):
+            problems = find_problems(await state_of(line.settings(unique)))
+            assert [each.kind for each in problems] == [ProblemKind.SENTINEL_AWAY, ProblemKind.REPLICA_AWAY]
+        for node in (line.nodes[1], line.sentinels[2]):
+            node.signal(signal.SIGCONT)
+
+
 async def test_state_is_read_without_any_sentinel(tmp_path: Path, unique: str) -> None:
     async with open_line(tmp_path, nodes=1, sentinels=1) as line:
         await line.sentinels[0].kill()

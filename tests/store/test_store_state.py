@@ -118,12 +118,22 @@ def test_problem_of_a_data_node_is_found(nodes: dict[str, NodeReport], expected:
     assert kinds(line(nodes)) == expected
 
 
-def test_silent_replica_that_confirms_to_the_primary_is_not_away() -> None:
-    """This machine may not reach it, and the primary does."""
-    away = {THIRD: NodeReport(address=THIRD, error="no route")}
-    assert kinds(line(away)) == []
-    gone = {**away, FIRST: primary_node(acknowledged={SECOND: (1000, 0.0)})}
-    assert kinds(line(gone)) == [ProblemKind.REPLICA_AWAY]
+def test_silent_replica_is_away_although_the_primary_hears_it() -> None:
+    """A frozen one counts as confirming for ten seconds; one that only we do not reach is no use after a failover."""
+    state = line({THIRD: NodeReport(address=THIRD, error="no reply within 1 s")})
+    assert not state.replicas[1].is_linked
+    (problem,) = find_problems(state)
+    assert (problem.kind, problem.found) == (
+        ProblemKind.REPLICA_AWAY,
+        f"the replica {THIRD} is away: no reply within 1 s",
+    )
+
+
+def test_replica_that_no_sentinel_reaches_is_away() -> None:
+    replicas = (replica(2), replica(3, "s_down"))
+    reports = [SentinelReport(name, view_of(at, *replicas)) for at, name in enumerate(WATCHERS)]
+    (problem,) = find_problems(line(reports=reports))
+    assert problem.found == f"the replica {THIRD} is away: no sentinel reaches it"
 
 
 def test_lag_in_bytes_beyond_the_limit_is_a_problem() -> None:
@@ -211,8 +221,14 @@ def test_each_durability_has_a_sentence_on_its_losses() -> None:
         ["a", "power", "cut", "may"],
         ["a", "failover", "may", "lose"],
         ["nothing", "accepted", "is", "lost"],
-        ["the", "server", "may", "be"],
+        ["a", "failover", "may", "lose"],
     ]
+    assert may_lose(state_of((), {FIRST: primary_node()}, durability="any")).startswith("the server may be one that")
+
+
+def test_losses_of_durability_any_behind_sentinel_name_failover() -> None:
+    text = may_lose(line(durability="any"))
+    assert [each in text for each in ("a failover may lose", "a partition", "a full memory")] == [True] * 3
 
 
 @pytest.mark.parametrize(

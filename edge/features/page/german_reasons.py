@@ -20,8 +20,9 @@ _ANY: Final = r"(.+?)"
 GERMAN: Final[Mapping[str, str]] = MappingProxyType(
     {
         # Servers of the store
-        "the replica {} is away{}": "Replikat {} fehlt{}",
-        ", it has no link to the primary": ", es hat keine Verbindung zum Primary",
+        "the replica {} is away: {}": "Replikat {} fehlt: {}",
+        "it has no link to the primary": "es hat keine Verbindung zum Primary",
+        "no sentinel reaches it": "kein Sentinel erreicht es",
         "the replica {} lags behind by {}": "Replikat {} ist im Rückstand: {}",
         "no replica: the loss of the primary stops the line": "kein Replikat: ohne Primary steht die Linie",
         "the primary {} does not answer: {}": "der Primary {} antwortet nicht: {}",
