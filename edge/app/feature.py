@@ -44,6 +44,10 @@ class Feature(Struct, frozen=True):
     """Its nouns of the command `edge`."""
     subcommands: Mapping[str, Mapping[str, str]] = {}
     """Its commands below nouns of the core: by noun and name the location of each, as `module:name`."""
+    payloads: Mapping[str, tuple[str, str]] = {}
+    """The model of each payload that it publishes or takes, and its CloudEvents type, by the name of its schema."""
+    schemas: Mapping[str, str] = {}
+    """What returns the schema of each document that it reads, by the name of the schema."""
     kinds: "Mapping[str, EquipmentKind]" = {}
     """Its kinds of equipment, by the value of `kind`."""
     is_on: "Callable[[Settings], bool]" = _always

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FEATURES = (
     "telemetry",
+    "traces",
     "flows",
     "page",
     "joining",
@@ -22,7 +23,6 @@ FEATURES = (
     "openprotocol",
     "readers",
     "lamps",
-    "traces",
     "station_files",
     "fleet",
     "sparkplug",

@@ -1,15 +1,13 @@
 """Generate the JSON Schemas of all messages from the models."""
 
+import pkgutil
 from collections.abc import Iterator
 from inspect import cleandoc
 from typing import Any
 
 import msgspec
 
-from edge.features.flows.messages import FlowCall
-from edge.features.station_files.model import station_file_schema
-from edge.features.telemetry.model.rule import rules_schema
-from edge.features.traces.messages import TraceAnswer, TraceCall
+from edge.app.features import features
 from edge.model.acceptance import JobAcceptance
 from edge.model.equipment_data import (
     AnswerAttributes,
@@ -26,7 +24,6 @@ from edge.model.event_types import (
     ALARM_TYPE,
     AWAITS_PERSON_TYPE,
     CONFIG_TYPE,
-    FLOW_METHOD_TYPE,
     INTERVENE_TYPE,
     JOB_ORDER_TYPE,
     JOB_RESPONSE_TYPE,
@@ -40,7 +37,6 @@ from edge.model.event_types import (
     RESPONSE_UPDATE_TYPE,
     STATE_INDEX_TYPE,
     STATUS_EVENT_TYPE,
-    TRACES_METHOD_TYPE,
 )
 from edge.model.isa95 import (
     Equipment,
@@ -102,9 +98,11 @@ PAYLOADS: dict[str, tuple[Any, str]] = {
     "maintenance.answer": (MaintenanceAnswer, MAINTENANCE_METHOD_TYPE.format("METHOD")),
     "locks.call": (LockCall, LOCKS_METHOD_TYPE.format("METHOD")),
     "locks.answer": (LocksAnswer, LOCKS_METHOD_TYPE.format("METHOD")),
-    "traces.call": (TraceCall, TRACES_METHOD_TYPE.format("METHOD")),
-    "traces.answer": (TraceAnswer, TRACES_METHOD_TYPE.format("METHOD")),
-    "flow.call": (FlowCall, FLOW_METHOD_TYPE.format("METHOD")),
+    **{
+        name: (pkgutil.resolve_name(model), event_type)
+        for feature in features()
+        for name, (model, event_type) in feature.payloads.items()
+    },
     "config.equipment": (Equipment | tuple[Equipment, ...], CONFIG_TYPE.format("equipment")),
     "config.materialclass": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialclass")),
     "config.materialdefinition": (Material | tuple[Material, ...], CONFIG_TYPE.format("materialdefinition")),
@@ -136,9 +134,9 @@ def schemas() -> Iterator[tuple[str, str]]:
         head = {"$schema": _DIALECT, "title": name, "$comment": f"CloudEvents type: {event_type}"}
         yield f"{name}.schema.json", _text(head | msgspec.json.schema(payload))
     yield "sfc_recipe.schema.json", _text(recipe_schema())
-    yield "rules.schema.json", _text(rules_schema())
     yield "tags.schema.json", _text(tags_schema())
-    yield "station.schema.json", _text(station_file_schema())
+    for name, function in ((name, function) for feature in features() for name, function in feature.schemas.items()):
+        yield f"{name}.schema.json", _text(pkgutil.resolve_name(function)())
 
 
 def _text(schema: dict[str, Any]) -> str:

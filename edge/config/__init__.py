@@ -4,7 +4,7 @@ from edge.config.load import load_settings, main_file
 from edge.config.maintenance import MaintenanceSettings
 from edge.config.northbound import NorthboundSettings
 from edge.config.opcua import OpcuaSettings
-from edge.config.opcua_equipment import IjtSettings, OpcuaEquipmentSettings, VisionSettings
+from edge.config.opcua_equipment import OpcuaEquipmentSettings
 from edge.config.operations import OperationsSettings
 from edge.config.password import password_of
 from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
@@ -36,7 +36,6 @@ __all__ = [
     "FleetSettings",
     "FlowsSettings",
     "GatewaySettings",
-    "IjtSettings",
     "LoggingSettings",
     "MaintenanceSettings",
     "MetricsSettings",
@@ -57,7 +56,6 @@ __all__ = [
     "StationFilesSettings",
     "TelemetrySettings",
     "UsersSettings",
-    "VisionSettings",
     "WebSettings",
     "broker_settings",
     "load_settings",

@@ -3,24 +3,19 @@
 import msgspec
 import pytest
 
-from edge.config import IjtSettings, Settings, VisionSettings
+from edge.config import OpcuaEquipmentSettings, Settings
 
 SECTION = {"type_ids": ["work"], "url": "opc.tcp://h"}
-
-
-def test_defaults_of_a_controller_are_encryption_and_the_lock_where_it_can() -> None:
-    settings = msgspec.convert(SECTION | {"kind": "ijt"}, IjtSettings)
-    assert (settings.security, settings.lock, settings.max_message_bytes) == ("encrypted", "auto", 4 << 20)
 
 
 @pytest.mark.parametrize("size", [0, 1000, 1 << 40])
 def test_size_limit_of_a_message_has_bounds(size: int) -> None:
     with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(SECTION | {"kind": "vision", "max_message_bytes": size}, VisionSettings)
+        msgspec.convert(SECTION | {"kind": "vision", "max_message_bytes": size}, OpcuaEquipmentSettings)
 
 
 def test_conflict_of_certificates_names_its_keys() -> None:
-    encrypted = msgspec.convert(SECTION | {"kind": "vision", "files": "on"}, VisionSettings)
+    encrypted = msgspec.convert(SECTION | {"kind": "vision", "files": "on"}, OpcuaEquipmentSettings)
     assert [each.partition(":")[0] for each in encrypted.conflicts(Settings())] == [
         "files",
         "cert_file",

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from edge.config import IjtSettings
 from edge.features.joining.ijt import IjtTimes, open_ijt
+from edge.features.joining.settings import IjtSettings
 from edge.features.simulator.ijt import JoiningController
 from edge.features.simulator.ijt_fault import IjtFault
 from edge.station.equipment import EquipmentAnswer

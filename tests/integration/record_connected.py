@@ -16,14 +16,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from edge.config import IjtSettings, VisionSettings
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.features.admin.recording import ExchangeRecord, RecordingHeader
 from edge.features.joining.ijt import open_ijt
+from edge.features.joining.settings import IjtSettings
 from edge.features.simulator.ijt import open_ijt as open_controller
 from edge.features.simulator.ijt_fault import IjtFault
 from edge.features.simulator.vision import VisionFault
 from edge.features.simulator.vision import open_vision as open_camera
+from edge.features.vision.settings import VisionSettings
 from edge.features.vision.vision import open_vision
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord
 from edge.station.equipment import EquipmentAnswer, OutcomeUnknown

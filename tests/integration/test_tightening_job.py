@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from edge.app.wiring import open_gateway
-from edge.config import IjtSettings, MqttSettings, NorthboundSettings, RedisSettings, Settings
+from edge.config import MqttSettings, NorthboundSettings, RedisSettings, Settings
+from edge.features.joining.settings import IjtSettings
 from edge.features.simulator.ijt import open_ijt
 from edge.features.simulator.ijt_result import NOT_OK
 from edge.features.simulator.mes import open_mes

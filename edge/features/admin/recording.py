@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from edge import __version__
 from edge.app.redaction import Redact, redact_data, redact_settings, redactor
-from edge.config import EquipmentSettings, IjtSettings, MqttEquipmentSettings, Settings, broker_settings
+from edge.config import EquipmentSettings, MqttEquipmentSettings, Settings, broker_settings
 from edge.foundation.errors import Refused, SettingsError, Unavailable, unwrap_group
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, open_session
@@ -283,7 +283,6 @@ def _payload(message: Message) -> tuple[Any, int]:
 def _redact(secrets: set[str], section: EquipmentSettings, settings: Settings) -> Redact:
     names = {socket.gethostname(), os.environ.get("HOSTNAME", ""), urlsplit(settings.mqtt.url).hostname or ""}
     names |= {urlsplit(getattr(section, "url", "")).hostname or ""}
-    if isinstance(section, IjtSettings):
-        # The controller receives it as an argument without a name.
-        names.add(section.product_instance_uri)
+    # A controller receives it as an argument without a name.
+    names.add(getattr(section, "product_instance_uri", ""))
     return redactor(secrets, names - {"", "localhost"})

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import pkgutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,8 @@ from msgspec import Struct
 
 from edge.app.features import equipment_settings
 from edge.config import (
-    IjtSettings,
-    MqttEquipmentSettings,
     OpcuaEquipmentSettings,
     Settings,
-    VisionSettings,
     load_settings,
 )
 from edge.config.value import from_toml
@@ -38,12 +36,7 @@ FILE = Path("conf.d", "50-site.toml")
 _PASSWORD = Path("passwords", "mqtt")
 _CREDENTIAL = "password_mqtt"
 """The unit of the package passes the files of `passwords/` as credentials of this form (systemd.exec(5))."""
-_SECTIONS = {
-    "mqtt": MqttEquipmentSettings,
-    "ijt": IjtSettings,
-    "vision": VisionSettings,
-    "openprotocol": OpenProtocolSettings,
-}
+_KINDS = ("mqtt", "ijt", "vision", "openprotocol")
 _CLIENT = Path("opcua-client")
 _DEVICES = Path("opcua-devices")
 _MAIN = "# Settings of this gateway; those of its site are in conf.d/. `man edge.toml` explains every key.\n"
@@ -90,9 +83,10 @@ class Site(Struct, frozen=True):
 def is_address(text: str) -> bool:
     """Return whether a text can be the address of equipment."""
     kind, _, url = text.partition("+") if "+" in text.partition(":")[0] else ("mqtt", "", text)
-    section = _SECTIONS.get(kind)
-    if text == "mqtt" or section is None or not url:
+    known = {name: section for name, section in equipment_settings().items() if name in _KINDS}
+    if text == "mqtt" or kind not in known or not url:
         return text == "mqtt"
+    section = pkgutil.resolve_name(known[kind])
     return not from_toml(url, get_type_hints(section, include_extras=True)["url"]).faults
 
 

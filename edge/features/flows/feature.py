@@ -6,6 +6,7 @@ from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 
 FEATURE = Feature(
     "flows",
+    payloads={"flow.call": ("edge.features.flows.messages:FlowCall", FLOW_METHOD_TYPE.format("METHOD"))},
     is_on=lambda settings: settings.flows.run != "off",
     prepare="edge.features.flows.opening:prepare_flows",
     open="edge.features.flows.opening:open_flow_calls",

@@ -14,7 +14,6 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
-from edge.config import IjtSettings
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.equipment.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.equipment.late_result import LateResults
@@ -31,6 +30,7 @@ from edge.features.joining.lock import SETTLED_SECONDS, SharedTool, ToolLock, fi
 from edge.features.joining.methods import find_methods
 from edge.features.joining.programs import JoiningPrograms
 from edge.features.joining.schema import Result
+from edge.features.joining.settings import IjtSettings
 from edge.features.joining.state import ControllerState
 from edge.features.joining.tool import JoiningTool, OpenRelease
 from edge.features.traces.result_file import ResultFileReader, find_transfer

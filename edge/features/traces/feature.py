@@ -1,8 +1,13 @@
 """Curves and images of results."""
 
 from edge.app.feature import Feature
+from edge.model.event_types import TRACES_METHOD_TYPE
 
 FEATURE = Feature(
     "traces",
+    payloads={
+        "traces.call": ("edge.features.traces.messages:TraceCall", TRACES_METHOD_TYPE.format("METHOD")),
+        "traces.answer": ("edge.features.traces.messages:TraceAnswer", TRACES_METHOD_TYPE.format("METHOD")),
+    },
     prepare="edge.features.traces.service:open_traces",
 )

@@ -6,6 +6,8 @@ from edge.equipment.kinds import EquipmentKind
 FEATURE = Feature(
     "vision",
     kinds={
-        "vision": EquipmentKind("edge.config:VisionSettings", "edge.features.vision.vision:open_vision"),
+        "vision": EquipmentKind(
+            "edge.features.vision.settings:VisionSettings", "edge.features.vision.vision:open_vision"
+        ),
     },
 )

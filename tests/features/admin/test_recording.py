@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
+from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, Settings
 from edge.features.admin.recording import ExchangeRecord, Line, MessageRecord, recording
+from edge.features.joining.settings import IjtSettings
 from edge.foundation.errors import EdgeError, SettingsError, Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session

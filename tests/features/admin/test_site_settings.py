@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from edge.config import IjtSettings, MqttEquipmentSettings, MqttSettings
+from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.features.admin.site_settings import FILE, Site, SiteEquipment, examine_site, next_steps, site_toml, write_site
+from edge.features.joining.settings import IjtSettings
 from edge.features.openprotocol.settings import OpenProtocolSettings
 from edge.foundation.errors import SettingsError
 from edge.model.finding import Level

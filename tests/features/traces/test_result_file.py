@@ -10,11 +10,11 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from edge.config import VisionSettings
 from edge.features.simulator.vision import VisionCamera
 from edge.features.simulator.vision import open_vision as open_camera
 from edge.features.traces.opcua_file import TransferTimes
 from edge.features.traces.result_file import ResultFileReader
+from edge.features.vision.settings import VisionSettings
 from edge.features.vision.vision import open_vision
 from edge.foundation.errors import Unavailable
 from edge.links.opcua import ClientSession, Node
