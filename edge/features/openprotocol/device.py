@@ -121,6 +121,8 @@ class TighteningDevice:
             self._results.changed.set()
 
     async def _fill_gaps(self) -> None:
+        # What an earlier connection left missing waits, too: live results and their acknowledgements go first.
+        await self._opening.is_complete.wait()
         while True:
             if not await self._results.changed.wait_until(self._may_fill, self._times.again):
                 self._results.retry()
@@ -345,7 +347,15 @@ class TighteningDevice:
         wanted = identifier_of(command, self._correlation)
         self._results.remember(command)
         if wanted:
-            await self._results.changed.wait_until(lambda: self._identifier is not None, self._times.poll)
+            # The result may come while the controller reports no identifier.
+            await self._results.changed.wait_until(
+                lambda: self._identifier is not None or bool(self._results.find(command)), self._times.poll
+            )
+        if self._results.find(command):
+            # Disabled first: the requests for the earlier results of a batch take time.
+            self._demand_release()
+            if not is_batch(command):
+                return
         await self._results.search(command)
         if self._results.find(command) or (wanted and self._identifier == wanted):
             return

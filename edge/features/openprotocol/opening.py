@@ -89,7 +89,8 @@ class ControllerOpening:
         self._learnt = learnt
         self._now = now
         self._optional = OptionalExchanges()
-        self._is_complete = asyncio.Event()
+        self.is_complete = asyncio.Event()
+        """Set when the results and the curves are subscribed to, and the latest result was requested."""
         self.urgent = self._optional.urgent
         self.curve_kinds = 0
         """How many curves each result has."""
@@ -103,11 +104,11 @@ class ControllerOpening:
         """Subscribe to the curves if the settings say so: without it the first bolt has none. `run` begins then."""
         if self._settings.traces == "on":
             self.curve_kinds = await subscribe_to_curves(self._session)
-        self._is_complete.set()
+        self.is_complete.set()
 
     async def run(self) -> None:
         """Request what the gateway can do without, after the results and the curves. Raises Unavailable."""
-        await self._is_complete.wait()
+        await self.is_complete.wait()
         run = self._optional.run
         for subscription in optional_subscriptions(self._session, self._make, self._settings):
             await run(subscription)

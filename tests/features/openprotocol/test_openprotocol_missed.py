@@ -1,6 +1,7 @@
 """Results that were missed while disconnected are requested; one without an answer costs no other."""
 
 import pytest
+from msgspec.structs import replace
 
 from edge.features.openprotocol.protocol.session import SessionTimes
 from edge.features.openprotocol.times import OpenProtocolTimes
@@ -99,3 +100,21 @@ async def test_lower_number_without_a_date_is_a_new_result(wait_until: WaitUntil
             controller.tool.pset = 2
             own_bolts(controller, 2)
         await wait_until(lambda: numbers(station) == [1, 2, 2, 3])
+
+
+async def test_gaps_of_an_earlier_connection_wait_for_the_subscription(wait_until: WaitUntil) -> None:
+    """A controller that answers slowly was asked for them first, while the next bolt came unheard."""
+    station, times = RecordingStation(), replace(TIMES, again=300.0)
+    async with open_strict_controller() as controller, attached(controller, station, times=times) as bench:
+        await wait_until(lambda: bench.equipment.connected and 64 in controller.mids())
+        own_bolts(controller, 1)
+        await wait_until(lambda: numbers(station) == [1])
+        async with controller.unplugged():
+            controller.quirks.unanswered_results = frozenset({4})
+            own_bolts(controller, 4)
+        await wait_until(lambda: numbers(station) == [1, 2, 3, 5])
+        before = len(controller.mids())
+        async with controller.unplugged():
+            pass
+        await wait_until(lambda: 64 in controller.mids()[before:])
+        assert controller.mids()[before:][:4] == [1, 42, 60, 64]

@@ -5,11 +5,13 @@ import tracemalloc
 import pytest
 from msgspec.structs import replace
 
+from edge.features.openprotocol.conversion import identifier_of
 from edge.features.openprotocol.makes import MAKES
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.model.equipment_traffic import TrafficKind
 from tests.conftest import WaitUntil
-from tests.equipment.strict_controller import attached, bolt, completed, strict
+from tests.equipment.recording_station import RecordingStation
+from tests.equipment.strict_controller import TIMES, attached, bolt, completed, strict
 from tests.outside.devices.openprotocol_controller import open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.outside.devices.openprotocol_tool import Habits
@@ -169,3 +171,24 @@ async def test_peculiar_numbers_of_results_lose_no_bolt(wait_until: WaitUntil, n
         await wait_until(lambda: bench.controller.acknowledged == [1, 2, 3, 4])
         assert len(bench.controller.tool.entries("pulled")) == 4
         assert (bench.station.late_results, bench.controller.violations) == ([], [])
+
+
+@pytest.mark.parametrize("size", [1, 3])
+async def test_result_is_heard_while_the_identifier_is_unknown(wait_until: WaitUntil, size: int) -> None:
+    """After a reconnect, with a controller that reports no identifier: the tool stayed enabled for five seconds."""
+    batch = {"batch_size": size, "classification": "batch"} if size > 1 else {}
+    begun, station = replace(bolt(1, **batch), begun=True), RecordingStation()
+    station.unanswered, station.begun = [begun], [begun.command_id]
+    async with open_strict_controller(habits=Habits(absent=True)) as controller:
+        tool = controller.tool
+        tool.pset, tool.batch_size, tool.vin = 3, size, identifier_of(begun, "mark")
+        tool.enable()
+        async with attached(controller, station, times=replace(TIMES, poll=600.0)) as bench:
+            await wait_until(lambda: bench.equipment.connected and Mid.IDENTIFIER_SUBSCRIBE in controller.mids())
+            for _ in range(size):
+                assert tool.enabled
+                tool.tighten()
+            await wait_until(lambda: not tool.enabled, deadline=10.0)
+            await wait_until(lambda: len(controller.acknowledged) == size, deadline=10.0)
+        assert [each.error for each in station.answers] == [None]
+        assert controller.violations == []
