@@ -2,7 +2,6 @@
 
 from typing import assert_never
 
-from edge.features.telemetry.store import samples as telemetry
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.model.job_state import Cause, JobState, JobStatus, has_ended
@@ -10,6 +9,7 @@ from edge.sfc.signal import Phase
 from edge.station.job_call import next_run_id
 from edge.station.start import plan_start
 from edge.store import dead_letters, jobs, runs, work
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.dead_letters import Letter, LetterKind

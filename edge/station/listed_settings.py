@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from edge.features.telemetry.rules.rule_form import parse_rules
-from edge.features.telemetry.rules.tag_definitions import parse_definitions
 from edge.foundation.errors import Refused
 from edge.ports.tag import MAX_TAGS
+from edge.ports.tag_definitions import parse_definitions
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.setting_texts import RULES, TAGS, SettingTexts

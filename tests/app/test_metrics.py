@@ -26,13 +26,13 @@ from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.metrics import telemetry_metrics
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rule_updates import RuleUpdates
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
+from edge.ports.tag_definitions import TagDefinitions
 from edge.station.active_runs import ActiveRuns
 from edge.station.activity import Activity
 from edge.station.equipment import EquipmentAnswer

@@ -37,12 +37,12 @@ TESTED_ELSEWHERE = {
     ),
     "edge/features/page/app.py": ("tests/features/page/test_server.py", "the application is served whole"),
     "edge/features/page/audit.py": ("tests/features/page/test_api.py", "the records are those of requests"),
-    "edge/features/flows/api_models.py": (
-        "tests/features/flows/test_api_operations.py",
+    "edge/features/page/flow_models.py": (
+        "tests/features/page/test_flow_operations.py",
         "the data are answers of operations",
     ),
-    "edge/features/flows/api_views.py": (
-        "tests/features/flows/test_api_operations.py",
+    "edge/features/page/flow_views.py": (
+        "tests/features/page/test_flow_operations.py",
         "the views are answers of operations",
     ),
     "edge/features/page/gateway_models.py": (
@@ -73,7 +73,7 @@ TESTED_ELSEWHERE = {
         "tests/features/page/test_recipe_operations.py",
         "the views are answers of operations",
     ),
-    "edge/features/telemetry/api_views.py": (
+    "edge/features/page/telemetry_views.py": (
         "tests/features/page/test_operations.py",
         "the views are answers of operations",
     ),

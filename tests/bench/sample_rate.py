@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from edge.config import MqttSettings, RedisSettings
 from edge.features.simulator.broker import free_port, open_broker
-from edge.features.telemetry.store import samples as telemetry
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt import open_session, to_event
 from edge.links.mqtt_publish import encode_publish
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.bench.gateway import Gateway, gateway

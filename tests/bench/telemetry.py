@@ -14,12 +14,12 @@ from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.features.telemetry.sample_queue import SampleQueue
-from edge.features.telemetry.store import samples as telemetry
 from edge.foundation.instant import now_ms
 from edge.foundation.ticks import Slices
 from edge.links.background_task import background_task
 from edge.ports.sample_lines import Sample
 from edge.station.runs import Runs
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.bench import engine

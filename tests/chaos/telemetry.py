@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from edge.features.telemetry.batch import decode_batch, plausible_time
 from edge.features.telemetry.rules.evaluator import RuleEvaluator
 from edge.features.telemetry.rules.rule_form import parse_rules
+from edge.ports.batch import decode_batch, plausible_time
 from edge.ports.sample_lines import Sample
 from edge.store.stream import Entry
 from tests.outside.mqtt_client import MqttClient

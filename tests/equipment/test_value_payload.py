@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from edge.equipment.value_payload import ValueDecoder
-from edge.features.telemetry.store.foreign import decode_list
 from edge.model.payload import Encoding, UnreadablePayloadError
+from edge.store.other_redis import decode_list
 
 MAX_VALUE_OF_NET = bytes.fromhex("c70cff3b9ac9fc0000003afff4417f")
 

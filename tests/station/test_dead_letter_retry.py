@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from edge.features.telemetry.store import samples as telemetry
 from edge.foundation.errors import Refused
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.dead_letter_retry import retry_letter
 from edge.station.equipment import Command
 from edge.store import dead_letters
+from edge.store import stream_of_samples as telemetry
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.stream import Entry, entries
 from tests.station.plant import (

@@ -7,11 +7,12 @@ import pytest
 from edge.features.fleet import store as fleet
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import FlowChange
-from edge.features.telemetry.store import rule_states, tags
-from edge.features.telemetry.store import samples as telemetry
+from edge.features.telemetry.store import rule_states
 from edge.features.telemetry.store.rule_states import WindowChange
 from edge.foundation.errors import Defect
+from edge.store import last_tags as tags
 from edge.store import set_mirrors as mirrors
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation, spread
 from edge.store.keys import Keys

@@ -6,15 +6,15 @@ from collections.abc import Callable
 import msgpack
 import pytest
 
-from edge.features.telemetry.store import samples as telemetry
-from edge.features.telemetry.store.samples import SendAttempt
 from edge.store import dead_letters, refused
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.keys import Keys
 from edge.store.refused import RefusedMessage
 from edge.store.stream import Entry
+from edge.store.stream_of_samples import SendAttempt
 from tests.model.planted_secrets import CANARY, PLANTED
 
 Place = Callable[[Keys, str], Commit]

@@ -8,10 +8,10 @@ from asyncua.server.monitored_item_service import MonitoredItemData
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.features.telemetry.rules.alarm import Raise
-from edge.features.telemetry.store import alarms
 from edge.opcua.event_filter import EventRecord
 from edge.opcua.monitored_items import MonitoredItems
 from edge.ports.alarm import Alarm
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.uaserver.event_publisher import send_event
 from tests.features.telemetry.opcua.alarm_plant import HOT, alarm_client, alarm_server, change

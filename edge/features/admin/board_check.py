@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 
 from edge.features.admin.hardware.board import Board
-from edge.features.admin.hardware.computer import Computer
+from edge.foundation.computer import Computer
 from edge.model.finding import HealthFinding, Level, failing, ok, warning
 
 _NEEDED_MB = 512

@@ -86,7 +86,7 @@ async def _record(core: GatewayParts, main: Path | None, operation: Operation, r
 async def _check_upgrade(core: GatewayParts, _operation: Operation, report: Report) -> str:
     """Return whether the package sources of this machine have a newer version, and what an upgrade would interrupt."""
     # Imported only where an operation runs.
-    from edge.features.admin.upgrade_check import find_versions  # noqa: PLC0415
+    from edge.features.fleet.upgrade_check import find_versions  # noqa: PLC0415
 
     report(STAGE, "reading the package sources")
     versions = await find_versions()

@@ -16,7 +16,6 @@ from edge.access.components import Describe
 from edge.access.sessions import session_id
 from edge.app.logs import set_level
 from edge.app.parts import GatewayParts, Works
-from edge.features.admin.upgrade_request import follow_upgrade, request_upgrade
 from edge.features.fleet import keys as fleet_keys
 from edge.features.fleet import store as fleet
 from edge.features.fleet.admission import FleetPolicy
@@ -24,8 +23,9 @@ from edge.features.fleet.command_service import MOST_OUTPUT, FleetAnswer, FleetS
 from edge.features.fleet.commands import COMMANDS, UPGRADE, argv
 from edge.features.fleet.messages import FleetCommand, PublicKey
 from edge.features.fleet.topics import FleetInbox
+from edge.features.fleet.upgrade_request import follow_upgrade, request_upgrade
 from edge.features.fleet.watch import FleetWatch, remove_expired
-from edge.features.flows.child_process import child_environment
+from edge.foundation.child_process import child_environment
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
 from edge.model.session import Session

@@ -12,9 +12,9 @@ from typing import Any, Final
 import structlog
 from msgspec import Struct
 
-from edge.features.flows.child_process import child_environment
 from edge.features.flows.nodes.registry import BUILT_IN, NodeKinds
 from edge.features.flows.plugins import SiteKinds, list_origins, read_kinds
+from edge.foundation.child_process import child_environment
 
 logger = structlog.get_logger(__name__)
 

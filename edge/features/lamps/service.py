@@ -5,7 +5,7 @@ from functools import partial
 
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
-from edge.features.telemetry.store import alarms
+from edge.store import kept_alarms as alarms
 
 
 async def prepare_lamps(_stack: AsyncExitStack, core: GatewayParts) -> Opened:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from edge.features.telemetry.store import alarms
 from edge.foundation.errors import Refused
 from edge.foundation.task_group import TaskGroup
 from edge.model.maintenance import Maintenance
 from edge.station.runs import Progress
 from edge.store import changes
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.retry import restart_on_outage
 from edge.store.stream import BEGINNING

@@ -6,9 +6,9 @@ command line, of the MES and of OPC UA, and leave a record in the audit trail.
 
 from typing import Final
 
-from edge.features.flows.api_operations import FLOW_OPERATIONS
-from edge.features.page import job_views, models
+from edge.features.page import job_views, models, telemetry_views
 from edge.features.page.caller import WebCaller
+from edge.features.page.flow_operations import FLOW_OPERATIONS
 from edge.features.page.gateway_operations import GATEWAY_OPERATIONS
 from edge.features.page.operation import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
 from edge.features.page.outcome import refusal_of, refuse_unless_done, source_of
@@ -16,9 +16,7 @@ from edge.features.page.problems import Denied
 from edge.features.page.recipe_operations import RECIPE_OPERATIONS
 from edge.features.page.result_operations import RESULT_OPERATIONS
 from edge.features.page.services import WebServices
-from edge.features.telemetry import api_views as telemetry_views
 from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
-from edge.features.telemetry.store import alarms
 from edge.foundation.errors import Refused
 from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
@@ -29,6 +27,7 @@ from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import JobCall
 from edge.station.stored_job import find, load
+from edge.store import kept_alarms as alarms
 
 MOST_JOBS: Final = 200
 MOST_TAGS: Final = 500

@@ -8,10 +8,9 @@ from typing import Any, Final, TypeAlias
 
 from starlette.requests import Request
 
-from edge.features.flows import api_views as flow_views
-from edge.features.flows.api_operations import cycle_number
-from edge.features.page import gateway_views, job_views, recipe_views, result_views
+from edge.features.page import flow_views, gateway_views, job_views, recipe_views, result_views, telemetry_views
 from edge.features.page.caller import WebCaller
+from edge.features.page.flow_operations import cycle_number
 from edge.features.page.gateway_operations import LEVELS, log_page
 from edge.features.page.models import JobHistory
 from edge.features.page.openapi import openapi
@@ -19,7 +18,6 @@ from edge.features.page.operations import MOST_JOBS, job_offset
 from edge.features.page.problems import Denied
 from edge.features.page.reader import subjects_of, types_of
 from edge.features.page.services import WebServices
-from edge.features.telemetry import api_views as telemetry_views
 from edge.foundation.errors import Refused
 from edge.model.engineering_unit import symbol_of
 from edge.model.operation import OperationType

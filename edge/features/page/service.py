@@ -131,7 +131,7 @@ def _trends(page: PageParts) -> "TrendSource | None":
     if page.telemetry is None:
         return None
     # Imported only when page and telemetry are on.
-    from edge.features.telemetry.trends import TrendMemory, Trends  # noqa: PLC0415
+    from edge.features.page.trends import TrendMemory, Trends  # noqa: PLC0415
 
     memory, processor = TrendMemory(), page.telemetry.processor
     processor.sample_listeners.append(memory.take)

@@ -13,15 +13,15 @@ from edge.features.sparkplug.sample_streams import SampleStreams
 from edge.features.sparkplug.session import HostOffline, NodeLimits, NodeParts, NodeSession
 from edge.features.sparkplug.table import MetricTable
 from edge.features.sparkplug.topics import NodeTopics
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions
-from edge.features.telemetry.rules.tag_pattern import matches_any
-from edge.features.telemetry.store import tags
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import Clock
 from edge.links.mqtt_broker import Broker
 from edge.links.mqtt_connection import NotReached, connect
 from edge.ports.sample_lines import Sample, parse_line
+from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag_pattern import matches_any
+from edge.store import last_tags as tags
 from edge.store.client import Store
 from edge.store.commit import Committed
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.features.telemetry.batch import BatchError, decode_batch
-from edge.features.telemetry.store import samples as telemetry
 from edge.foundation.task_group import TaskGroup
+from edge.ports.batch import BatchError, decode_batch
 from edge.ports.sample_lines import Sample
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.stream import Entry
 

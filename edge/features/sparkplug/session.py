@@ -18,13 +18,13 @@ from edge.features.sparkplug.sample_streams import SampleBatch, SampleStreams
 from edge.features.sparkplug.table import NODE, MetricTable
 from edge.features.sparkplug.topics import NodeTopics, state_topic
 from edge.features.sparkplug.wire import MalformedPayload
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
 from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection
+from edge.ports.tag_definitions import TagDefinitions
 from edge.store.client import Store
 from edge.store.commit import join
 

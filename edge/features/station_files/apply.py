@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from edge.access.initialization import OBJECT, REASON, Fill, FillOutcome, fill_once
 from edge.access.locks import hold_lock
-from edge.features.flows.station_files import load_plans, plan_faults
+from edge.features.station_files.flow_plans import load_plans, plan_faults
 from edge.features.station_files.folder import StationFiles, read_folder
 from edge.features.station_files.objects import ObjectChange, ObjectDifference, Objects, compare
 from edge.features.station_files.stored import ObjectWriter, load_objects

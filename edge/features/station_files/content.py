@@ -12,11 +12,11 @@ from edge.config.sections import NAME, NAME_EXPECTED
 from edge.features.station_files.model import LIMIT, LISTS, ScopeFile
 from edge.features.station_files.objects import Described, ObjectKind, StationObject
 from edge.features.telemetry.rules.rule_form import parse_rules
-from edge.features.telemetry.rules.tag_definitions import parse_definitions
 from edge.foundation.errors import Refused
 from edge.model.isa95 import WorkMaster, read_payload
 from edge.model.json_text import read_json_text
 from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.ports.tag_definitions import parse_definitions
 from edge.station.listed_settings import MAX_ITEM_BYTES
 from edge.station.settings import faults_of_work_master
 

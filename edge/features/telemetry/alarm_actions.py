@@ -4,14 +4,14 @@ import functools
 
 import structlog
 
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.store import jobs
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
+from edge.store.kept_alarms import AlarmChange
 from edge.store.retry import restart_on_outage
 
 logger = structlog.get_logger(__name__)

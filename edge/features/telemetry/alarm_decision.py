@@ -32,8 +32,8 @@ from edge.features.telemetry.rules.alarm_message import render_message
 from edge.features.telemetry.rules.evaluator import Renamed
 from edge.features.telemetry.rules.finding import Finding, FindingEvent
 from edge.features.telemetry.rules.subject import name_in_subject
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.ports.alarm import ActiveState, Alarm, AlarmChangeKind, alarm_id
+from edge.store.kept_alarms import AlarmChange
 
 _DEFAULT_MESSAGE: Final = "{rule}: {subject} is {value}"
 _ANNOUNCED: Final = frozenset({AlarmChangeKind.RAISED, AlarmChangeKind.ESCALATED})

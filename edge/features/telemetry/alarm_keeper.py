@@ -15,13 +15,13 @@ from edge.features.telemetry.alarm_decision import (
 )
 from edge.features.telemetry.alarm_flood import FLOOD_ALARMS, NO_FLOOD, Flood, is_flooded
 from edge.features.telemetry.rules.evaluator import Renamed
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange, StoredAlarms
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.instant import Clock
 from edge.ports.alarm import AlarmChangeKind, alarm_id
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join, operation, written_size
+from edge.store.kept_alarms import AlarmChange, StoredAlarms
 
 FLOOD_CHECK_MS: Final = 2_000
 """Interval at which the end of a flood is looked for: persons acknowledge, and time passes."""

@@ -8,9 +8,6 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
-from edge.features.telemetry.store.samples import SendAttempt, record_attempt
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.latency import Latency
@@ -21,9 +18,12 @@ from edge.model.event_types import ALARM_TYPE
 from edge.northbound.topics import Topics
 from edge.ports.alarm import Alarm, AlarmChangeKind
 from edge.ports.alarm_message import AlarmNotice
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.commit import join
+from edge.store.kept_alarms import AlarmChange
 from edge.store.retry import restart_on_outage
+from edge.store.stream_of_samples import SendAttempt, record_attempt
 
 logger = structlog.get_logger(__name__)
 

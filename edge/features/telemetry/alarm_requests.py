@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Final
 
-from edge.features.telemetry.batch import Batch, encode_batch
 from edge.features.telemetry.rules.alarm import (
     Acknowledge,
     AddComment,
@@ -18,15 +17,16 @@ from edge.features.telemetry.rules.alarm import (
     Unshelve,
     transition,
 )
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store import samples as telemetry
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.ports.alarm import Alarm
 from edge.ports.alarm_message import AlarmCall, AlarmNotice
+from edge.ports.batch import Batch, encode_batch
+from edge.store import kept_alarms as alarms
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
+from edge.store.kept_alarms import AlarmChange
 from edge.store.keys import Keys
 
 _STREAM_LENGTH: Final = 100_000

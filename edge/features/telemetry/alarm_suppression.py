@@ -5,11 +5,11 @@ from fnmatch import fnmatchcase
 
 from edge.access.mode_watch import ModeWatch
 from edge.features.telemetry.rules.alarm import AlarmChanged, Suppress, Unsuppress, transition
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.foundation.instant import Clock
 from edge.ports.alarm import Alarm
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
+from edge.store.kept_alarms import AlarmChange
 from edge.store.retry import poll_store
 
 _LOOK_EVERY_S = 1.0

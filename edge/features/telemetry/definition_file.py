@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions, parse_definitions
 from edge.foundation.errors import Refused, SettingsError
 from edge.model.json_text import read_json_text
+from edge.ports.tag_definitions import TagDefinitions, parse_definitions
 
 
 def read_definitions(file: str) -> TagDefinitions:

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from edge.app.parts import GatewayParts
-from edge.features.admin.hardware.board_sensors import BoardSensors
 from edge.features.telemetry.built_in_rules import STEP_OVERDUE
 from edge.features.telemetry.step_times import StepTimes
-from edge.features.telemetry.store import samples as telemetry
+from edge.foundation.board_sensors import BoardSensors
 from edge.foundation.clock_sync import Clock, read_clock, read_offset_ms
 from edge.foundation.errors import Unavailable
 from edge.foundation.ticks import next_tick
@@ -19,6 +18,7 @@ from edge.ports.sample_lines import Line, Occurrence, Quality, Sample
 from edge.sfc.intervention import held_failures
 from edge.sfc.run import ActionState
 from edge.station.equipment import EquipmentPort
+from edge.store import stream_of_samples as telemetry
 from edge.store import undelivered
 from edge.store.store_repair import find_repairs
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from edge.features.telemetry.model.rule import EntersRule, ExpressionRule, OccursRule, Rule, Span
 from edge.features.telemetry.rules.evaluator import ready_rule, takes
-from edge.features.telemetry.rules.sample_value import JOB_ENDED, JOB_STARTED
-from edge.features.telemetry.rules.tag_pattern import matches, matches_any
 from edge.ports.sample_lines import Line, Sample
+from edge.ports.sample_value import JOB_ENDED, JOB_STARTED
+from edge.ports.tag_pattern import matches, matches_any
 
 _MAX_CACHED: Final = 10_000
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from edge.features.telemetry.batch import EARLY_MS
+from edge.ports.batch import EARLY_MS
 from edge.ports.sample_lines import Quality, Sample
 
 MAX_TAGS: Final = 10_000

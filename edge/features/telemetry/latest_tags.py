@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from edge.features.telemetry.batch import encode_line
-from edge.features.telemetry.rules.sample_value import is_usable
-from edge.features.telemetry.store import tags
+from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Line, Quality, Sample
+from edge.ports.sample_value import is_usable
+from edge.store import last_tags as tags
 from edge.store.client import Store
 from edge.store.commit import written_size
 

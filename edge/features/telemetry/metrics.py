@@ -10,9 +10,9 @@ from prometheus_client.core import Metric
 from edge.app.metric_families import counter, gauge, histogram
 from edge.features.telemetry.alarm_publisher import BUCKETS_S
 from edge.features.telemetry.service import TelemetryService
-from edge.features.telemetry.store import samples as telemetry
 from edge.foundation.errors import Unavailable
 from edge.foundation.latency import Latency
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 
 if TYPE_CHECKING:

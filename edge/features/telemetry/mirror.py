@@ -8,13 +8,13 @@ from typing import Final
 
 import structlog
 
-from edge.features.telemetry.batch import BATCH_SIZE, encode_batch, split_lines
 from edge.features.telemetry.interest import RuleInterest
-from edge.features.telemetry.store import samples as telemetry
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
+from edge.ports.batch import BATCH_SIZE, encode_batch, split_lines
 from edge.ports.sample_lines import Line, Occurrence
 from edge.store import set_mirrors as mirrors
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.set_mirrors import Freshness, MirrorReader, MirrorState

@@ -27,7 +27,7 @@ async def open_telemetry(stack: AsyncExitStack, core: GatewayParts, works: Works
     # Imported only when telemetry is on.
     from edge.app.component import ComponentPart  # noqa: PLC0415
     from edge.features.telemetry import service  # noqa: PLC0415
-    from edge.features.telemetry.store import alarms  # noqa: PLC0415
+    from edge.store import kept_alarms as alarms  # noqa: PLC0415
 
     opened = await service.open_telemetry(stack, core, works)
     works.settings.listeners.extend(opened.of_settings)

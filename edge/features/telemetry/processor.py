@@ -12,14 +12,12 @@ from msgspec.structs import replace
 from edge.features.telemetry.alarm_decision import FoundAlarm
 from edge.features.telemetry.alarm_flood import FLOOD_ALARMS
 from edge.features.telemetry.alarm_keeper import AlarmKeeper
-from edge.features.telemetry.batch import Batch, BatchError, decode_batch, moved_to, placed_line
 from edge.features.telemetry.late_samples import NewestSamples
 from edge.features.telemetry.latest_tags import LatestTags
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.rule_memory import RuleMemory, load_memory
 from edge.features.telemetry.rules.evaluator import OrderedFinding, Renamed
 from edge.features.telemetry.rules.finding import Finding, FindingEvent
-from edge.features.telemetry.store import samples as telemetry
 from edge.features.telemetry.volatile_intake import TakenEntry, VolatileIntake, take_either
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
@@ -27,7 +25,9 @@ from edge.foundation.latency import Latency
 from edge.foundation.ticks import Slices
 from edge.links.background_task import background_task
 from edge.links.log_throttle import LogThrottle
+from edge.ports.batch import Batch, BatchError, decode_batch, moved_to, placed_line
 from edge.ports.sample_lines import Line, Occurrence, Sample
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, join
 from edge.store.dead_letters import LetterKind

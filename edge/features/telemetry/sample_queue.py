@@ -11,23 +11,14 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
-from edge.features.telemetry.batch import (
-    BATCH_SIZE,
-    Batch,
-    at_arrival,
-    doubtful,
-    encode_batch,
-    fault_of,
-    is_name,
-    split_lines,
-)
 from edge.features.telemetry.line_queue import LineQueue
-from edge.features.telemetry.rules.sample_value import type_name
-from edge.features.telemetry.store import samples as telemetry
 from edge.foundation.instant import Clock
 from edge.foundation.ticks import Slices
 from edge.links.log_throttle import LogThrottle
+from edge.ports.batch import BATCH_SIZE, Batch, at_arrival, doubtful, encode_batch, fault_of, is_name, split_lines
 from edge.ports.sample_lines import Line, Sample
+from edge.ports.sample_value import type_name
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import NOTHING, join, written_size
 from edge.store.errors import OutOfMemory

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from edge.config import RedisSettings, Settings
-from edge.features.admin.hardware.computer import Computer
 from edge.features.telemetry.settings import TelemetrySettings
+from edge.foundation.computer import Computer
 from edge.store.client import Store
 from edge.store.opening import open_unchecked
 

@@ -22,8 +22,6 @@ from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rule_sources import read_rules
 from edge.features.telemetry.rule_updates import RuleUpdates
-from edge.features.telemetry.rules.sample_value import JOB_ENDED
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions
 from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
 from edge.features.telemetry.sample_store import open_volatile
 from edge.features.telemetry.tag_updates import TagUpdates
@@ -34,6 +32,8 @@ from edge.links.mqtt import MqttSession
 from edge.model.job_state import has_ended
 from edge.northbound.topics import Topics
 from edge.ports.sample_lines import Occurrence
+from edge.ports.sample_value import JOB_ENDED
+from edge.ports.tag_definitions import TagDefinitions
 from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
 from edge.store.client import Store
@@ -140,7 +140,7 @@ async def _open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, in
     length = core.settings.telemetry.stream_length
     for name, section in core.settings.mirror.items():
         # Imported only for a mirror.
-        from edge.features.telemetry.store.foreign import open_foreign  # noqa: PLC0415
+        from edge.store.other_redis import open_foreign  # noqa: PLC0415
 
         foreign = await stack.enter_async_context(open_foreign(section.url))
         read = partial(foreign.read_members, section.key)

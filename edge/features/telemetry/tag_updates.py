@@ -2,7 +2,7 @@
 
 import structlog
 
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions, decode_definitions
+from edge.ports.tag_definitions import TagDefinitions, decode_definitions
 from edge.store.client import Store
 from edge.store.setting_texts import TAGS
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.features.telemetry.store import samples as telemetry
 from edge.foundation.errors import Unavailable
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store, block_ms
 from edge.store.retry import restart_on_outage
 from edge.store.stream import Entry

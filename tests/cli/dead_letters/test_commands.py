@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from edge.features.telemetry.store import samples as telemetry
 from edge.model.job_state import Cause, JobState
 from edge.store import dead_letters
+from edge.store import stream_of_samples as telemetry
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.stream import Entry, entries
 from tests.cli.calling import Edge

@@ -6,9 +6,9 @@ import pytest
 
 from edge.features.admin.board_check import examine_board
 from edge.features.admin.hardware.board import profile_directory, read_boards
-from edge.features.admin.hardware.computer import Computer
+from edge.foundation.computer import Computer
 from edge.model.finding import HealthFinding, Level
-from tests.features.admin.hardware.computers import HEALTHY, computer
+from tests.foundation.computers import HEALTHY, computer
 
 BOARDS = read_boards(profile_directory() / "boards")
 MOUNTS = "/proc/mounts"

@@ -4,8 +4,6 @@ import pytest
 
 from edge.features.flows.memory_state import MemoryFlowState
 from tests.features.flows.gateways import FakeOutside, Plant
-from tests.features.page.conftest import clock, tool, users  # noqa: F401 - fixtures
-from tests.features.page.conftest import plant as page_plant  # noqa: F401 - a fixture
 from tests.uaserver.conftest import client, space  # noqa: F401 - fixtures
 
 

@@ -7,11 +7,12 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from edge.features.page.operations import OPERATIONS
-from edge.features.telemetry.store import alarms, tags
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.model.job_state import Cause, JobState, SubState
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.station.equipment import OutcomeUnknown
+from edge.store import kept_alarms as alarms
+from edge.store import last_tags as tags
+from edge.store.kept_alarms import AlarmChange
 from tests.features.page.serving import ATTACK, IN_PATHS, Browser
 from tests.station.plant import Clock, FakeEquipment, Plant, action, linear, obliging, order
 

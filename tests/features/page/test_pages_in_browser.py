@@ -15,11 +15,11 @@ from edge.features.page.models import MaintenanceState
 from edge.features.page.protocol import ConnectionBounds
 from edge.features.page.server import WebAddress, serve
 from edge.features.page.services import WebServices
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.model.job_state import Cause, SubState
 from edge.ports.alarm import AlarmChangeKind
 from edge.station.decision import second_person
+from edge.store import kept_alarms as alarms
+from edge.store.kept_alarms import AlarmChange
 from tests.conftest import WaitUntil
 from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
 from tests.features.page.serving import ATTACK, Browser, services_of, serving

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from edge.access.login import Users
 from edge.features.page.result_views import TraceReader
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.features.traces.files import TraceFiles, TraceLimits
 from edge.model.job_state import Cause, JobState
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
+from edge.store.kept_alarms import AlarmChange
 from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
 from tests.features.page.serving import Browser, services_of, serving
 from tests.passwords import PASSWORD

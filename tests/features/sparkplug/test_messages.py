@@ -9,8 +9,8 @@ from edge.features.sparkplug.messages import DraftMessage, NodeMessages, next_nu
 from edge.features.sparkplug.payload import MetricPayload, decode_payload
 from edge.features.sparkplug.table import MetricTable
 from edge.features.sparkplug.topics import NodeTopics
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions
 from edge.ports.sample_lines import Sample
+from edge.ports.tag_definitions import TagDefinitions
 
 TOPICS = NodeTopics("g", "n")
 

@@ -4,9 +4,9 @@ import pytest
 
 from edge.features.sparkplug.payload import DataType
 from edge.features.sparkplug.table import NODE, MetricTable, place_of
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions
 from edge.ports.sample_lines import Quality, Sample
 from edge.ports.tag import TagDefinition
+from edge.ports.tag_definitions import TagDefinitions
 
 
 @pytest.mark.parametrize(

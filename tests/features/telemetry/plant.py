@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from edge.features.telemetry.alarm_flood import FLOOD_ALARMS
-from edge.features.telemetry.batch import Batch, encode_batch
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rules.rule_form import parse_rules
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store import samples as telemetry
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.links.background_task import background_task
+from edge.ports.batch import Batch, encode_batch
 from edge.ports.sample_lines import Line
+from edge.store import kept_alarms as alarms
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
+from edge.store.kept_alarms import AlarmChange
 
 BEGIN = 1_700_000_000_000
 HOT = {

@@ -3,14 +3,14 @@
 from typing import Any, cast
 
 from edge.features.telemetry.alarm_actions import READER, follow_actions
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.links.background_task import background_task
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause
 from edge.ports.alarm import ActiveState, Alarm, AlarmChangeKind
 from edge.station.job_call import CallAnswer, JobCall
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
+from edge.store.kept_alarms import AlarmChange
 from tests.conftest import WaitUntil
 from tests.station.plant import LINEAR, Clock, Plant, order
 

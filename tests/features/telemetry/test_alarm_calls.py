@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from edge.features.telemetry.alarm_calls import call_alarm
-from edge.features.telemetry.store import alarms
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.features.telemetry.test_alarm_requests import raised
 

@@ -4,10 +4,10 @@ from edge.features.telemetry.alarm_flood import FLOOD_RULE
 from edge.features.telemetry.alarm_keeper import LOOK_MS, AlarmKeeper
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.rules.alarm import Acknowledge, Shelve
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store import samples as telemetry
 from edge.foundation.instant import now_ms
 from edge.ports.sample_lines import Sample
+from edge.store import kept_alarms as alarms
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from tests.features.telemetry.plant import (
     BEGIN,

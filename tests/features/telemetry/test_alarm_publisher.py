@@ -16,15 +16,15 @@ from edge.features.telemetry.alarm_publisher import (
     alarm_event,
     retained_alarm,
 )
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange, StoredAlarms
-from edge.features.telemetry.store.samples import read_counters
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
 from edge.northbound.topics import Topics
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
+from edge.store.kept_alarms import AlarmChange, StoredAlarms
+from edge.store.stream_of_samples import read_counters
 from tests.conftest import WaitUntil
 
 ACTIVE = Alarm(

@@ -6,13 +6,13 @@ import pytest
 
 from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
 from edge.features.telemetry.rules.alarm import Acknowledge, AddComment, AlarmChanged, Raise, Shelve, transition
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.foundation.errors import Refused
 from edge.ports.alarm import Alarm, AlarmChangeKind, alarm_id
 from edge.ports.alarm_message import ALARM_METHODS, AlarmCall
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.commit import operation
+from edge.store.kept_alarms import AlarmChange
 
 
 async def raised(store: Store, subject: str) -> Alarm:

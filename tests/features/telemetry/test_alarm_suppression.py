@@ -4,12 +4,12 @@ import pytest
 
 from edge.access.mode_watch import ModeWatch
 from edge.features.telemetry.alarm_suppression import AlarmSuppression, plan_suppression
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.model.maintenance import Maintenance
 from edge.ports.alarm import ActiveState, Alarm, AlarmChangeKind
+from edge.store import kept_alarms as alarms
 from edge.store import mode
 from edge.store.client import Store
+from edge.store.kept_alarms import AlarmChange
 
 
 def alarm(rule: str, *, suppressed: bool = False) -> Alarm:

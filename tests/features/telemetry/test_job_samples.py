@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from edge.features.telemetry.batch import decode_batch
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples, result_members
 from edge.model.job_state import Cause
+from edge.ports.batch import decode_batch
 from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.station.equipment import EquipmentAnswer
 from edge.store.client import Store

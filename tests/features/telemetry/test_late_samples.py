@@ -1,7 +1,7 @@
 """A sample that is older than one of its tag is late, unless the clock of the gateway was set back."""
 
-from edge.features.telemetry.batch import at_arrival, encode_line
 from edge.features.telemetry.late_samples import NewestSamples
+from edge.ports.batch import at_arrival, encode_line
 from edge.ports.sample_lines import Quality, Sample, parse_line
 
 

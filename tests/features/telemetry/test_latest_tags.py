@@ -1,9 +1,9 @@
 """The last samples of a bounded number of tags are saved every few seconds."""
 
-from edge.features.telemetry.batch import doubtful
 from edge.features.telemetry.latest_tags import MAX_TAGS, SAVE_EVERY_MS, LatestTags
-from edge.features.telemetry.store import tags
+from edge.ports.batch import doubtful
 from edge.ports.sample_lines import Occurrence, Quality, Sample, parse_line
+from edge.store import last_tags as tags
 from edge.store.client import Store
 
 

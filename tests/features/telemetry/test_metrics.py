@@ -5,9 +5,9 @@ from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.metrics import read_figures
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rule_updates import RuleUpdates
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
+from edge.ports.tag_definitions import TagDefinitions
 from edge.store.client import Store
 from tests.features.telemetry.plant import HOT, TelemetryClock, append, rules_of
 from tests.features.telemetry.test_processor import temp

@@ -7,11 +7,11 @@ import pytest
 import pytest_asyncio
 
 from edge.config import RedisSettings
-from edge.features.telemetry.batch import decode_batch
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.mirror import SetMirror, jobs_by_member
 from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
+from edge.ports.batch import decode_batch
 from edge.ports.sample_lines import Occurrence
 from edge.store import instance_leases
 from edge.store import set_mirrors as mirrors

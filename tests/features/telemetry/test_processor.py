@@ -16,11 +16,12 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rules.alarm import Acknowledge
 from edge.features.telemetry.rules.replay import replay
 from edge.features.telemetry.sample_queue import SampleQueue
-from edge.features.telemetry.store import alarms, tags
-from edge.features.telemetry.store import samples as telemetry
 from edge.links.background_task import background_task
 from edge.ports.alarm import AlarmState
 from edge.ports.sample_lines import Line, Occurrence, Quality, Sample
+from edge.store import kept_alarms as alarms
+from edge.store import last_tags as tags
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.features.telemetry.plant import (

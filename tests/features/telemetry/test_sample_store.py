@@ -6,7 +6,7 @@ import pytest
 
 from edge.config import RedisSettings, TelemetrySettings
 from edge.features.telemetry.sample_store import is_volatile
-from tests.features.admin.hardware.computers import computer
+from tests.foundation.computers import computer
 
 PACKAGED = RedisSettings(url="unix:///run/redis-microdcs/redis.sock")
 

@@ -1,9 +1,9 @@
 """Definitions of tags of the store apply over those of the settings, also when another process changed them."""
 
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions
 from edge.features.telemetry.tag_updates import TagUpdates
 from edge.links.background_task import background_task
 from edge.ports.tag import TagDefinition
+from edge.ports.tag_definitions import TagDefinitions
 from edge.station.settings import SettingsMethod, StationSettings, follow_settings
 from edge.store.client import Store
 from edge.store.setting_texts import TAGS

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
 from edge.features.telemetry.processor import VOLATILE_INTERVAL_MS
-from edge.features.telemetry.store import samples as telemetry
 from edge.ports.sample_lines import Sample
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_unchecked
 from tests.features.telemetry.plant import (

@@ -12,8 +12,8 @@ from edge.cli.terminal.store_access import json_option, print_json, settings_opt
 
 if TYPE_CHECKING:
     from edge.features.admin.hardware.board import Board
-    from edge.features.admin.hardware.computer import Computer
     from edge.features.admin.hardware.files import BoardFile
+    from edge.foundation.computer import Computer
 
 _root_option = click.option(
     "--root",
@@ -58,8 +58,8 @@ def volatile(settings_file: Path | None) -> None:
 
     from edge.app.features import equipment_settings
     from edge.config import load_settings
-    from edge.features.admin.hardware.computer import Computer
     from edge.features.telemetry.sample_store import is_volatile
+    from edge.foundation.computer import Computer
 
     settings = load_settings(settings_file, os.environ, equipment_settings())
     found = is_volatile(settings.telemetry, settings.redis, Computer())
@@ -118,8 +118,8 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
 def _select_board(root: Path, name: str | None) -> "tuple[Computer, str, Board]":
     """Return the computer, and the board that is named or detected."""
     from edge.features.admin.hardware.board import find_board, profile_directory, read_boards
-    from edge.features.admin.hardware.computer import Computer
     from edge.features.admin.hardware.detect import detect as found
+    from edge.foundation.computer import Computer
 
     computer = Computer(root)
     boards = read_boards(profile_directory() / "boards")

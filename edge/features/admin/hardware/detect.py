@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from edge.features.admin.hardware.board import Board, Detect
-from edge.features.admin.hardware.computer import Computer
+from edge.foundation.computer import Computer
 from edge.foundation.errors import Refused
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from edge.features.admin.hardware.board import Board, Boot
-from edge.features.admin.hardware.computer import Computer
+from edge.foundation.computer import Computer
 from edge.foundation.errors import Refused
 from edge.foundation.files import make_directory, write_atomically
 

@@ -17,10 +17,10 @@ def upgrade() -> None:
     """
     import msgspec
 
-    from edge.features.admin.upgrade_command import UpgradeHost, execute_upgrade
-    from edge.features.admin.upgrade_record import UpgradeReply
     from edge.features.fleet.messages import FleetState
     from edge.features.fleet.signature import MOST_CHARACTERS
+    from edge.features.fleet.upgrade_command import UpgradeHost, execute_upgrade
+    from edge.features.fleet.upgrade_record import UpgradeReply
     from edge.foundation.errors import EdgeError, Refused
 
     def answer(state: FleetState, reason: str = "") -> None:

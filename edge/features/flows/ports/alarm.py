@@ -9,10 +9,10 @@ from edge.features.flows.nodes.act import RaiseAlarm
 from edge.features.telemetry.alarm_decision import FoundAlarm, decide_alarms
 from edge.features.telemetry.model.rule import OccursRule
 from edge.features.telemetry.rules.finding import Finding, FindingEvent
-from edge.features.telemetry.store import alarms
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.ports.alarm import Alarm, alarm_id
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.commit import Committed
 

@@ -14,7 +14,7 @@ async def read_key(query: RedisValue, _action_id: str) -> Any:
     Raises NodeError for a value that cannot be used, Unavailable when the server is gone.
     """
     # redis-py is imported only where it is used.
-    from edge.features.telemetry.store.foreign import open_foreign  # noqa: PLC0415
+    from edge.store.other_redis import open_foreign  # noqa: PLC0415
 
     try:
         async with open_foreign(query.url) as foreign:

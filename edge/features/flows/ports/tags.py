@@ -13,12 +13,12 @@ from edge.features.flows.nodes.act import WriteTag
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.read import LatestValue, SampleWindow
 from edge.features.flows.sample_history import SampleHistory, is_usable
-from edge.features.telemetry.batch import Batch, BatchError, decode_batch, encode_batch, fault_of, placed_line
-from edge.features.telemetry.store import samples as telemetry
-from edge.features.telemetry.store import tags
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
+from edge.ports.batch import Batch, BatchError, decode_batch, encode_batch, fault_of, placed_line
 from edge.ports.sample_lines import LineError, Sample, parse_line
+from edge.store import last_tags as tags
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 
 _LATE_MS: Final = 60_000

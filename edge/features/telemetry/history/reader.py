@@ -9,8 +9,8 @@ import structlog
 from edge.features.telemetry.history.arrow_chunk import SampleChunk, decode_chunk
 from edge.features.telemetry.history.day_files import DayFile, day_of, list_files
 from edge.features.telemetry.history.gzip_member import GzipMember, members, read_content
-from edge.features.telemetry.rules.tag_pattern import matches
 from edge.ports.sample_lines import Sample
+from edge.ports.tag_pattern import matches
 
 logger = structlog.get_logger(__name__)
 

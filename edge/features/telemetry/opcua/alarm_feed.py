@@ -19,16 +19,17 @@ from edge.features.telemetry.opcua.condition_view import (
     tag_of_alarm,
 )
 from edge.features.telemetry.opcua.tag_nodes import TagNodes, tag_node_id
-from edge.features.telemetry.store import alarms, tags
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.foundation.errors import Unavailable
 from edge.foundation.ticks import next_tick
 from edge.links.background_task import background_task
 from edge.opcua.time_slices import Pacer
 from edge.ports.alarm import Alarm
 from edge.store import jobs
+from edge.store import kept_alarms as alarms
+from edge.store import last_tags as tags
 from edge.store.client import Store
 from edge.store.isolation import Isolated
+from edge.store.kept_alarms import AlarmChange
 from edge.store.retry import restart_on_outage
 from edge.store.stream import BEGINNING
 from edge.uaserver.gateway_object import GATEWAY_NAME

@@ -25,9 +25,9 @@ from edge.features.telemetry.model.rule import (
     Rule,
     StaleRule,
 )
-from edge.features.telemetry.rules.sample_value import GATEWAY_TAGS
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise
+from edge.ports.sample_value import GATEWAY_TAGS
+from edge.store.kept_alarms import AlarmChange
 
 _I: Final = ua.ObjectIds
 _EVENT_ID: Final = struct.Struct(">8sqQI")

@@ -27,9 +27,9 @@ from edge.features.telemetry.opcua.condition_view import (
     follow_change,
 )
 from edge.features.telemetry.opcua.tag_nodes import TagNodes, is_of_tags
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.opcua.event_filter import EventRecord
 from edge.sfc.command_id import quote
+from edge.store.kept_alarms import AlarmChange
 from edge.uaserver.computed_nodes import compute_namespace
 from edge.uaserver.event_publisher import SERVER, EventPublisher, lineage
 from edge.uaserver.live_list import notify_all

@@ -14,13 +14,13 @@ from edge.features.telemetry.opcua.condition_nodes import member_id
 from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionPlace, ConditionView, follow_change
 from edge.features.telemetry.opcua.conditions import Conditions
 from edge.features.telemetry.opcua.history_parts import HistoryPart
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.model.instant import milliseconds_of
 from edge.opcua.event_filter import EventRecord, matches, select_fields
 from edge.opcua.event_filter_checks import event_filter_status
 from edge.opcua.time_slices import Turn
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
+from edge.store.kept_alarms import AlarmChange
 from edge.store.stream import StreamPage
 from edge.uaserver.event_publisher import SERVER
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from edge.features.telemetry.model.rule import ExpressionRule, OccursRule, Rule, Span, StaleRule
 from edge.features.telemetry.rules.finding import Finding
 from edge.features.telemetry.rules.running_jobs import RunningJobs
-from edge.features.telemetry.rules.sample_value import GATEWAY_TAGS, JOB_ENDED, JOB_STARTED, is_usable
 from edge.features.telemetry.rules.subject import ends_with_job, subject_kind, subject_of_occurrence, subject_of_sample
 from edge.features.telemetry.rules.subject_state import (
     JobEnded,
@@ -30,8 +29,9 @@ from edge.features.telemetry.rules.subject_state import (
     next_instant,
 )
 from edge.features.telemetry.rules.tag_condition import ConditionState, compile_tag_condition
-from edge.features.telemetry.rules.tag_pattern import has_wildcard, matches
 from edge.ports.sample_lines import Line, Occurrence, Sample
+from edge.ports.sample_value import GATEWAY_TAGS, JOB_ENDED, JOB_STARTED, is_usable
+from edge.ports.tag_pattern import has_wildcard, matches
 
 MAX_CARRIERS: Final = 1_000
 """Carriers of a rule whose states are kept; a line never sees some of them again."""

@@ -26,12 +26,12 @@ from edge.features.telemetry.rules.control_chart import ControlChartState
 from edge.features.telemetry.rules.finding import Finding, FindingEvent
 from edge.features.telemetry.rules.limit import LimitState
 from edge.features.telemetry.rules.running_jobs import RunningJobs
-from edge.features.telemetry.rules.sample_value import as_number
 from edge.features.telemetry.rules.staleness import StaleState
 from edge.features.telemetry.rules.subject import ends_with_job
 from edge.features.telemetry.rules.tag_condition import ConditionState, TagCondition
 from edge.features.telemetry.rules.tendency import EntersState, RateState, ShareState
 from edge.ports.sample_lines import Occurrence, Sample
+from edge.ports.sample_value import as_number
 
 
 class OccursState(Struct, frozen=True, tag="occurs"):

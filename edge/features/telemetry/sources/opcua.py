@@ -6,7 +6,6 @@ from typing import Final
 
 import structlog
 
-from edge.features.telemetry.rules.sample_value import as_number
 from edge.features.telemetry.sources.opcua_settings import OpcuaSourceSettings, node_list
 from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.backoff import Backoff
@@ -16,6 +15,7 @@ from edge.links.log_throttle import LogThrottle
 from edge.links.opcua import ClientSession, open_client
 from edge.links.opcua_values import MonitoredValue, ValueWatch
 from edge.ports.sample_lines import Quality, Sample
+from edge.ports.sample_value import as_number
 
 logger = structlog.get_logger(__name__)
 

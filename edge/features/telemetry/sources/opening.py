@@ -78,7 +78,7 @@ async def _open_polled(
     if isinstance(section, RedisSourceSettings):
         # Imported only when such a source is there.
         from edge.features.telemetry.sources.redis import RedisSource  # noqa: PLC0415
-        from edge.features.telemetry.store.foreign import open_foreign  # noqa: PLC0415
+        from edge.store.other_redis import open_foreign  # noqa: PLC0415
 
         foreign = await stack.enter_async_context(open_foreign(section.url))
         run = RedisSource(name, section, foreign, sink, now_ms, carriers=carriers).run

@@ -6,7 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from edge.cli import main
-from tests.features.admin.hardware.computers import HEALTHY, computer
+from tests.foundation.computers import HEALTHY, computer
 
 
 def hw(root: Path, *arguments: str) -> Result:

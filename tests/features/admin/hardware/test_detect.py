@@ -7,7 +7,7 @@ import pytest
 from edge.features.admin.hardware.board import profile_directory, read_boards
 from edge.features.admin.hardware.detect import detect
 from edge.foundation.errors import Refused
-from tests.features.admin.hardware.computers import computer
+from tests.foundation.computers import computer
 
 BOARDS = read_boards(profile_directory() / "boards")
 MODEL, COMPATIBLE = "/proc/device-tree/model", "/proc/device-tree/compatible"

@@ -10,7 +10,7 @@ import pytest
 from edge.features.admin.hardware.board import profile_directory, read_boards
 from edge.features.admin.hardware.files import wanted_files, write
 from edge.foundation.errors import Refused
-from tests.features.admin.hardware.computers import HEALTHY, computer
+from tests.foundation.computers import HEALTHY, computer
 
 HW = Path(__file__).parents[4] / "hw"
 BOARDS = read_boards(profile_directory() / "boards")

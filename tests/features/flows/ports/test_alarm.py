@@ -7,8 +7,8 @@ from edge.features.flows.nodes.act import RaiseAlarm
 from edge.features.flows.ports.alarm import AlarmRaiser
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.rules.alarm import Acknowledge
-from edge.features.telemetry.store import alarms
 from edge.ports.alarm import AlarmChangeKind, AlarmState
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.features.telemetry.plant import BEGIN, HOT, TelemetryClock, at_work, rules_of, until_drained
 from tests.store.losing_store import LosingStore, Loss

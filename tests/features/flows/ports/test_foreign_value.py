@@ -11,9 +11,9 @@ import redis.asyncio as aioredis
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.read import RedisValue
 from edge.features.flows.ports.foreign_value import read_key
-from edge.features.telemetry.store.foreign import MAX_BYTES, MAX_MEMBERS
 from edge.foundation.errors import Unavailable
 from edge.model.payload import decode_payload
+from edge.store.other_redis import MAX_BYTES, MAX_MEMBERS
 from tests.store.servers import Server, own_server
 
 

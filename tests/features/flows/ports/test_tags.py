@@ -12,10 +12,10 @@ from edge.features.flows.nodes.act import WriteTag
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.read import LatestValue, SampleWindow
 from edge.features.flows.ports.tags import TagLimits, TagReader, TagWriter
-from edge.features.telemetry.batch import encode_line
-from edge.features.telemetry.store import samples as telemetry
-from edge.features.telemetry.store import tags
+from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Quality, Sample
+from edge.store import last_tags as tags
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.features.telemetry.plant import BEGIN, append

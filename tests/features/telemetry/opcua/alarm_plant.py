@@ -17,15 +17,15 @@ from edge.features.telemetry.opcua.alarm_feed import show_alarms
 from edge.features.telemetry.opcua.alarms import AlarmSettings
 from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.features.telemetry.rules.alarm import AlarmChanged, AlarmEvent, Raise, transition
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.role import Role
 from edge.ports.alarm import Alarm, AlarmChangeKind, alarm_id
 from edge.ports.alarm_message import AlarmNotice
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.identity import load_identity
+from edge.store.kept_alarms import AlarmChange
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.server import UaServer
 from edge.uaserver.space import MachineDescription

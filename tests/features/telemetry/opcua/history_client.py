@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest_asyncio
 
-from edge.features.telemetry.batch import encode_line
 from edge.features.telemetry.history.day_files import append_samples
 from edge.features.telemetry.opcua.tag_history import TagHistory
-from edge.features.telemetry.store import tags
+from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Quality, Sample
+from edge.store import last_tags as tags
 from edge.store.client import Store
 from edge.uaserver.namespaces import Namespace
 from tests.conftest import WaitUntil

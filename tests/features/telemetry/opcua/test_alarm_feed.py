@@ -5,8 +5,8 @@ from asyncua import ua
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.features.telemetry.rules.alarm import Raise
-from edge.features.telemetry.store import alarms
 from edge.ports.alarm import Alarm
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.uaserver.namespaces import Namespace
 from tests.conftest import WaitUntil

@@ -6,9 +6,9 @@ import pytest
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.features.telemetry.rules.alarm import ChangeSeverity, Clear, Raise
-from edge.features.telemetry.store import alarms
 from edge.model.role import Role
 from edge.ports.alarm import AckState, Alarm, AlarmState
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.features.telemetry.opcua.alarm_plant import HOT, alarm_client, alarm_server, change, condition
 

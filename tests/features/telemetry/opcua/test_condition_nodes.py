@@ -4,8 +4,8 @@ import pytest
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.features.telemetry.rules.alarm import Raise
-from edge.features.telemetry.store import alarms
 from edge.ports.alarm import Alarm
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.features.telemetry.opcua.alarm_plant import HOT, alarm_client, alarm_server, change, condition

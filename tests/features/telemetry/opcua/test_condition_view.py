@@ -29,8 +29,8 @@ from edge.features.telemetry.opcua.condition_view import (
     tag_of_alarm,
 )
 from edge.features.telemetry.rules.alarm import Acknowledge, AlarmChanged, AlarmEvent, Clear, Disable, Raise, transition
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.ports.alarm import Alarm, AlarmChangeKind, EarlierRaise, alarm_id
+from edge.store.kept_alarms import AlarmChange
 
 HOT = Raise(500, {"en": "hot"}, 81.5)
 PLACE = ConditionPlace(ua.NodeId("station-1", 8), "station-1", "Alarms/station-1")

@@ -4,8 +4,8 @@ import pytest
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.features.telemetry.rules.alarm import Acknowledge, ChangeSeverity, Clear, Raise
-from edge.features.telemetry.store import alarms
 from edge.ports.alarm import AckState, Alarm
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.features.telemetry.opcua.alarm_plant import HOT, alarm_client, alarm_server, change, condition
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from edge.features.telemetry.batch import encode_line
 from edge.features.telemetry.history.day_files import append_samples
 from edge.features.telemetry.opcua.condition_view import encode_event_id
 from edge.features.telemetry.opcua.tag_history import TagHistory
-from edge.features.telemetry.store import tags
+from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample
+from edge.store import last_tags as tags
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.features.telemetry.opcua.alarm_plant import alarm_server, store_many

@@ -4,8 +4,8 @@ import pytest
 from asyncua import ua
 from asyncua.server.address_space import NodeData
 
-from edge.features.telemetry.batch import encode_line
 from edge.features.telemetry.opcua.tag_nodes import TagNodes, data_value, tag_node_id
+from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Quality, Sample
 from edge.uaserver.node_parts import object_attributes
 

@@ -13,7 +13,7 @@ from edge.config import MqttSettings, RedisSettings, Settings, TelemetrySettings
 from edge.equipment.value_payload import ValueDecoder
 from edge.features.simulator.broker import LocalBroker
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings
-from edge.features.telemetry.store import samples as telemetry
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA
 from tests.features.sparkplug.peers import DEADLINE_S, running

@@ -13,10 +13,10 @@ from edge.cli.terminal.store_access import json_option, open_access, open_consol
 from edge.foundation.instant import now_ms
 
 if TYPE_CHECKING:
-    from edge.features.telemetry.store.alarms import AlarmChange
     from edge.ports.alarm import Alarm
     from edge.ports.alarm_message import AlarmCall
     from edge.store.client import Store
+    from edge.store.kept_alarms import AlarmChange
 
 _by_option = click.option("--by", help="Name of the person.  [default: the user of this terminal]")
 _comment_option = click.option("--comment", default="", help="Remark that is kept with the alarm.")
@@ -38,7 +38,7 @@ def alarms() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the alarms that are not normal, or are silenced; the most severe first."""
     from edge.features.telemetry.cli.alarms.view import as_data, table
-    from edge.features.telemetry.store.alarms import load
+    from edge.store.kept_alarms import load
 
     async def read() -> "list[Alarm]":
         async with open_access(settings_file) as at:
@@ -79,7 +79,7 @@ def show(alarm: str, settings_file: Path | None, *, as_json: bool) -> None:
 def history(count: int, settings_file: Path | None, *, as_json: bool) -> None:
     """List the newest changes of alarms, the oldest of them first."""
     from edge.features.telemetry.cli.alarms.view import change_as_data, changes_table
-    from edge.features.telemetry.store.alarms import newest
+    from edge.store.kept_alarms import newest
 
     async def read() -> "list[AlarmChange]":
         async with open_access(settings_file) as at:
@@ -197,8 +197,8 @@ def _request(
 
 async def _find(store: "Store", name: str) -> "Alarm":
     """Return the alarm whose id begins with a text. Raises Refused for none, and for several."""
-    from edge.features.telemetry.store.alarms import load
     from edge.foundation.errors import Refused
+    from edge.store.kept_alarms import load
 
     found = [each for each in (await load(store)).alarms.values() if each.id.startswith(name)]
     if len(found) != 1:

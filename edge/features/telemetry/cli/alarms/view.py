@@ -8,8 +8,8 @@ from rich.text import Text
 
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.ports.alarm import Alarm, AlarmChangeKind
+from edge.store.kept_alarms import AlarmChange
 
 _KINDS_WITHOUT_PERSON: Final = frozenset(
     {

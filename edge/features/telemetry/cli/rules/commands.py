@@ -109,7 +109,7 @@ def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> N
 
 async def _load(settings_file: Path | None) -> "tuple[tuple[KnownRule, ...], dict[str, int]]":
     from edge.features.telemetry.rule_sources import combine, load_sent_rules, read_rules
-    from edge.features.telemetry.store.samples import read_counters
+    from edge.store.stream_of_samples import read_counters
 
     async with open_access(settings_file) as access:
         telemetry = access.settings.telemetry

@@ -21,8 +21,8 @@ from edge.foundation.instant import now_ms
 
 if TYPE_CHECKING:
     from edge.features.telemetry.cli.tags.history import Trend
-    from edge.features.telemetry.rules.tag_definitions import TagDefinitions
     from edge.ports.sample_lines import Sample
+    from edge.ports.tag_definitions import TagDefinitions
 
 
 _TREND_MS = 86_400_000
@@ -115,12 +115,12 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
 
     With --json the lines can be evaluated again: edge rules test RULES samples.jsonl.
     """
-    from edge.features.telemetry.batch import encode_line
     from edge.features.telemetry.cli.tags.view import line
     from edge.features.telemetry.sample_feed import follow_samples
     from edge.features.telemetry.sample_store import open_volatile
     from edge.foundation.errors import unwrap_group
     from edge.links.background_task import background_task
+    from edge.ports.batch import encode_line
 
     async def run() -> None:
         shown, enough = 0, asyncio.Event()
@@ -146,7 +146,7 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
 def _definitions(settings_file: Path | None) -> "TagDefinitions":
     """Return the definitions of tags of the settings and of the store. Raises SettingsError and Unavailable."""
     from edge.features.telemetry.definition_file import read_definitions
-    from edge.features.telemetry.rules.tag_definitions import decode_definitions
+    from edge.ports.tag_definitions import decode_definitions
     from edge.store.setting_texts import TAGS
 
     async def load() -> "TagDefinitions":
@@ -193,8 +193,8 @@ def _trend(tag: str, settings_file: Path | None) -> "Trend | None":
 async def _load(settings_file: Path | None) -> "list[Sample]":
     from msgspec.structs import replace
 
-    from edge.features.telemetry.store.tags import load
     from edge.ports.sample_lines import Sample, parse_line
+    from edge.store.last_tags import load
 
     async with open_access(settings_file) as at:
         lines = {name: parse_line(text) for name, text in (await load(at.store)).items()}
@@ -202,6 +202,6 @@ async def _load(settings_file: Path | None) -> "list[Sample]":
 
 
 def _matches(pattern: str, sample: "Sample") -> bool:
-    from edge.features.telemetry.rules.tag_pattern import matches
+    from edge.ports.tag_pattern import matches
 
     return matches(pattern, sample.tag)

@@ -13,11 +13,11 @@ import click
 from msgspec import Struct
 
 from edge.cli.jobs.table import utc_time
-from edge.features.telemetry.batch import encode_line
 from edge.features.telemetry.history.arrow_chunk import CONTEXT, encode_chunk, encode_schema
 from edge.foundation.files import replace_atomically, sync
 from edge.foundation.instant import local
 from edge.model.instant import milliseconds
+from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample
 
 _AGO = re.compile(r"(\d+)([smhd])")

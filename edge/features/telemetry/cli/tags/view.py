@@ -9,9 +9,9 @@ from rich.text import Text
 
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition
+from edge.ports.tag_definitions import TagDefinitions
 
 if TYPE_CHECKING:
     from edge.features.telemetry.cli.tags.history import Trend

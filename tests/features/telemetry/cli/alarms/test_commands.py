@@ -5,8 +5,8 @@ import json
 import pytest
 import pytest_asyncio
 
-from edge.features.telemetry.store import alarms
 from edge.ports.alarm import Alarm
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.cli.calling import Edge
 from tests.features.telemetry.test_alarm_requests import raised

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from edge.features.telemetry.cli.alarms.view import as_data, change_as_data, changes_table, report, table
-from edge.features.telemetry.store.alarms import AlarmChange
 from edge.ports.alarm import Alarm, AlarmChangeKind
+from edge.store.kept_alarms import AlarmChange
 
 ALARM = Alarm(id="3f9a" * 4, rule="hot", subject="a\x1b[2J", severity=500, message={"de": "heiß"}, raised_at=0)
 

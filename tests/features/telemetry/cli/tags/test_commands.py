@@ -5,9 +5,9 @@ import json
 
 import pytest_asyncio
 
-from edge.features.telemetry.batch import encode_line
-from edge.features.telemetry.store import tags
+from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample
+from edge.store import last_tags as tags
 from edge.store.client import Store
 from tests.cli.calling import Edge
 from tests.features.telemetry.plant import append

@@ -11,11 +11,11 @@ import click
 import nanoarrow as na
 import pytest
 
-from edge.features.telemetry.batch import encode_line
 from edge.features.telemetry.cli.tags.history import parse_instant, trend_of, write_samples
 from edge.features.telemetry.history.day_files import append_samples
-from edge.features.telemetry.store import tags
+from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample, read_lines
+from edge.store import last_tags as tags
 from edge.store.client import Store
 from tests.cli.calling import Edge
 

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 import redis.asyncio as aioredis
 
-from edge.features.telemetry.store.foreign import MAX_MEMBERS, decode_list, open_foreign
 from edge.foundation.errors import Unavailable
+from edge.store.other_redis import MAX_MEMBERS, decode_list, open_foreign
 from tests.store.servers import Server, own_server
 
 

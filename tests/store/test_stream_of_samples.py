@@ -1,7 +1,7 @@
 """The stream of samples: bounded, taken once, acknowledged or dead-lettered."""
 
 from edge.config import RedisSettings
-from edge.features.telemetry.store import samples as telemetry
+from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
 

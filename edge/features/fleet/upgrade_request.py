@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from edge.features.admin.upgrade_record import FOLDER, SOCKET, UpgradeReply, is_running, load
 from edge.features.fleet.messages import FleetState
+from edge.features.fleet.upgrade_record import FOLDER, SOCKET, UpgradeReply, is_running, load
 from edge.foundation.errors import Refused, Unavailable
 
 _ANSWER_WITHIN_S = 120.0

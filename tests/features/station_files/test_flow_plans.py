@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edge.features.flows.station_files import load_plans, plan_faults
+from edge.features.station_files.flow_plans import load_plans, plan_faults
 from tests.features.station_files.site import FLOW, make_site, write
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from edge.features.telemetry.rules.tag_pattern import has_wildcard, matches, matches_any
+from edge.ports.tag_pattern import has_wildcard, matches, matches_any
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from edge.features.admin.upgrade_record import (
+from edge.features.fleet.messages import FleetState
+from edge.features.fleet.upgrade_record import (
     UpgradeRecord,
     claim,
     is_running,
@@ -11,7 +12,6 @@ from edge.features.admin.upgrade_record import (
     remove_expired,
     save,
 )
-from edge.features.fleet.messages import FleetState
 
 BEGUN = UpgradeRecord(id="0123456789abcdef", state=FleetState.EXECUTING, exp=1000)
 

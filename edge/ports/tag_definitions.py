@@ -7,8 +7,8 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
-from edge.features.telemetry.rules.sample_value import as_number, type_name
 from edge.ports.sample_lines import Quality, Sample
+from edge.ports.sample_value import as_number, type_name
 from edge.ports.tag import MAX_TAGS, TagDefinition, TagType
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.telemetry.rules.sample_value import as_number, is_usable
 from edge.ports.sample_lines import Quality, Sample
+from edge.ports.sample_value import as_number, is_usable
 
 
 @pytest.mark.parametrize(

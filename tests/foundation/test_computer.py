@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from edge.features.admin.hardware.computer import Computer, Mount, chip_label
-from tests.features.admin.hardware.computers import HEALTHY, computer
+from edge.foundation.computer import Computer, Mount, chip_label
+from tests.foundation.computers import HEALTHY, computer
 
 
 def test_computer_without_identification_is_read(tmp_path: Path) -> None:

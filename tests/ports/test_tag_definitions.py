@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from edge.features.telemetry.rules.tag_definitions import TagDefinitions, parse_definitions
 from edge.ports.sample_lines import Quality, Sample
 from edge.ports.tag import TagDefinition
+from edge.ports.tag_definitions import TagDefinitions, parse_definitions
 
 
 def defined(**definition: Any) -> TagDefinitions:

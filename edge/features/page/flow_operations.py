@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from edge.features.flows import api_views as flow_views
-from edge.features.flows.api_models import FlowChangeBody, FlowDetail, FlowList
+from edge.features.page import flow_views
+from edge.features.page.flow_models import FlowChangeBody, FlowDetail, FlowList
 from edge.features.page.operation import ApiCall, ApiOperation, Execute, Svg
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused

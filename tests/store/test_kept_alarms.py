@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from edge.features.telemetry.store import alarms
-from edge.features.telemetry.store.alarms import AlarmChange, StoredAlarms
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
+from edge.store.kept_alarms import AlarmChange, StoredAlarms
 from edge.store.stream import BEGINNING
 
 ACTIVE = Alarm(

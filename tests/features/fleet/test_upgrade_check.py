@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.features.admin.upgrade_check import PackageVersions, find_versions, parse_policy
+from edge.features.fleet.upgrade_check import PackageVersions, find_versions, parse_policy
 from edge.foundation.errors import Refused, Unavailable
 
 POLICY = """microdcs-edge:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.features.admin.package_upgrade import run_program, upgrade_package
+from edge.features.fleet.package_upgrade import run_program, upgrade_package
 from edge.foundation.errors import Refused
 
 POLICY = "microdcs-edge:\n  Installed: 1.0\n  Candidate: {}\n"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from edge.features.admin.hardware.computer import Computer
+from edge.foundation.computer import Computer
 
 _TEMPERATURE: Final = "/sys/class/thermal/thermal_zone0/temp"
 _UNDERVOLTAGE: Final = "rpi_volt"

@@ -22,12 +22,13 @@ from edge.features.page.models import (
 )
 from edge.features.page.plot import PlotLimit, PlotPoint, plot_svg
 from edge.features.page.services import DefinitionOf, TrendSource
-from edge.features.telemetry.store import alarms, tags
 from edge.foundation.errors import Refused
 from edge.model.engineering_unit import symbol_of
 from edge.ports.alarm import AckState, Alarm
 from edge.ports.sample_lines import LineError, Sample, parse_line
 from edge.ports.tag import TagDefinition
+from edge.store import kept_alarms as alarms
+from edge.store import last_tags as tags
 from edge.store.client import Store
 
 _LONGEST_VALUE: Final = 200

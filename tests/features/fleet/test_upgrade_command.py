@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from edge.features.admin.upgrade_command import UpgradeHost, execute_upgrade, wanted_version
-from edge.features.admin.upgrade_record import load, only_upgrade
 from edge.features.fleet.keys import new_key, write_public
 from edge.features.fleet.messages import FleetCommand, FleetState
 from edge.features.fleet.signature import sign
+from edge.features.fleet.upgrade_command import UpgradeHost, execute_upgrade, wanted_version
+from edge.features.fleet.upgrade_record import load, only_upgrade
 from edge.foundation.errors import Refused
 
 PRIVATE, PUBLIC = new_key("anna")

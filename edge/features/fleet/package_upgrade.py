@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from edge.features.admin.upgrade_check import PACKAGE, parse_policy
+from edge.features.fleet.upgrade_check import PACKAGE, parse_policy
 from edge.foundation.errors import Refused
 
 SOURCES: Final = Path("/etc/apt/sources.list.d/microdcs-edge.sources")

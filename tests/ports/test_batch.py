@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.features.telemetry.batch import (
-    MAX_TEXT_LENGTH,
-    Batch,
-    BatchError,
-    decode_batch,
-    encode_batch,
-    fault_of,
-    plausible_time,
-)
+from edge.ports.batch import MAX_TEXT_LENGTH, Batch, BatchError, decode_batch, encode_batch, fault_of, plausible_time
 from edge.ports.sample_lines import Line, Occurrence, Quality, Sample
 
 values = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=20)

@@ -1,6 +1,6 @@
 """The last samples of tags."""
 
-from edge.features.telemetry.store import tags
+from edge.store import last_tags as tags
 from edge.store.client import Store
 
 

@@ -74,13 +74,9 @@ def test_command_and_imports_are_whole_without_a_feature(tmp_path: Path, name: s
     left = [each for each in imports() if feature_of(each) not in gone and not each.endswith("__main__")]
     code = f"import importlib\nfor each in {left!r}:\n    importlib.import_module(each.removesuffix('.__init__'))\n"
     code += "from edge.cli import main\nmain(['--help'])"
-    shown = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    environment = {"PYTHONPATH": str(tmp_path)}
+    call = [sys.executable, "-P", "-c", code]
+    shown = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stderr
     nouns = {noun for each in features() if each.name in gone for noun in each.commands}
     assert {noun for noun in nouns if re.search(rf"^  {noun} ", shown.stdout, re.MULTILINE)} == set()

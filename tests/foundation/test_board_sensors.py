@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from edge.features.admin.hardware.board_sensors import BoardSensors
-from edge.features.admin.hardware.computer import Computer
+from edge.foundation.board_sensors import BoardSensors
+from edge.foundation.computer import Computer
 
 
 def put(root: Path, name: str, text: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.features.flows.child_process import child_environment
+from edge.foundation.child_process import child_environment
 
 
 def test_child_imports_modules_from_the_path_of_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

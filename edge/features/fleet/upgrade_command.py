@@ -16,9 +16,7 @@ from msgspec import Struct
 
 from edge.app.features import equipment_settings
 from edge.config import Settings, load_settings, main_file
-from edge.features.admin import upgrade_record
-from edge.features.admin.package_upgrade import Run, run_program, upgrade_package
-from edge.features.admin.upgrade_record import FOLDER, UpgradeRecord
+from edge.features.fleet import upgrade_record
 from edge.features.fleet.admission import (
     CLOCK_S,
     LONGEST_S,
@@ -32,6 +30,8 @@ from edge.features.fleet.admission import (
 from edge.features.fleet.commands import UPGRADE, argv
 from edge.features.fleet.keys import read_folder
 from edge.features.fleet.messages import FleetCommand, FleetState, PublicKey
+from edge.features.fleet.package_upgrade import Run, run_program, upgrade_package
+from edge.features.fleet.upgrade_record import FOLDER, UpgradeRecord
 from edge.foundation.errors import EdgeError, Refused
 
 _VERSION: Final = re.compile(r"[0-9][A-Za-z0-9.+:~-]{0,99}")

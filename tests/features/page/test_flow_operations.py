@@ -25,9 +25,9 @@ def flow_plant() -> FlowPlant:
 
 
 @pytest_asyncio.fixture
-async def flow_page(page_plant: Plant, users: Users, flow_plant: FlowPlant) -> AsyncIterator[Browser]:
+async def flow_page(plant: Plant, users: Users, flow_plant: FlowPlant) -> AsyncIterator[Browser]:
     """The page of a gateway with flows."""
-    async with serving(services_of(page_plant, users, flows=flow_plant.service)) as found:
+    async with serving(services_of(plant, users, flows=flow_plant.service)) as found:
         yield found
 
 
@@ -68,8 +68,8 @@ async def test_operator_stops_and_restarts_a_flow(flow_page: Browser, flow_plant
     assert (stopped["status"], stopped["reason"]) == ("stopped", "by alice at the station page")
 
 
-async def test_disabled_flows_are_reported(page_plant: Plant, users: Users) -> None:
-    async with serving(services_of(page_plant, users)) as browser:
+async def test_disabled_flows_are_reported(plant: Plant, users: Users) -> None:
+    async with serving(services_of(plant, users)) as browser:
         eve = await browser.logged_in("eve")
         assert (await eve.get("/api/v1/flows")).json == {"enabled": False, "flows": []}
         assert (await eve.get("/api/v1/flows/flow")).json["kind"] == "flows_off"

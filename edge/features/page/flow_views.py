@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from edge.features.flows.api_models import CycleLine, FlowCycle, FlowDetail, FlowList, FlowNodeLine, FlowSummary
+from edge.features.page.flow_models import CycleLine, FlowCycle, FlowDetail, FlowList, FlowNodeLine, FlowSummary
 from edge.features.page.instants import utc
 from edge.foundation.errors import Refused
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from edge.features.admin.upgrade_record import UpgradeRecord, UpgradeReply, only_upgrade, save
-from edge.features.admin.upgrade_request import follow_upgrade, request_upgrade
 from edge.features.fleet.messages import FleetState
+from edge.features.fleet.upgrade_record import UpgradeRecord, UpgradeReply, only_upgrade, save
+from edge.features.fleet.upgrade_request import follow_upgrade, request_upgrade
 from edge.foundation.errors import Refused, Unavailable
 
 ID = "0123456789abcdef"

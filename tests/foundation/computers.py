@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from edge.features.admin.hardware.computer import Computer
+from edge.foundation.computer import Computer
 
 HEALTHY = {
     "/proc/device-tree/model": "Raspberry Pi 4 Model B Rev 1.4\0",
