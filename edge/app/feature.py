@@ -48,6 +48,8 @@ class Feature(Struct, frozen=True):
     """The model of each payload that it publishes or takes, and its CloudEvents type, by the name of its schema."""
     schemas: Mapping[str, str] = {}
     """What returns the schema of each document that it reads, by the name of the schema."""
+    settings_kinds: Mapping[str, str] = {}
+    """Its kinds of station settings (`config.*` of the MES): the location of the `ListedSetting`, by kind."""
     kinds: "Mapping[str, EquipmentKind]" = {}
     """Its kinds of equipment, by the value of `kind`."""
     is_on: "Callable[[Settings], bool]" = _always

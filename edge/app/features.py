@@ -54,6 +54,11 @@ def subcommands(noun: str) -> Mapping[str, str]:
     return {name: where for each in features() for name, where in each.subcommands.get(noun, {}).items()}
 
 
+def settings_kinds() -> Mapping[str, str]:
+    """Return the location of each kind of station settings of features, for `StationSettings`."""
+    return {kind: where for feature in features() for kind, where in feature.settings_kinds.items()}
+
+
 async def prepare_features(stack: AsyncExitStack, core: "GatewayParts") -> None:
     """Open what features need before equipment is opened."""
     for each in features():

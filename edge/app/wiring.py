@@ -17,6 +17,7 @@ from edge.app.features import (
     open_features,
     prepare_features,
     serve_features,
+    settings_kinds,
 )
 from edge.app.health import Health
 from edge.app.interface import open_interface
@@ -114,7 +115,9 @@ async def open_gateway(
         )
         users = open_users(core) if settings.opcua.endpoint or settings.web.listen else None
         describe = GatewayDescription(core, now_ms()).describe
-        works = Works(jobs, dispatch, StationSettings(core.store, dedupe_ms), users, settings_file, describe)
+        works = Works(
+            jobs, dispatch, StationSettings(core.store, settings_kinds(), dedupe_ms), users, settings_file, describe
+        )
         await open_features(stack, core, works)
         await _open_background_work(stack, core, jobs, dispatch)
         calls = _open_calls(core, works)

@@ -56,7 +56,7 @@ from edge.station.refusal_recorder import RefusalRecorder
 from edge.station.release import ReleaseRequest, release
 from edge.station.response_provider import ResponseProvider
 from edge.station.retention import Deliveries
-from edge.station.settings import KINDS, EventOrigin, SettingsMethod, StationSettings
+from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
 from edge.store import audit
 from edge.store.client import Store
 from edge.store.refused import RefusedMessage
@@ -67,7 +67,6 @@ logger = structlog.get_logger(__name__)
 _P = TypeVar("_P", bound=Payload)
 
 _METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for method in METHODS}
-_KIND_OF_TYPE: Mapping[str, str] = {CONFIG_TYPE.format(kind): kind for kind in KINDS}
 _BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
 _TRACE_CONTEXT = ("traceparent", "tracestate")
 
@@ -132,6 +131,7 @@ class CallHandler:
         self._clock = clock
         self._max_age_s = max_age_s
         self._trail = trail
+        self._kind_of_type = {CONFIG_TYPE.format(kind): kind for kind in services.settings.kinds}
 
     async def answer(self, call: IncomingCall) -> CloudEvent:
         """Execute a call and return its answer; the effect is in the store then.
@@ -193,7 +193,7 @@ class CallHandler:
         event_type = canonical_type(event.type)
         if method := _METHOD_OF_TYPE.get(event_type):
             return await self._call_method(scope, method, event, expires_at, sent_at, caller_of(call.source))
-        if kind := _KIND_OF_TYPE.get(event_type):
+        if kind := self._kind_of_type.get(event_type):
             return await self._apply_settings(scope, kind, event, expires_at)
         refuse_expired(expires_at, self._clock())
         if further := self._services.further.get(event_type):

@@ -1,4 +1,4 @@
-"""Rules and definitions of tags as station settings: put, deleted and read; all faults are reported at once."""
+"""Station settings that are lists of items of features: put, deleted and read; all faults are reported at once."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,41 +7,33 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.foundation.errors import Refused
-from edge.ports.tag import MAX_TAGS
-from edge.ports.tag_definitions import parse_definitions
 from edge.store.client import Store
 from edge.store.commit import Commit
-from edge.store.setting_texts import RULES, TAGS, SettingTexts
+from edge.store.setting_texts import SettingTexts
 
-MAX_RULES: Final = 1_000
-"""Rules that the MES may store."""
 MAX_ITEM_BYTES: Final = 16_384
 _MOST_FAULTS: Final = 50
 
 
-class _Listed(Struct, frozen=True):
+class ListedSetting(Struct, frozen=True, kw_only=True):
     """A kind of items: what one is called, the member with its name, where they are kept, and what checks them."""
 
     noun: str
-    plural: str
+    title: str
+    """What one is called in a sentence of its own, such as `definition of a tag`."""
     name_member: str
     stored: SettingTexts
     most: int
     parse: Callable[[object], tuple[tuple[object, ...], tuple[str, ...]]]
+    """Return the items of a list, and all faults."""
     advice: str
+    """How to find the faults before."""
 
 
-_KINDS: Final = {
-    "rule": _Listed("rule", "rules", "id", RULES, MAX_RULES, parse_rules, "`edge rules check FILE` finds the same."),
-    "tag": _Listed("tag", "tags", "tag", TAGS, MAX_TAGS, parse_definitions, "The schema is schemas/tags.schema.json."),
-}
-
-
-async def plan_put(store: Store, kind: str, payload: object) -> Commit:
+async def plan_put(store: Store, listed: ListedSetting, payload: object) -> Commit:
     """Return the commit that stores items, each in the place of one with its name; raises Refused with all faults."""
-    listed, items = _KINDS[kind], _items(payload)
+    items = _items(payload)
     if not items:
         raise Refused("invalid_payload", f"the event names no {listed.noun}", f"Send a {listed.noun}, or a list.")
     _, faults = listed.parse(list(items))
@@ -51,15 +43,14 @@ async def plan_put(store: Store, kind: str, payload: object) -> Commit:
     problems = [*faults, *(f"{listed.noun} {each!r}: it has more than {MAX_ITEM_BYTES} bytes" for each in large)]
     revision, others = await listed.stored.count_without(store, texts)
     if others + len(texts) > listed.most:
-        problems.append(f"there would be more than {listed.most} {listed.plural}; delete others first")
+        problems.append(f"there would be more than {listed.most} {listed.noun}s; delete others first")
     if problems:
-        raise Refused(kind, "; ".join(problems[:_MOST_FAULTS]), listed.advice)
+        raise Refused(listed.noun, "; ".join(problems[:_MOST_FAULTS]), listed.advice)
     return listed.stored.save(store.keys, revision, texts)
 
 
-async def plan_delete(store: Store, kind: str, payload: object) -> Commit:
+async def plan_delete(store: Store, listed: ListedSetting, payload: object) -> Commit:
     """Return the commit that removes items by their names; an unknown name is removed already."""
-    listed = _KINDS[kind]
     names = _names(listed, payload)
     if not names or not all(isinstance(each, str) and each for each in names):
         advice = f"Send objects with the member {listed.name_member}."
@@ -67,9 +58,8 @@ async def plan_delete(store: Store, kind: str, payload: object) -> Commit:
     return listed.stored.save(store.keys, await listed.stored.revision(store), dict.fromkeys(map(str, names)))
 
 
-async def read_items(store: Store, kind: str, payload: object) -> list[Any]:
+async def read_items(store: Store, listed: ListedSetting, payload: object) -> list[Any]:
     """Return the stored items as they were sent: those that the payload names, without a payload all."""
-    listed = _KINDS[kind]
     named = _names(listed, payload)
     stored = (await listed.stored.load(store)).texts
     return [json.loads(text) for name, text in stored.items() if not named or name in named]
@@ -81,7 +71,7 @@ def _items(payload: object) -> Sequence[object]:
     return payload if isinstance(payload, list) else [payload]
 
 
-def _names(listed: _Listed, payload: object) -> list[object]:
+def _names(listed: ListedSetting, payload: object) -> list[object]:
     items = (each for each in _items(payload) if isinstance(each, str | dict))
     return [each if isinstance(each, str) else each.get(listed.name_member) for each in items]
 

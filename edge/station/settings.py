@@ -1,6 +1,7 @@
 """Apply and read the station settings of the MES: the resources and Work Masters of a scope."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import pkgutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,6 +14,7 @@ from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, va
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster, read_payload
 from edge.model.recipe import is_recipe_schema
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.station.listed_settings import ListedSetting, plan_delete, plan_put, read_items
 from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
@@ -22,11 +24,10 @@ logger = structlog.get_logger(__name__)
 
 WORK_MASTER = "workmaster"
 JOB_ACCEPTANCE = "jobacceptance"
-RULE = "rule"
-TAG = "tag"
 DEDUPE_MS = 90_000_000
 MAX_WARNINGS = 100
-KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE, RULE, TAG)
+KINDS = (*(kind.value for kind in ResourceKind), WORK_MASTER, JOB_ACCEPTANCE)
+"""The kinds of the core; features declare further ones, which are lists."""
 
 SettingsListener: TypeAlias = Callable[[str], Awaitable[None]]
 """Called with the scope of a change; it may raise Unavailable."""
@@ -49,11 +50,16 @@ class EventOrigin(Struct, frozen=True):
 
 
 class StationSettings:
-    """Stores the resources that the MES allows for each scope."""
+    """Stores the resources that the MES allows for each scope.
 
-    def __init__(self, store: Store, dedupe_ms: int = DEDUPE_MS) -> None:
+    `further` are the locations of the kinds of features, as `module:name`: each is imported when it is used.
+    """
+
+    def __init__(self, store: Store, further: Mapping[str, str] = {}, dedupe_ms: int = DEDUPE_MS) -> None:
         self._store = store
+        self._further = further
         self._dedupe_ms = dedupe_ms
+        self.kinds = (*KINDS, *further)
         self.listeners: list[SettingsListener] = []
 
     async def applied(self, origin: EventOrigin) -> tuple[str, ...] | None:
@@ -93,11 +99,8 @@ class StationSettings:
     async def read(self, scope: str, kind: str, payload: object) -> object:
         """Return the stored settings of a kind, in the form in which they are sent; of Work Masters those named."""
         match kind:
-            case "rule" | "tag":
-                # Imported only where they are used.
-                from edge.station.listed_settings import read_items  # noqa: PLC0415
-
-                return await read_items(self._store, kind, payload)
+            case _ if kind in self._further:
+                return await read_items(self._store, self._listed(kind), payload)
             case "workmaster":
                 named = [master.id for master in _many(payload, WorkMaster)] if payload else []
                 masters = await resources.load_work_masters(self._store, scope)
@@ -124,14 +127,15 @@ class StationSettings:
                 return await self._work_masters(scope, what, _many(payload, WorkMaster))
             case "jobacceptance":
                 return self._job_acceptance(scope, what, payload), ()
-            case "rule" | "tag":
-                # Imported only where they are used.
-                from edge.station.listed_settings import plan_delete, plan_put  # noqa: PLC0415
-
+            case _ if kind in self._further:
                 plan = plan_delete if what is SettingsMethod.DELETE else plan_put
-                return await plan(self._store, kind, payload), ()
+                return await plan(self._store, self._listed(kind), payload), ()
             case _:
                 return self._resources(scope, ResourceKind(kind), what, payload), ()
+
+    def _listed(self, kind: str) -> ListedSetting:
+        found: ListedSetting = pkgutil.resolve_name(self._further[kind])
+        return found
 
     async def _work_masters(
         self, scope: str, what: SettingsMethod, masters: Sequence[WorkMaster]

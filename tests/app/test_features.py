@@ -46,5 +46,6 @@ def test_every_location_that_a_feature_names_exists() -> None:
     for each in features():
         phases = [each.prepare, each.open, each.serve]
         below = [location for names in each.subcommands.values() for location in names.values()]
-        for location in filter(None, (*phases, *below)):
-            assert callable(pkgutil.resolve_name(location))
+        kinds = each.settings_kinds.values()
+        for location in filter(None, (*phases, *below, *kinds)):
+            assert pkgutil.resolve_name(location)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from edge.app.features import settings_kinds
 from edge.config import MqttSettings
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
@@ -133,7 +134,7 @@ class Station:
 
 async def opened_station(store: Store) -> Station:
     """Return a station where WORK_MASTER may run."""
-    station = Station(store, StationSettings(store), Runs(store, now_ms, keep_ended_ms=60_000))
+    station = Station(store, StationSettings(store, settings_kinds()), Runs(store, now_ms, keep_ended_ms=60_000))
     await station.settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, msgspec.to_builtins(WORK_MASTER))
     return station
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from edge.app.features import settings_kinds
 from edge.links.mqtt import Message
 from edge.model.cloudevent import MSGPACK, STRUCTURED_JSON
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE
@@ -66,7 +67,7 @@ NEAR_ITEMS = st.fixed_dictionaries(
     {"ID": st.text(max_size=5)}, optional={"data": JSON_VALUES, "dataschema": st.just(RECIPE_DATASCHEMA)}
 )
 METHOD_TYPES = st.sampled_from([METHOD_TYPE.format(method) for method in (*METHODS, "RequestJobResponseByJobOrderID")])
-CONFIG_TYPES = st.sampled_from([CONFIG_TYPE.format(kind) for kind in KINDS])
+CONFIG_TYPES = st.sampled_from([CONFIG_TYPE.format(kind) for kind in (*KINDS, *settings_kinds())])
 NEAR_CALLS = st.one_of(
     st.tuples(METHOD_TYPES, NEAR_ORDERS),
     st.tuples(METHOD_TYPES, st.fixed_dictionaries({"JobOrderID": st.sampled_from(["J1", "J2"]) | SCALARS})),

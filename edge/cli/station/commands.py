@@ -1,11 +1,14 @@
 """`edge station`: shows and sets what a station accepts, also from files, through the service of the MES."""
 
 import asyncio
+import pkgutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from edge.app.features import settings_kinds
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
@@ -20,6 +23,9 @@ from edge.cli.terminal.store_access import (
     usage_failure,
 )
 
+if TYPE_CHECKING:
+    from edge.station.listed_settings import ListedSetting
+
 KINDS = (
     "workmaster",
     "equipment",
@@ -28,8 +34,7 @@ KINDS = (
     "personnel",
     "physicalasset",
     "jobacceptance",
-    "rule",
-    "tag",
+    *settings_kinds(),
 )
 
 
@@ -102,7 +107,7 @@ def set_(
         async with open_access(settings_file) as at:
             chosen = at.scope(scope)
             async with recorded(at, f"station {operation} {kind}", chosen, " ".join(what)):
-                await StationSettings(at.store).apply(chosen, kind, operation, payload)
+                await StationSettings(at.store, settings_kinds()).apply(chosen, kind, operation, payload)
             return chosen
 
     print_text(f"{asyncio.run(apply())}: {kind} {'deleted' if delete else 'set'}")
@@ -115,24 +120,27 @@ def _payload(kind: str, what: Sequence[str], operation: str) -> object:
     if not what:
         usage_failure(f"name at least one {kind}: an id, or a file that ends in .json")
     items: list[object] = []
+    id_key, from_file = _form(kind)
     for each in what:
         if _is_file(each):
             data = read_json(Path(each))
             items += data if isinstance(data, list) else [data]
-        elif kind in _FROM_FILES and operation == "PUT":
-            usage_failure(f"{each}: a {_FROM_FILES[kind]} is set from a file that ends in .json")
+        elif from_file and operation == "PUT":
+            usage_failure(f"{each}: a {from_file} is set from a file that ends in .json")
         else:
-            items.append({_ID_KEYS.get(kind, "ID"): each})
+            items.append({id_key: each})
     return items
 
 
-_ID_KEYS = {
-    "materialclass": "MaterialClassID",
-    "materialdefinition": "MaterialDefinitionID",
-    "rule": "id",
-    "tag": "tag",
-}
-_FROM_FILES = {"workmaster": "Work Master", "rule": "rule", "tag": "definition of a tag"}
+def _form(kind: str) -> tuple[str, str]:
+    """Return the key of the id of an item, and what it is called if it can be set from a file only."""
+    if location := settings_kinds().get(kind):
+        listed: ListedSetting = pkgutil.resolve_name(location)
+        return listed.name_member, listed.title
+    return _ID_KEYS.get(kind, "ID"), "Work Master" if kind == "workmaster" else ""
+
+
+_ID_KEYS = {"materialclass": "MaterialClassID", "materialdefinition": "MaterialDefinitionID"}
 
 
 def _limit(what: Sequence[str], operation: str) -> object:

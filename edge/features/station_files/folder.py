@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from edge.features.station_files.content import PlanFaults, read_content
 from edge.features.station_files.objects import Described, ObjectKind, Objects, StationObject
+from edge.features.telemetry.station_settings import MAX_RULES
 from edge.foundation.errors import SettingsError
 from edge.ports.tag import MAX_TAGS
-from edge.station.listed_settings import MAX_RULES
 
 Signature = tuple[tuple[str, int, int, int], ...]
 """Names, sizes, instants of change and numbers of all station files: while it stays, their content stays."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from edge.app.features import settings_kinds
 from edge.features.station_files.content import as_values
 from edge.features.station_files.objects import Described, ObjectKind, Objects, StationObject
 from edge.foundation.errors import Defect, Refused
@@ -87,7 +88,7 @@ class ObjectWriter:
         self._plans = plans
         self._clock = clock
         self._guard = guard
-        self._settings = StationSettings(store)
+        self._settings = StationSettings(store, settings_kinds())
 
     async def put(self, subject: StationObject, described: Described) -> bool:
         """Write an object; return False without a write when the guard does not hold. Raises Refused for a fault."""

@@ -7,6 +7,10 @@ FEATURE = Feature(
     schemas={"rules": "edge.features.telemetry.model.rule:rules_schema"},
     open="edge.features.telemetry.opening:open_telemetry",
     serve="edge.features.telemetry.opening:serve_telemetry",
+    settings_kinds={
+        "rule": "edge.features.telemetry.station_settings:RULE_SETTING",
+        "tag": "edge.features.telemetry.station_settings:TAG_SETTING",
+    },
     commands={
         "alarms": Noun(
             "edge.features.telemetry.cli.alarms.commands",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from edge.app.features import settings_kinds
 from edge.cli.station.commands import KINDS
 from edge.model.acceptance import ResourceKind
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -20,7 +21,7 @@ MASTER = {"ID": "axle", "dataschema": RECIPE_DATASCHEMA, "data": LINEAR}
 
 
 def test_every_kind_of_setting_can_be_set() -> None:
-    assert sorted(KINDS) == sorted(settings.KINDS)
+    assert sorted(KINDS) == sorted((*settings.KINDS, *settings_kinds()))
 
 
 async def shown(edge: Edge) -> dict[str, Any]:

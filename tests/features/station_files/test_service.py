@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from edge.app.features import equipment_settings
+from edge.app.features import equipment_settings, settings_kinds
 from edge.app.parts import GatewayParts
 from edge.app.wiring import open_gateway
 from edge.config import Settings, load_settings
@@ -84,7 +84,7 @@ async def test_drift_is_updated_when_store_or_files_change(store: Store, setting
         await watch.compare()
         assert (core.drift.text, core.drift.counts) == ("", {"missing": 0, "changed": 0, "extra": 0})
         write(folder, f"scopes/{SCOPE}/workmasters/axle.json", {**MASTER, "Description": {"Text": "other"}})
-        await StationSettings(store).apply(SCOPE, "equipment", SettingsMethod.PUT, {"ID": "saw"})
+        await StationSettings(store, settings_kinds()).apply(SCOPE, "equipment", SettingsMethod.PUT, {"ID": "saw"})
         await watch.compare()
         assert core.drift.text == "1 changed, 1 not in the files"
         assert list(core.drift.notes()) == ["station differs from its files: 1 changed, 1 not in the files"]
@@ -102,7 +102,7 @@ async def test_work_masters_are_read_again_only_after_a_change(
         await store.execute("DEL", store.keys.workmaster(str(MASTER["ID"])))
         await watch.compare()
         assert core.drift.text == ""
-        await StationSettings(store).apply(SCOPE, "tag", SettingsMethod.PUT, {"tag": "new"})
+        await StationSettings(store, settings_kinds()).apply(SCOPE, "tag", SettingsMethod.PUT, {"tag": "new"})
         await watch.compare()
         assert core.drift.text == "1 missing, 1 not in the files"
         (folder / "scopes" / SCOPE / "workmasters" / "axle.json").unlink()

@@ -1,5 +1,6 @@
 """Rules of the MES replace those of the settings by id, also when another gateway received them."""
 
+from edge.app.features import settings_kinds
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.rule_updates import RuleUpdates
 from edge.links.background_task import background_task
@@ -12,7 +13,7 @@ from tests.features.telemetry.plant import HOT, rules_of
 async def test_changed_rules_of_the_mes_are_loaded(store: Store, wait_until: WaitUntil) -> None:
     applied: list[tuple[Rule, ...]] = []
     updates = RuleUpdates(store, rules_of(HOT), applied.append)
-    settings = StationSettings(store)
+    settings = StationSettings(store, settings_kinds())
     await updates.refresh()
     assert applied == []
     async with background_task(follow_settings(store, [updates.refresh]), "updates"):

@@ -1,5 +1,6 @@
 """Definitions of tags of the store apply over those of the settings, also when another process changed them."""
 
+from edge.app.features import settings_kinds
 from edge.features.telemetry.tag_updates import TagUpdates
 from edge.links.background_task import background_task
 from edge.ports.tag import TagDefinition
@@ -12,7 +13,7 @@ from tests.conftest import WaitUntil
 
 async def test_changed_definitions_of_the_store_are_loaded(store: Store, wait_until: WaitUntil) -> None:
     found = TagDefinitions([TagDefinition("t", unit="CEL"), TagDefinition("u", unit="BAR")])
-    settings = StationSettings(store)
+    settings = StationSettings(store, settings_kinds())
     async with background_task(follow_settings(store, [TagUpdates(store, found).refresh]), "updates"):
         sent = [{"tag": "t", "unit": "KEL"}, {"tag": "rev", "unit": "C62"}]
         await settings.apply("s", "tag", SettingsMethod.PUT, sent)

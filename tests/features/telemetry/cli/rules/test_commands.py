@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from edge.app.features import settings_kinds
 from edge.cli import main
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.station.settings import SettingsMethod, StationSettings
@@ -94,7 +95,9 @@ def test_missing_files_end_with_status_2(folder: Path) -> None:
 
 
 async def test_rules_that_a_gateway_evaluates_are_shown_with_their_origin(edge: Edge, store: Store) -> None:
-    await StationSettings(store).apply("s", "rule", SettingsMethod.PUT, [HOT, HOT | {"id": "gateway.job_aborted"}])
+    await StationSettings(store, settings_kinds()).apply(
+        "s", "rule", SettingsMethod.PUT, [HOT, HOT | {"id": "gateway.job_aborted"}]
+    )
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3")
     shown = {each["rule"]["id"]: each for each in json.loads((await edge("rules", "show", "--json")).output)}
     assert (shown["hot"]["origin"], shown["hot"]["raised"]) == ("station", 3)
@@ -105,7 +108,7 @@ async def test_rules_that_a_gateway_evaluates_are_shown_with_their_origin(edge: 
 
 
 async def test_rule_is_shown_in_the_format_of_its_file(edge: Edge, store: Store) -> None:
-    await StationSettings(store).apply("s", "rule", SettingsMethod.PUT, [HOT])
+    await StationSettings(store, settings_kinds()).apply("s", "rule", SettingsMethod.PUT, [HOT])
     lines = (await edge("rules", "show", "hot")).output.splitlines()
     rules, faults = parse_rules(json.loads("\n".join(lines[2:])))
     assert (lines[0].split(), lines[1].split(), rules, faults) == (
