@@ -17,6 +17,7 @@ from edge.app.metrics import MetricSources, page
 from edge.config import MqttSettings, RedisSettings
 from edge.features.flows.engine import FlowStats
 from edge.features.flows.metrics import flow_metrics
+from edge.features.sparkplug.metrics_page import node_metrics
 from edge.features.sparkplug.node_stats import NodeStats
 from edge.features.station_files.drift import StationDrift
 from edge.features.station_files.metrics import drift_metrics
@@ -82,6 +83,10 @@ async def flows() -> list[Metric]:
 
 async def drift() -> list[Metric]:
     return drift_metrics(StationDrift("1 changed", {"missing": 0, "changed": 1, "extra": 0}))
+
+
+async def edge_node(stats: NodeStats) -> list[Metric]:
+    return node_metrics(stats)
 
 
 async def lost() -> list[Metric]:
@@ -257,8 +262,10 @@ async def test_page_lists_every_metric_with_its_labels(
     away.reachable = False
     sources.equipment.watched.append(WatchedEquipment(away, "fake", (), EquipmentStats()))
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
-        telemetry.edge_node = NodeStats()
-        sources = replace(sources, further=(*sources.further, partial(telemetry_metrics, telemetry, store)))
+        node = NodeStats()
+        sources = replace(
+            sources, further=(*sources.further, partial(telemetry_metrics, telemetry, store), partial(edge_node, node))
+        )
         sources.health.sessions["MES"] = session
         telemetry.queue.refuse("oven", 1)
         store.defects.record("rules", KeyError("unforeseen"))

@@ -87,6 +87,8 @@ TESTED_ELSEWHERE = {
         "tests/features/sparkplug/test_births.py",
         "births announce metrics",
     ),
+    "edge/features/sparkplug/feature.py": ("tests/features/sparkplug/test_service.py", "a gateway opens it"),
+    "edge/features/sparkplug/metrics_page.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
     "edge/features/sparkplug/node_stats.py": ("tests/features/sparkplug/test_node.py", "an edge node counts"),
     "edge/features/sparkplug/session.py": (
         "tests/features/sparkplug/test_node.py",

@@ -1,26 +1,63 @@
-"""Opens the edge node of Sparkplug B; one instance on a store runs it."""
+"""Opens the sources that read Sparkplug B, and the edge node, which one instance on a store runs."""
 
 import contextlib
+import functools
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from edge.app.broker_session import open_session
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
-from edge.config import broker_settings
+from edge.config import MqttSourceSettings, broker_settings
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
+from edge.features.sparkplug.source import LARGEST_PACKET, SparkplugSource
 from edge.features.sparkplug.topics import NodeTopics, as_id
 from edge.features.telemetry.service import TelemetryService
+from edge.features.telemetry.sources.mqtt import IN_FLIGHT
+from edge.features.telemetry.sources.opening import broker_of as broker_of_source
+from edge.features.telemetry.sources.opening import flood_of
 from edge.foundation.instant import now_ms
 from edge.links.mqtt_broker import broker_of
 from edge.store.client import Store
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 _DURABLE = "samples"
 _VOLATILE = "volatile"
 
 
-async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, _works: Works) -> Opened:
+async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, _works: Works) -> Opened | None:
+    """Open the sources whose payload is Sparkplug, and the edge node where the settings name a group."""
+    telemetry: TelemetryService | None = core.ports.get("telemetry")
+    if telemetry is None:
+        return None
+    for name, section in core.settings.source.items():
+        if isinstance(section, MqttSourceSettings) and section.payload == "sparkplug":
+            await _open_source(stack, core, name, section, telemetry)
+    return await _open_edge_node(stack, core, telemetry) if core.settings.sparkplug.group else None
+
+
+async def _open_source(
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    name: str,
+    section: MqttSourceSettings,
+    telemetry: TelemetryService,
+) -> None:
+    sink = telemetry.queue
+    session = await open_session(
+        stack, core, f"source-{name}", broker_of_source(core, section), LARGEST_PACKET, IN_FLIGHT, flood_of(sink)
+    )
+    core.health.sessions[f"source {name}"] = session
+    source = SparkplugSource(name, section, sink, now_ms)
+    await core.keep_running(stack, f"source {name}", functools.partial(source.run, session))
+    await source.open(session)
+
+
+async def _open_edge_node(stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: TelemetryService) -> Opened:
     """Run the edge node while this instance publishes the changes of the first scope."""
-    telemetry: TelemetryService = core.ports["telemetry"]
     settings = core.settings.sparkplug
     topics = NodeTopics(settings.group, settings.edge_node or core.scopes[0])
     identity = NodeIdentity(topics, settings.primary_host, settings.tags)
@@ -36,12 +73,18 @@ async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, _
         return frozenset(as_id(each.name) for each in watched if each.connected is False)
 
     node = EdgeNode(stores, brokers, identity, telemetry.tags, gone, now_ms)
-    telemetry.edge_node = node.stats
     core.health.problems.append(lambda: [] if node.waits_for_host else _line(node))
     core.health.notes.append(lambda: _line(node) if node.waits_for_host else [])
     gate = core.instance.publisher_gates[core.scopes[0]]
     await core.keep_running_while(stack, gate, "sparkplug", node.run)
-    return Opened(serving=(lambda: f"Sparkplug group {settings.group}",))
+
+    async def read_metrics() -> "list[Metric]":
+        # Imported only where metrics are read.
+        from edge.features.sparkplug.metrics_page import node_metrics  # noqa: PLC0415
+
+        return node_metrics(node.stats)
+
+    return Opened(serving=(lambda: f"Sparkplug group {settings.group}",), metrics=(read_metrics,))
 
 
 def _line(node: EdgeNode) -> list[str]:

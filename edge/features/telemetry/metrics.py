@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from prometheus_client.core import Metric
@@ -14,9 +13,6 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.latency import Latency
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
-
-if TYPE_CHECKING:
-    from edge.features.sparkplug.node_stats import NodeStats
 
 _RULE_COUNTS = (
     ("triggered", "Findings raised by a rule."),
@@ -113,8 +109,6 @@ def _metrics(
             yield TelemetryMetric(name, meaning, is_counter=True, samples=(("", count),))
         meaning = "Bytes of the files of history after the last write."
         yield TelemetryMetric("telemetry_history_bytes", meaning, is_counter=False, samples=(("", history.bytes),))
-    if service.edge_node:
-        yield from _edge_node_metrics(service.edge_node)
     for name, meaning, value in (
         ("telemetry_stream_length", "Entries of the stream; near its limit in normal operation.", stream.entries),
         ("telemetry_dlq_length", "Batches among the dead letters.", stream.dead_letters),
@@ -126,14 +120,3 @@ def _metrics(
         ("alarms_raised_recently", "Alarms raised in the last ten minutes (ISA-18.2).", service.processor.alarms.rate),
     ):
         yield TelemetryMetric(name, meaning, is_counter=False, samples=(("", value),))
-
-
-def _edge_node_metrics(stats: "NodeStats") -> Iterator[TelemetryMetric]:
-    meaning = "Whether the edge node of Sparkplug is born at this gateway: 1 or 0."
-    yield TelemetryMetric("sparkplug_born", meaning, is_counter=False, samples=(("", float(stats.is_born)),))
-    for name, meaning, count in (
-        ("births", "Births of the edge node of Sparkplug.", stats.births),
-        ("messages", "Messages that the edge node of Sparkplug published.", stats.messages),
-        ("commands_refused", "Commands of Sparkplug hosts that were refused.", stats.refused),
-    ):
-        yield TelemetryMetric(f"sparkplug_{name}", meaning, is_counter=True, samples=(("", count),))

@@ -40,7 +40,6 @@ from edge.store.client import Store
 from edge.store.retry import restart_on_outage
 
 if TYPE_CHECKING:
-    from edge.features.sparkplug.node_stats import NodeStats
     from edge.features.telemetry.history.writer import HistoryWriter
 
 _RECONCILE_S = 10.0
@@ -62,7 +61,6 @@ class TelemetryService(Struct):
     publisher: AlarmPublisher | None = None
     history: "HistoryWriter | None" = None
     volatile: Store | None = None
-    edge_node: "NodeStats | None" = None
 
     @property
     def written_bytes(self) -> int:

@@ -3,7 +3,6 @@
 import contextlib
 import pkgutil
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 from edge.app.parts import GatewayParts
 from edge.config import MqttSettings, MqttSourceSettings
@@ -28,11 +27,11 @@ async def open_sources(
     """Open every source of the settings; all of them know which carrier a device is bound to."""
     carriers = DeviceCarriers()
     for name, section in core.settings.source.items():
-        if isinstance(section, MqttSourceSettings) and section.payload == "sparkplug":
-            await _open_sparkplug(stack, core, name, section, sink, open_session)
-        elif isinstance(section, MqttSourceSettings):
+        if isinstance(section, MqttSourceSettings):
+            if section.payload == "sparkplug":
+                continue  # the feature sparkplug reads it
             session = await open_session(
-                f"source-{name}", _broker(core, section), LARGEST_PACKET, IN_FLIGHT, _flood_of(sink)
+                f"source-{name}", broker_of(core, section), LARGEST_PACKET, IN_FLIGHT, flood_of(sink)
             )
             core.health.sessions[f"source {name}"] = session
             await SampleSource(name, section, sink, now_ms, carriers).open(session)
@@ -40,31 +39,14 @@ async def open_sources(
             await _open_polled(stack, core, name, section, sink, carriers)
 
 
-def _flood_of(sink: SampleSink) -> FloodLimits:
+def flood_of(sink: SampleSink) -> FloodLimits:
+    """Return how many messages of a source may wait."""
     return FloodLimits(_WAITING, _WAITING, _WAITING, sink.note_drop)
 
 
-def _broker(core: GatewayParts, section: MqttSourceSettings) -> MqttSettings:
+def broker_of(core: GatewayParts, section: MqttSourceSettings) -> MqttSettings:
+    """Return the broker of a source: its own, or that of the MES."""
     return MqttSettings(url=section.url) if section.url else core.settings.mqtt
-
-
-async def _open_sparkplug(
-    stack: contextlib.AsyncExitStack,
-    core: GatewayParts,
-    name: str,
-    section: MqttSourceSettings,
-    sink: SampleSink,
-    open_session: SessionOpener,
-) -> None:
-    # Imported only when such a source is there.
-    from edge.features.sparkplug import source as sparkplug_source  # noqa: PLC0415
-
-    largest = sparkplug_source.LARGEST_PACKET
-    session = await open_session(f"source-{name}", _broker(core, section), largest, IN_FLIGHT, _flood_of(sink))
-    core.health.sessions[f"source {name}"] = session
-    source = sparkplug_source.SparkplugSource(name, section, sink, now_ms)
-    await core.keep_running(stack, f"source {name}", partial(source.run, session))
-    await source.open(session)
 
 
 async def _open_polled(
