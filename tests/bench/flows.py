@@ -12,10 +12,10 @@ from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.engine import FlowEngine
 from edge.features.flows.nodes.act import Action
 from edge.features.flows.nodes.read import Query
-from edge.features.flows.plans import Plans
-from edge.features.flows.record import CycleRecord, FlowRecord
+from edge.features.flows.plan import Plans
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.runner import RunnerContext
+from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.store.client import Store

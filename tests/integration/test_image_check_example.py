@@ -11,11 +11,11 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from edge.features.flows.node_task import ResultKind, TaskResult
 from edge.features.flows.nodes.kind import Attempt, Compute, NodeError
 from edge.features.flows.plugins import load_kinds
 from edge.features.flows.worker_process import WorkerProcess
-from edge.features.flows.worker_task import ResultKind, TaskResult
-from tests.features.flows.test_worker_task import TASK
+from tests.features.flows.test_node_task_messages import TASK
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "image_check"
 WEIGHTS = str(EXAMPLE / "weights.json")

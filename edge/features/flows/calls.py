@@ -7,10 +7,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from edge.features.flows.cycle_service import FlowService
+from edge.app.parts import GatewayParts
+from edge.features.flows.cycle_service import FlowService, flow_status, flow_summary
 from edge.features.flows.messages import FLOW_KIND, FLOW_METHODS, FlowCall
-from edge.features.flows.record import FlowRecord
-from edge.features.flows.view import flow_status, flow_summary
+from edge.features.flows.nodes.registry import NodeKinds
+from edge.features.flows.plan import Plans
+from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.state import FlowRecord
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
@@ -158,3 +161,20 @@ def _id(item: object) -> str:
     if not isinstance(found, str):
         raise Refused("invalid_payload", "a flow is an object with its id.", "Send the document of the flow.")
     return found
+
+
+_NS_PER_MS = 1_000_000
+
+
+def serve_calls(core: GatewayParts, kinds: NodeKinds) -> FlowCalls:
+    """Return the handler of the calls with which the MES reads and changes flows."""
+
+    def clock() -> int:
+        return core.store_time() // _NS_PER_MS
+
+    plans = Plans(kinds)
+
+    def service_with(also: Commit) -> FlowService:
+        return FlowService(RedisFlowState(core.store, also), plans, clock)
+
+    return FlowCalls(service_with, core.store, core.settings.retention.dedupe * 1000)

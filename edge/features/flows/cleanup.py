@@ -9,8 +9,8 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
+from edge.features.flows.node_task import QueuedTask, decode_task
 from edge.features.flows.work_queue import GROUP, is_wanted
-from edge.features.flows.worker_task import QueuedTask, decode_task
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, join, operation
 from edge.store.isolation import Isolated

@@ -10,13 +10,12 @@ import structlog
 from msgspec import Struct, field
 
 from edge.features.flows import decision
-from edge.features.flows.clock_step import follow_step
 from edge.features.flows.cycle import CycleStatus
+from edge.features.flows.decision import follow_step
+from edge.features.flows.node_task import ReceivedResult
 from edge.features.flows.plan import Plan
-from edge.features.flows.record import CycleRecord, FlowRecord
 from edge.features.flows.runner import CycleLostError, CycleRunner, RunnerContext
-from edge.features.flows.state import FlowChange, Written
-from edge.features.flows.worker_task import ReceivedResult
+from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, Written
 from edge.foundation.errors import Unavailable
 from edge.foundation.latency import Latency
 from edge.foundation.listeners import notify

@@ -6,17 +6,26 @@ from functools import partial
 from edge.app.parts import GatewayParts
 from edge.features.flows.nodes.act import RaiseAlarm, WriteTag
 from edge.features.flows.nodes.read import LatestValue, SampleWindow
-from edge.features.flows.plan import Plan
-from edge.features.flows.plans import Plans
+from edge.features.flows.nodes.tag_latest import TagLatestConfig
+from edge.features.flows.nodes.tag_window import TagWindowConfig
+from edge.features.flows.nodes.tag_write import TagWriteConfig
+from edge.features.flows.plan import Plan, Plans
 from edge.features.flows.ports.alarm import AlarmRaiser
 from edge.features.flows.ports.table import Handler
 from edge.features.flows.ports.tags import TagReader, TagWriter
 from edge.features.flows.state import FlowState
-from edge.features.flows.tag_use import used_tags
 from edge.features.telemetry.interest import RuleInterest
 from edge.foundation.instant import now_ms
 from edge.store.client import Store
 from edge.store.retry import restart_on_outage
+
+
+def used_tags(plan: Plan) -> frozenset[str]:
+    """Return the tags of the nodes of a plan."""
+    configs = (node.config for node in plan.nodes.values())
+    return frozenset(
+        each.tag for each in configs if isinstance(each, TagLatestConfig | TagWindowConfig | TagWriteConfig)
+    )
 
 
 async def tag_handlers(

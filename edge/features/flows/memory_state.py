@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from edge.features.flows.cycle import Cycle
-from edge.features.flows.record import CycleRecord, FlowRecord
-from edge.features.flows.state import FlowChange, KeptAnswer
-from edge.features.flows.worker_task import QueuedTask, ReceivedResult, TaskResult, WorkerProgress
+from edge.features.flows.node_task import QueuedTask, ReceivedResult, TaskResult, WorkerProgress
+from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, KeptAnswer
 
 _WAIT_S = 1.0
 

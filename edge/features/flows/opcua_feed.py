@@ -6,8 +6,7 @@ from typing import Final
 from edge.features.flows.cycle import CycleStatus
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.opcua_nodes import FlowNodes, FlowView
-from edge.features.flows.record import CycleRecord, FlowRecord
-from edge.features.flows.state import FlowState
+from edge.features.flows.state import CycleRecord, FlowRecord, FlowState
 from edge.foundation.task_group import TaskGroup
 from edge.opcua.time_slices import Pacer
 from edge.store.defects import Defects

@@ -9,12 +9,12 @@ from msgspec import Struct
 from edge.app.component import ComponentPart
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
-from edge.features.flows.call_services import serve_calls
+from edge.features.flows.calls import serve_calls
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.engine import FlowStats
 from edge.features.flows.nodes.registry import NodeKinds
-from edge.features.flows.plans import Plans
-from edge.features.flows.plugin_check import load_usable_kinds
+from edge.features.flows.plan import Plans
+from edge.features.flows.plugins import load_usable_kinds
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.service import open_flows
 from edge.model.component import PluginState

@@ -1,17 +1,49 @@
 """Turns a flow document into a plan, or into the list of all its faults."""
 
 import traceback
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from edge.features.flows import graph
-from edge.features.flows.fault import FLOW, NODES, SCHEDULE, Fault, FaultKind
 from edge.features.flows.nodes.kind import Inputs, NodeConfig, NodeKind
 from edge.features.flows.nodes.registry import BUILT_IN, NodeKinds
 from edge.features.flows.schedule import MEMBERS, InvalidScheduleError, Schedule, parse_schedule
+
+
+class FaultKind(StrEnum):
+    """The kinds of fault that keep a flow from being registered."""
+
+    CYCLE = "cycle"
+    UNKNOWN_NODE = "unknown_node"
+    UNKNOWN_KIND = "unknown_kind"
+    INVALID_CONFIG = "invalid_config"
+    DUPLICATE_NODE = "duplicate_node"
+    DUPLICATE_EDGE = "duplicate_edge"
+    PORT_MISMATCH = "port_mismatch"
+    EMPTY = "empty"
+    INVALID_SCHEDULE = "invalid_schedule"
+
+
+FLOW = "flow"
+"""The `where` of a fault that belongs to the document itself."""
+NODES = "nodes"
+"""The `where` of a flow without nodes."""
+SCHEDULE = "schedule"
+"""The `where` of a fault of the schedule."""
+
+
+class Fault(Struct, frozen=True):
+    """One fault: a node id, `a->b` for an edge, a part of the document, or the nodes of a cycle; and a message."""
+
+    kind: FaultKind
+    where: str | tuple[str, ...]
+    message: str
+
 
 LONGEST_ID: Final = 200
 LONGEST_TIMEOUT_S: Final = 86_400
@@ -238,3 +270,24 @@ def _by_target(nodes: Mapping[str, object], edges: Sequence[tuple[str, str]]) ->
     for source, target in edges:
         sources[target].add(source)
     return sources
+
+
+_MOST: Final = 1000
+
+
+class Plans:
+    """Plans documents with the node kinds of this process."""
+
+    def __init__(self, kinds: NodeKinds = BUILT_IN) -> None:
+        self._kinds = kinds
+        self._cache: OrderedDict[str, Plan | Rejected] = OrderedDict()
+
+    def of(self, document: str) -> Plan | Rejected:
+        """Return the plan of a document, JSON text, or its faults."""
+        found = self._cache.get(document)
+        if found is None:
+            found = self._cache[document] = plan_flow(msgspec.json.decode(document), self._kinds)
+            if len(self._cache) > _MOST:
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(document)
+        return found

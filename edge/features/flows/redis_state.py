@@ -9,9 +9,8 @@ import msgspec
 
 from edge.features.flows import node_task
 from edge.features.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
-from edge.features.flows.record import CycleRecord, FlowRecord, FlowStatus
-from edge.features.flows.state import FlowChange, KeptAnswer, Written
-from edge.features.flows.worker_task import ReceivedResult, WorkerProgress, decode_result, encode_task
+from edge.features.flows.node_task import ReceivedResult, WorkerProgress, decode_result, encode_task
+from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowStatus, KeptAnswer, Written
 from edge.store.client import Store, block_ms
 from edge.store.commit import NOTHING, Commit, Committed, at_revision, fields, join, operation, spread
 from edge.store.key_spec import node_task_id

@@ -26,13 +26,11 @@ from edge.features.flows.cycle import (
     advance,
     inputs_of,
 )
+from edge.features.flows.node_task import QueuedTask, ReceivedResult, is_running_attempt, outcome_of
 from edge.features.flows.nodes.act import action_id
 from edge.features.flows.nodes.kind import Attempt, NodeError, Output
-from edge.features.flows.plan import LONGEST_TIMEOUT_S, Plan, PlannedNode
-from edge.features.flows.plans import Plans
-from edge.features.flows.record import CycleRecord, FlowRecord
-from edge.features.flows.state import FlowChange, FlowState, KeptAnswer, Written
-from edge.features.flows.worker_task import QueuedTask, ReceivedResult, is_running_attempt, outcome_of
+from edge.features.flows.plan import LONGEST_TIMEOUT_S, Plan, PlannedNode, Plans
+from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, KeptAnswer, Written
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import TaskGroup

@@ -13,18 +13,17 @@ from edge.features.flows.equipment import opcua_handlers
 from edge.features.flows.nodes.act import AppendToFile, CommandEquipment, PostResource, PublishMessage, StartJob
 from edge.features.flows.nodes.read import HttpResource, JobResults, RedisValue
 from edge.features.flows.nodes.registry import NodeKinds
-from edge.features.flows.plans import Plans
+from edge.features.flows.plan import Plans
 from edge.features.flows.ports.append import FileAppender
 from edge.features.flows.ports.broker import MessagePublisher
 from edge.features.flows.ports.command import EquipmentCommander
 from edge.features.flows.ports.foreign_value import read_key
-from edge.features.flows.ports.job import JobStarter
-from edge.features.flows.ports.results import ResultReader
+from edge.features.flows.ports.jobs import JobStarter, ResultReader
 from edge.features.flows.ports.table import Handler, HandlerTable
 from edge.features.flows.ports.web import get_resource, post_resource
-from edge.features.flows.record import CycleRecord, FlowRecord
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.runner import RunnerContext
+from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.station.jobs import JobService
 from edge.store import instance_leases
 

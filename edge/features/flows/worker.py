@@ -6,10 +6,10 @@ import functools
 
 import structlog
 
+from edge.features.flows.node_task import ResultKind, result_of
 from edge.features.flows.nodes.registry import NodeKinds
 from edge.features.flows.work_queue import TakenTask, WorkQueue
 from edge.features.flows.worker_process import WorkerProcess
-from edge.features.flows.worker_task import ResultKind, result_of
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.store.client import Store

@@ -5,8 +5,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from edge.features.flows.node_task import decode_task
 from edge.features.flows.work_queue import GROUP, Mark
-from edge.features.flows.worker_task import decode_task
 from edge.store.client import Store
 from edge.store.scan import escape_pattern, scan_keys
 from edge.store.stream import entries

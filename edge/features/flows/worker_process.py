@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
+from edge.features.flows.node_task import QueuedTask, ResultKind, TaskResult, result_of
 from edge.features.flows.site_output import LARGEST_OUTPUT
-from edge.features.flows.worker_task import QueuedTask, ResultKind, TaskResult, result_of
 from edge.foundation.child_process import child_environment
 
 SILENCE_S: Final = 300.0

@@ -14,7 +14,7 @@ from edge.foundation.errors import Refused
 if TYPE_CHECKING:
     from edge.features.flows.cycle import NodeTask
     from edge.features.flows.cycle_service import FlowService
-    from edge.features.flows.record import CycleRecord, FlowRecord
+    from edge.features.flows.state import CycleRecord, FlowRecord
 
 _LONGEST_OUTPUT: Final = 500
 _LAST_CYCLES: Final = 10

@@ -22,7 +22,7 @@ from edge.store.initialization import FillState
 
 if TYPE_CHECKING:
     from edge.features.flows.nodes.registry import NodeKinds
-    from edge.features.flows.plans import Plans
+    from edge.features.flows.plan import Plans
 
 _WAIT_S = 15.0
 """Longer than the lease of a lock: that of a dead owner expires meanwhile."""

@@ -11,7 +11,7 @@ from edge.features.station_files.folder import has_flows
 
 if TYPE_CHECKING:
     from edge.features.flows.nodes.registry import NodeKinds
-    from edge.features.flows.plans import Plans
+    from edge.features.flows.plan import Plans
 
 
 async def load_plans(folder: Path, nodes: str, kinds: "NodeKinds | None" = None) -> "Plans | None":
@@ -22,8 +22,8 @@ async def load_plans(folder: Path, nodes: str, kinds: "NodeKinds | None" = None)
     if not has_flows(folder):
         return None
     # Imported only where there are flows.
-    from edge.features.flows.plans import Plans  # noqa: PLC0415
-    from edge.features.flows.plugin_check import load_usable_kinds  # noqa: PLC0415
+    from edge.features.flows.plan import Plans  # noqa: PLC0415
+    from edge.features.flows.plugins import load_usable_kinds  # noqa: PLC0415
 
     return Plans(await load_usable_kinds(nodes) if kinds is None else kinds)
 

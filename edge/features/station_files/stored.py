@@ -17,7 +17,7 @@ from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.setting_texts import RULES, TAGS
 
 if TYPE_CHECKING:
-    from edge.features.flows.plans import Plans
+    from edge.features.flows.plan import Plans
 
 
 _BATCH = 20
@@ -58,8 +58,8 @@ async def _load_flows(store: Store) -> Objects:
     if not await store.execute("ZCARD", store.keys.flow_schedule()):
         return {}
     # Imported only where there are flows.
-    from edge.features.flows.record import FlowStatus  # noqa: PLC0415
     from edge.features.flows.redis_state import RedisFlowState  # noqa: PLC0415
+    from edge.features.flows.state import FlowStatus  # noqa: PLC0415
 
     state = RedisFlowState(store)
     flows = [await state.load_flow(each) for each in await state.flow_ids()]

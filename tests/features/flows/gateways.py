@@ -13,10 +13,9 @@ from edge.features.flows.engine import FlowEngine
 from edge.features.flows.nodes.act import Action, PublishMessage, task_of
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.read import Query
-from edge.features.flows.plans import Plans
-from edge.features.flows.record import CycleRecord, FlowRecord
+from edge.features.flows.plan import Plans
 from edge.features.flows.runner import RunnerContext
-from edge.features.flows.state import FlowState
+from edge.features.flows.state import CycleRecord, FlowRecord, FlowState
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from tests.features.flows.documents import flow, node

@@ -1,15 +1,22 @@
 """The MES registers, starts, stops, terminates, reads and deletes flows; a repeated event has no second effect."""
 
+import asyncio
 import itertools
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edge.app.wiring import open_gateway
+from edge.config import FlowsSettings, MqttSettings, RedisSettings, RpcSettings, Settings
 from edge.features.flows.calls import FlowCalls
 from edge.features.flows.cycle_service import FlowService
-from edge.features.flows.record import FlowStatus
 from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.state import FlowStatus
 from edge.foundation.instant import now_ms
+from edge.links.rpc import open_client
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 from edge.northbound.calls import CallHandler, CallServices, IncomingCall
@@ -17,6 +24,7 @@ from edge.station.jobs import JobService
 from edge.store import dedupe
 from edge.store.client import Store
 from edge.store.commit import Commit, CommitResult
+from tests.app.running import NO_OPCUA
 from tests.features.flows.documents import flow, node
 from tests.features.flows.gateways import CHAIN, FakeOutside, Plant
 from tests.northbound.calling import SCOPE, opened_station
@@ -161,3 +169,47 @@ async def test_gateway_without_flows_refuses_their_calls(store: Store) -> None:
     without = CallHandler("urn:edge", (SCOPE,), store, CallServices(jobs, station.settings), now_ms)
     assert (await call(without, "Start")).mdcserrorkind == "unknown_type"
     assert (await configure(without, CHAIN)).mdcserrorkind == "unknown_type"
+
+
+PUT = CONFIG_TYPE.format("flow")
+MEAN = flow([node("a", "constant", value=[1, 3]), node("mean", "aggregate", of="mean")], "a>mean", interval_seconds=0)
+
+
+@pytest.fixture
+async def socket() -> AsyncIterator[str]:
+    """An address that is short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="t-") as directory:
+        yield f"unix://{directory}/rpc.sock"
+
+
+def settings(redis: RedisSettings, socket: str, directory: Path, run: Any) -> Settings:
+    flows = FlowsSettings(run=run, directory=str(directory))
+    rpc = RpcSettings(listen=socket)
+    return Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, flows=flows, rpc=rpc)
+
+
+async def test_flow_registered_by_a_sidecar_runs(redis: RedisSettings, socket: str, tmp_path: Path) -> None:
+    async with (
+        asyncio.timeout(60),
+        open_gateway(settings(redis, socket, tmp_path, "on")),
+        open_client(socket) as client,
+    ):
+        put = await client.publish(CloudEvent(id="1", source="/sidecar", type=PUT, data=MEAN))
+        assert put.mdcserrorkind is None
+        start = CloudEvent(id="2", source="/sidecar", type=FLOW_METHOD_TYPE.format("Start"), data={"FlowID": "flow"})
+        assert (await client.publish(start)).mdcserrorkind is None
+        number = 3
+        while True:
+            read = CloudEvent(id=str(number), source="/sidecar", type=PUT, extensions={"method": "GET"})
+            answer = await client.publish(read)
+            assert isinstance(answer.data, list)
+            if answer.data[0]["status"] == "completed":
+                break
+            number += 1
+        assert answer.data[0]["cycle"]["nodes"]["mean"]["output"] == 2.0
+
+
+async def test_gateway_without_flows_refuses_flow_calls(redis: RedisSettings, socket: str, tmp_path: Path) -> None:
+    async with open_gateway(settings(redis, socket, tmp_path, "off")), open_client(socket) as client:
+        answer = await client.publish(CloudEvent(id="1", source="/sidecar", type=PUT, data=MEAN))
+        assert answer.mdcserrorkind == "unknown_type"

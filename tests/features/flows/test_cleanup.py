@@ -4,12 +4,11 @@ import json
 
 from edge.features.flows.cleanup import CleanUp, clean_up
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
-from edge.features.flows.record import CycleRecord, FlowRecord
 from edge.features.flows.redis_state import RedisFlowState
-from edge.features.flows.state import FlowChange, Written
+from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, Written
 from edge.features.flows.work_queue import GROUP, WorkQueue
 from edge.store.client import Store
-from tests.features.flows.test_worker_task import TASK
+from tests.features.flows.test_node_task_messages import TASK
 
 FLOW = FlowRecord(flow_id="f", document="{}", created_at=1, last_cycle=3, in_cycle=True, next_at=5)
 RUNNING = CycleRecord(

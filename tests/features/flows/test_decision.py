@@ -7,7 +7,7 @@ from msgspec.structs import replace as changed
 
 from edge.features.flows import decision
 from edge.features.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
-from edge.features.flows.record import FlowRecord, FlowStatus
+from edge.features.flows.state import FlowRecord, FlowStatus
 from tests.features.flows.documents import flow, node, plan_of
 
 MINUTE = 60_000

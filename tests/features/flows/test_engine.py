@@ -8,9 +8,8 @@ import pytest
 
 from edge.features.flows.cycle import CycleStatus
 from edge.features.flows.nodes.kind import Withheld
-from edge.features.flows.record import CycleRecord
 from edge.features.flows.redis_state import RedisFlowState, keep_answer
-from edge.features.flows.state import KeptAnswer
+from edge.features.flows.state import CycleRecord, KeptAnswer
 from edge.store.client import Store
 from tests.features.flows.documents import flow, node
 from tests.features.flows.gateways import CHAIN, FakeOutside, Plant, reasons, statuses

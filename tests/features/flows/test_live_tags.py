@@ -3,9 +3,9 @@
 import asyncio
 
 from edge.features.flows.cycle_service import FlowService
-from edge.features.flows.live_tags import record_tags
+from edge.features.flows.live_tags import record_tags, used_tags
 from edge.features.flows.memory_state import MemoryFlowState
-from edge.features.flows.plans import Plans
+from edge.features.flows.plan import Plan, Plans, plan_flow
 from edge.features.telemetry.interest import RuleInterest
 from edge.ports.sample_lines import Sample
 from tests.features.flows.documents import flow, node
@@ -25,3 +25,15 @@ async def test_tags_are_recorded_while_their_flow_is_registered() -> None:
     await service.delete("flow")
     await until_true(lambda: interest.tags_of_flows == frozenset())
     following.cancel()
+
+
+def test_tags_of_reading_and_writing_nodes_are_used() -> None:
+    nodes = [
+        node("a", "tag.latest", tag="x"),
+        node("b", "tag.window", tag="y", seconds=1),
+        node("c", "constant", value="z"),
+        node("d", "tag.write", tag="w"),
+    ]
+    plan = plan_flow(flow(nodes, "a>d"))
+    assert isinstance(plan, Plan), plan
+    assert used_tags(plan) == {"x", "y", "w"}

@@ -7,7 +7,7 @@ from edge.features.flows.cycle import CycleStatus
 from edge.features.flows.memory_state import MemoryFlowState
 from edge.features.flows.opcua_feed import FlowFeed, flow_view
 from edge.features.flows.opcua_nodes import FlowView
-from edge.features.flows.record import FlowRecord, FlowStatus
+from edge.features.flows.state import FlowRecord, FlowStatus
 from edge.store.defects import Defects
 from tests.features.flows.gateways import CHAIN, Plant
 

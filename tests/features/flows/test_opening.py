@@ -11,7 +11,7 @@ from asyncua import ua
 from edge.app.wiring import open_gateway
 from edge.config import FlowsSettings, MqttSettings, RedisSettings, Settings
 from edge.features.flows.cycle_service import FlowService
-from edge.features.flows.plans import Plans
+from edge.features.flows.plan import Plans
 from edge.features.flows.redis_state import RedisFlowState
 from edge.store.client import Store
 from tests.app.running import opcua_in

@@ -1,5 +1,6 @@
 """A flow document becomes a plan, or the list of all its faults."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from edge.features.flows.nodes.registry import BUILT_IN
-from edge.features.flows.plan import Plan, Rejected, plan_flow
+from edge.features.flows.plan import Plan, Plans, Rejected, plan_flow
 from tests.features.flows.documents import flow, node, plan_of
 
 
@@ -151,3 +152,23 @@ def test_failing_check_of_a_site_kind_is_a_fault_of_the_flow(check: Any, message
     assert isinstance(planned, Rejected)
     assert [(fault.kind.value, fault.where) for fault in planned.faults] == [("invalid_config", "a")]
     assert message in planned.faults[0].message
+
+
+def test_document_is_planned_once() -> None:
+    plans = Plans()
+    text = json.dumps(flow([node("a", "constant", value=1)]))
+    found = plans.of(text)
+    assert isinstance(found, Plan)
+    assert plans.of(text) is found
+
+
+def test_faults_of_a_document_are_returned() -> None:
+    assert isinstance(Plans().of(json.dumps(flow([node("a", "nothing")]))), Rejected)
+
+
+def test_unused_plans_are_dropped() -> None:
+    plans = Plans()
+    first = plans.of(json.dumps(flow([node("a", "constant", value=-1)])))
+    for value in range(1000):
+        plans.of(json.dumps(flow([node("a", "constant", value=value)])))
+    assert plans.of(json.dumps(flow([node("a", "constant", value=-1)]))) is not first

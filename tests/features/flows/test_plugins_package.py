@@ -75,7 +75,7 @@ def test_installed_kind_passes_the_check_in_a_child(edge: tuple[str | Path, ...]
     python, isolated, launcher = edge
     script = Path(launcher).read_text().partition("from edge.cli")[0] + (
         "import asyncio\n"
-        "from edge.features.flows.plugin_check import load_checked_kinds\n"
+        "from edge.features.flows.plugins import load_checked_kinds\n"
         "found = asyncio.run(load_checked_kinds(''))\n"
         "print('site.part_check' in found.kinds, dict(found.faults))\n"
     )

@@ -3,10 +3,9 @@
 from msgspec.structs import replace as changed
 
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
-from edge.features.flows.record import CycleRecord, FlowRecord
+from edge.features.flows.node_task import WorkerProgress
 from edge.features.flows.redis_state import CYCLE_LIFETIME_MS, NODE_TASK_LIFETIME_MS, RedisFlowState, keep_answer
-from edge.features.flows.state import FlowChange, KeptAnswer, Written
-from edge.features.flows.worker_task import WorkerProgress
+from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, KeptAnswer, Written
 from edge.store.client import Store
 from edge.store.keys import key_specs
 

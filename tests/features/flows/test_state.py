@@ -9,11 +9,10 @@ from msgspec.structs import replace as changed
 from edge.config import RedisSettings
 from edge.features.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
 from edge.features.flows.memory_state import MemoryFlowState
+from edge.features.flows.node_task import QueuedTask, ResultKind, encode_result, result_of
 from edge.features.flows.nodes.kind import Withheld
-from edge.features.flows.record import CycleRecord, FlowRecord, FlowStatus
 from edge.features.flows.redis_state import RedisFlowState
-from edge.features.flows.state import FlowChange, FlowState, Written
-from edge.features.flows.worker_task import QueuedTask, ResultKind, encode_result, result_of
+from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, FlowStatus, Written
 from edge.store.opening import open_store
 
 FLOW = FlowRecord(flow_id="a_1", document="{}", created_at=5, revision=5)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.features.flows.plans import Plans
+from edge.features.flows.plan import Plans
 from edge.features.flows.plugins import load_kinds
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.work_queue import GROUP

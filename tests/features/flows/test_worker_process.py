@@ -10,10 +10,10 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from edge.features.flows.node_task import ResultKind, TaskResult
 from edge.features.flows.worker_process import WorkerProcess
-from edge.features.flows.worker_task import ResultKind, TaskResult
 from tests.features.flows.site_kinds import write_check
-from tests.features.flows.test_worker_task import TASK
+from tests.features.flows.test_node_task_messages import TASK
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 import edge.features.page
 from edge.features.flows.cycle import CycleStatus, NodeStatus
-from edge.features.flows.record import FlowStatus
+from edge.features.flows.state import FlowStatus
 from edge.features.page.page_texts import CATALOGUE, language_for, text_of
 from edge.model.job_state import TEXT
 from edge.model.operation import OperationState, OperationType

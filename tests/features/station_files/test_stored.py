@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edge.features.flows.plans import Plans
+from edge.features.flows.plan import Plans
 from edge.features.station_files.objects import Described, ObjectKind, StationObject
 from edge.features.station_files.stored import ObjectWriter, load_objects
 from edge.foundation.instant import now_ms

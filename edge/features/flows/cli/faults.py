@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from edge.cli.terminal.output import print_text
 
 if TYPE_CHECKING:
-    from edge.features.flows.fault import Fault
+    from edge.features.flows.plan import Fault
 
 
 def print_faults(file: str, faults: "Sequence[Fault]") -> None:

@@ -52,8 +52,8 @@ async def open_flows(settings_file: Path | None) -> "AsyncIterator[FlowService]"
 @asynccontextmanager
 async def _served(at: StoreAccess) -> "AsyncIterator[FlowService]":
     from edge.features.flows.cycle_service import FlowService
-    from edge.features.flows.plans import Plans
-    from edge.features.flows.plugin_check import load_checked_kinds
+    from edge.features.flows.plan import Plans
+    from edge.features.flows.plugins import load_checked_kinds
     from edge.features.flows.redis_state import RedisFlowState
     from edge.station.clock import store_clock
 
@@ -65,7 +65,7 @@ async def _served(at: StoreAccess) -> "AsyncIterator[FlowService]":
 
 async def read_status(service: "FlowService", flow_id: str, number: int | None) -> dict[str, Any]:
     """Return the comprehensive status of a flow with one of its cycles, without a number the last."""
-    from edge.features.flows.view import flow_status
+    from edge.features.flows.cycle_service import flow_status
 
     flow = await service.load(flow_id)
     record = await service.load_cycle(flow, number)

@@ -116,7 +116,7 @@ def _run(
     from edge.app.features import equipment_settings
     from edge.app.systemd import feed_watchdog, notifier
     from edge.config import load_settings
-    from edge.features.flows.plugin_check import ImportLimits, load_checked_kinds
+    from edge.features.flows.plugins import ImportLimits, load_checked_kinds
     from edge.features.flows.worker import FlowWorker
     from edge.features.flows.worker_process import WorkerProcess
     from edge.foundation.errors import unwrap_group

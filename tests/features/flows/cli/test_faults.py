@@ -3,7 +3,7 @@
 import pytest
 
 from edge.features.flows.cli.faults import print_faults
-from edge.features.flows.fault import Fault, FaultKind
+from edge.features.flows.plan import Fault, FaultKind
 
 
 def test_each_fault_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edge.features.flows.cli.status_text import cycle_lines, flow_lines, progress_lines
+from edge.features.flows.cli.status import cycle_lines, flow_lines, progress_lines
 
 TASK = {"output": None, "reason": None, "attempts": 1, "worker": None, "progress": 0, "message": None}
 

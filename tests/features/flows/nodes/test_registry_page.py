@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from edge.features.flows.cycle import SkipReason
-from edge.features.flows.fault import FaultKind
 from edge.features.flows.nodes.registry import BUILT_IN
+from edge.features.flows.plan import FaultKind
 from tests.features.flows.nodes import kind_reference
 
 PAGE = (Path(__file__).parents[4] / "docs/reference/flows.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edge.features.flows.nodes.registry import BUILT_IN
-from edge.features.flows.plugin_check import ImportLimits, load_checked_kinds
+from edge.features.flows.plugins import ImportLimits, load_checked_kinds
 from tests.features.flows.site_kinds import write_check
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from edge.features.flows.nodes.read import JobResults
-from edge.features.flows.ports.results import ResultReader
+from edge.features.flows.ports.jobs import ResultReader
 from edge.model.isa95 import JobOrder, JobResponse, Parameter
 from edge.model.job_state import JobState, JobStatus, SubState
 from edge.sfc.compiler import compile_recipe

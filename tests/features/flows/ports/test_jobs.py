@@ -4,7 +4,7 @@ import pytest
 
 from edge.features.flows.nodes.act import StartJob
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.ports.job import JobStarter
+from edge.features.flows.ports.jobs import JobStarter
 from edge.store import jobs
 from edge.store.client import Store
 from tests.station.plant import LINEAR, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant

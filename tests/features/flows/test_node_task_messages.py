@@ -3,8 +3,7 @@
 import pytest
 
 from edge.features.flows.cycle import AttemptCompleted, AttemptFailed, AttemptInterrupted, Outcome
-from edge.features.flows.nodes.kind import Output
-from edge.features.flows.worker_task import (
+from edge.features.flows.node_task import (
     QueuedTask,
     ResultKind,
     decode_result,
@@ -14,6 +13,7 @@ from edge.features.flows.worker_task import (
     outcome_of,
     result_of,
 )
+from edge.features.flows.nodes.kind import Output
 
 TASK = QueuedTask(
     flow_id="f",

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
 from edge.features.flows import decision
-from edge.features.flows.clock_step import due_after_step, follow_step
 from edge.features.flows.cycle import NodeStatus, NodeTask
-from edge.features.flows.record import FlowRecord, FlowStatus
+from edge.features.flows.decision import due_after_step, follow_step
 from edge.features.flows.schedule import parse_schedule
+from edge.features.flows.state import FlowRecord, FlowStatus
 from tests.features.flows.documents import flow, node, plan_of
 
 SECOND = 1000
