@@ -30,9 +30,9 @@ TESTED_ELSEWHERE = {
     "edge/ports/result_files.py": ("tests/features/traces/test_files.py", "files of results are kept or not"),
     "edge/features/telemetry/opening.py": ("tests/features/telemetry/test_service.py", "a gateway opens telemetry"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
-    "edge/features/traces/opcua_file.py": ("tests/features/traces/test_result_file.py", "a file is that of a result"),
+    "edge/links/file_transfer.py": ("tests/equipment/test_result_file.py", "a file is that of a result"),
     "edge/features/simulator/opcua_result_file.py": (
-        "tests/features/traces/test_result_file.py",
+        "tests/equipment/test_result_file.py",
         "a gateway fetches the file",
     ),
     "edge/features/page/app.py": ("tests/features/page/test_server.py", "the application is served whole"),

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from edge.equipment.result_file import ResultFileReader
 from edge.features.joining.conversion import joinings_in
 from edge.features.joining.schema import Result
-from edge.features.traces.result_file import ResultFileReader
 from edge.links.opcua import ClientSession, TypeName
 from edge.ports.result_trace import FILE_MEMBER
 from edge.station.equipment import Command

@@ -21,6 +21,7 @@ from edge.equipment.obsolete_command import ObsoleteCommandError
 from edge.equipment.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session, readable_events
 from edge.equipment.remembered_text import RememberedText, memory_of
 from edge.equipment.repetition import StartPolicy, chosen_repetition
+from edge.equipment.result_file import ResultFileReader, find_transfer
 from edge.features.joining.collector import LAST_NUMBER, JoiningCollector
 from edge.features.joining.conversion import answer_data, validate_command
 from edge.features.joining.events import JoiningEvents
@@ -33,7 +34,6 @@ from edge.features.joining.schema import Result
 from edge.features.joining.settings import IjtSettings
 from edge.features.joining.state import ControllerState
 from edge.features.joining.tool import JoiningTool, OpenRelease
-from edge.features.traces.result_file import ResultFileReader, find_transfer
 from edge.foundation.errors import Refused
 from edge.links.opcua import ClientSession, EventField, TypeName
 from edge.sfc.signal import Phase

@@ -8,7 +8,7 @@ import structlog
 
 from edge.equipment.late_result import LateResults
 from edge.equipment.own_events import OwnEvents
-from edge.features.traces.result_file import ResultFileReader
+from edge.equipment.result_file import ResultFileReader
 from edge.features.vision.conversion import (
     answer_data,
     id_of,

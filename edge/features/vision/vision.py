@@ -18,7 +18,7 @@ from edge.equipment.late_result import LateResults
 from edge.equipment.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session, readable_events
 from edge.equipment.own_events import OwnEvents
 from edge.equipment.repetition import StartPolicy, chosen_repetition
-from edge.features.traces.result_file import ResultFileReader, find_transfer
+from edge.equipment.result_file import ResultFileReader, find_transfer
 from edge.features.vision.conversion import answer_data, id_of, meas_id_of, parse_result, raw_id, recipe_of
 from edge.features.vision.methods import call_method, find_part
 from edge.features.vision.results import VisionResults

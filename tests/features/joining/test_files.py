@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
+from edge.equipment.result_file import ResultFileReader
 from edge.features.joining.conversion import answer_data
 from edge.features.joining.files import JoiningFiles
-from edge.features.traces.result_file import ResultFileReader
 from edge.links.opcua import ClientSession
 from tests.equipment.contract import WORK
 

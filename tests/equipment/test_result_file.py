@@ -10,13 +10,13 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from edge.equipment.result_file import ResultFileReader
 from edge.features.simulator.vision import VisionCamera
 from edge.features.simulator.vision import open_vision as open_camera
-from edge.features.traces.opcua_file import TransferTimes
-from edge.features.traces.result_file import ResultFileReader
 from edge.features.vision.settings import VisionSettings
 from edge.features.vision.vision import open_vision
 from edge.foundation.errors import Unavailable
+from edge.links.file_transfer import TransferTimes
 from edge.links.opcua import ClientSession, Node
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, SCOPES, TYPE_ID, WORK

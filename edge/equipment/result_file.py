@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from edge.features.traces.opcua_file import TransferTimes, read_temporary_file
+from edge.links.file_transfer import TransferTimes, read_temporary_file
 from edge.links.opcua import ClientSession, Node
 from edge.ports.result_trace import file_error
 from edge.station.equipment import StationPort
