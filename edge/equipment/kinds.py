@@ -20,9 +20,16 @@ class EquipmentKind(Struct, frozen=True):
 
     settings: str
     opener: str
+    ping: str = ""
+    """The function that pings it on a connection of its own: `ping(name, section, settings) -> PingResult`; it raises
+    Refused, SettingsError and Unavailable. Empty where the gateway alone reaches it."""
 
 
 CORE_KINDS: Final = {
-    "mqtt": EquipmentKind("edge.config:MqttEquipmentSettings", "edge.equipment.mqtt:open_equipment"),
+    "mqtt": EquipmentKind(
+        "edge.config:MqttEquipmentSettings",
+        "edge.equipment.mqtt:open_equipment",
+        "edge.equipment.mqtt_presence:ping",
+    ),
 }
 """The kinds of the core; a feature declares its own."""

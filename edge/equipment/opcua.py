@@ -1,12 +1,14 @@
 """Equipment that is an OPC UA server: the common part of all its kinds."""
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
-from edge.config import OpcuaEquipmentSettings
+from edge.config import OpcuaEquipmentSettings, Settings
 from edge.equipment.connected_equipment import ConnectedEquipment, open_connected
 from edge.equipment.device import Device, DeviceEvents
+from edge.equipment.ping import PingResult
 from edge.foundation.errors import Refused
 from edge.links.opcua import ClientSession, Node, TypeName, open_client
 from edge.links.opcua_requests import RequestListener
@@ -72,3 +74,12 @@ async def readable_events(
             await note_skipped(device_event)
         else:
             yield device_event
+
+
+async def ping(_name: str, section: OpcuaEquipmentSettings, _settings: Settings) -> PingResult:
+    """Read the clock of the server on a session of its own."""
+    async with open_client(section.url, settings=section) as session:
+        clock = await session.find("Server", "ServerStatus", "CurrentTime")
+        began = time.perf_counter()
+        time_read = await session.read(clock)
+        return PingResult(answers=True, detail=f"its clock reads {time_read}", seconds=time.perf_counter() - began)

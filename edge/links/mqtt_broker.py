@@ -1,6 +1,7 @@
 """The MQTT broker of the settings: its address, our user, certificates and keys."""
 
 import ssl
+import uuid
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -68,6 +69,16 @@ def broker_of(settings: MqttSettings, client_id: str, session_expiry: int) -> Br
         password=password_of(settings),
         tls=_tls_context(settings) if parts.scheme == "mqtts" else None,
     )
+
+
+def address_of(settings: MqttSettings) -> str:
+    """Return a broker's address without user and password."""
+    return urlsplit(settings.url).netloc.rpartition("@")[2]
+
+
+def diagnostic_broker(settings: MqttSettings) -> Broker:
+    """Return a broker with a client id of its own and a session that ends with the connection. Raises SettingsError."""
+    return broker_of(settings, f"edge-doctor-{uuid.uuid4().hex[:12]}", session_expiry=0)
 
 
 def _tls_context(settings: MqttSettings) -> ssl.SSLContext:

@@ -1,13 +1,16 @@
 """Reads the retained message of a topic and checks whether the broker delivers it to us."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from edge.foundation.errors import Unavailable
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection
 from edge.links.unconfirmed_publish import PublishRefused
+
+_RETAINED_WITHIN_S = 0.5
+"""Maximum time from the confirmed subscription to its retained message."""
 
 
 class TopicProbe:
@@ -66,3 +69,16 @@ async def _first(asked: asyncio.Future[Message], seconds: float) -> Message | No
         async with asyncio.timeout(seconds):
             return await asked
     return None
+
+
+async def read_retained(connection: Connection, topics: set[str]) -> Mapping[str, bytes]:
+    """Return the retained payloads of topics that were just subscribed to."""
+    retained: dict[str, bytes] = {}
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_RETAINED_WITHIN_S if topics else 0):
+            async for incoming in connection.messages():
+                if incoming.message.topic in topics:
+                    retained[incoming.message.topic] = incoming.message.payload
+                if retained.keys() == topics:
+                    break
+    return retained

@@ -47,5 +47,6 @@ def test_every_location_that_a_feature_names_exists() -> None:
         phases = [each.prepare, each.open, each.serve]
         below = [location for names in each.subcommands.values() for location in names.values()]
         kinds = each.settings_kinds.values()
-        for location in filter(None, (*phases, *below, *kinds)):
+        pings = [kind.ping for kind in each.kinds.values()]
+        for location in filter(None, (*phases, *below, *kinds, *pings)):
             assert pkgutil.resolve_name(location)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from edge.cli.equipment.table import EquipmentView
-    from edge.features.admin.ping import PingResult
+    from edge.equipment.ping import PingResult
 
 
 @click.group(cls=CommandGroup)
@@ -120,20 +120,21 @@ async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":
 
 
 async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, PingResult]":
-    from edge.app.features import equipment_settings
+    from edge.app.features import equipment_kinds, equipment_settings
     from edge.cli.terminal.store_access import log_to_stderr, usage_failure
     from edge.config import load_settings
-    from edge.features.admin import ping as asking
+    from edge.equipment import ping as asking
 
     settings = load_settings(settings_file, os.environ, equipment_settings())
     if unknown := [name for name in names if name not in settings.southbound]:
         usage_failure(*(f"the settings have no [southbound.{name}]" for name in unknown))
     log_to_stderr("critical")
-    chosen = names or tuple(settings.southbound)
+    chosen, kinds = names or tuple(settings.southbound), equipment_kinds()
+    sections = {name: settings.southbound[name] for name in chosen}
     async with TaskGroup() as tasks:
         asked = {
-            name: tasks.create_task(asking.ping(name, settings.southbound[name], settings), name=f"ping {name}")
-            for name in chosen
+            name: tasks.create_task(asking.ping(kinds[section.kind].ping, name, section, settings), name=f"ping {name}")
+            for name, section in sections.items()
         }
     results = {name: task.result() for name, task in asked.items()}
     if all(result.answers is not False for result in results.values()):

@@ -9,7 +9,7 @@ from rich.text import Text
 from edge.access.working_instances import GatewayReport
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable, wrapped
-from edge.features.admin.ping import PingResult
+from edge.equipment.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.station.safing_tries import problem_of

@@ -1,23 +1,17 @@
 """Examines brokers and the presence of equipment: connection, login, permission to subscribe."""
 
-import asyncio
-import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import suppress
-from urllib.parse import urlsplit
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.features.sparkplug.host_state import HostState, read_state
-from edge.links.mqtt_broker import Broker, broker_of
+from edge.links.mqtt_broker import address_of, diagnostic_broker
 from edge.links.mqtt_connection import Connection, connect
+from edge.links.topic_probe import read_retained
 from edge.model.finding import HealthFinding, failing, ok
 from edge.northbound.topics import Topics
-
-_PRESENCE_WITHIN_S = 0.5
-"""Maximum time from the confirmed subscription to its retained message."""
 
 
 class BrokerSubscriber(Struct, frozen=True):
@@ -61,19 +55,9 @@ def _edge_node(settings: Settings) -> BrokerSubscriber:
     return BrokerSubscriber(subject, commands, state, "the edge node waits for it")
 
 
-def address(settings: MqttSettings) -> str:
-    """Return a broker's address without user and password."""
-    return urlsplit(settings.url).netloc.rpartition("@")[2]
-
-
-def diagnostic_broker(settings: MqttSettings) -> Broker:
-    """Return a broker with a client id of its own and a session that ends with the connection. Raises SettingsError."""
-    return broker_of(settings, f"edge-doctor-{uuid.uuid4().hex[:12]}", session_expiry=0)
-
-
 async def examine_broker(settings: MqttSettings, listeners: Sequence[BrokerSubscriber]) -> AsyncIterator[HealthFinding]:
     """Connect with a temporary session and subscribe as the gateway does. Raises SettingsError and Unavailable."""
-    at = address(settings)
+    at = address_of(settings)
     target = diagnostic_broker(settings)
     async with connect(target) as connection:
         yield ok(f"broker {at}", "reached" + (", encrypted" if target.tls else ""))
@@ -92,19 +76,6 @@ async def _refusal(connection: Connection, listener: BrokerSubscriber) -> str:
         if refusal := await connection.subscribe(topic):
             return f"{topic}: {refusal}"
     return ""
-
-
-async def read_retained(connection: Connection, topics: set[str]) -> Mapping[str, bytes]:
-    """Return the retained payloads of topics that were just subscribed to."""
-    retained: dict[str, bytes] = {}
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_PRESENCE_WITHIN_S if topics else 0):
-            async for incoming in connection.messages():
-                if incoming.message.topic in topics:
-                    retained[incoming.message.topic] = incoming.message.payload
-                if retained.keys() == topics:
-                    break
-    return retained
 
 
 def _presence(listener: BrokerSubscriber, at: str, retained: bytes | None) -> HealthFinding:

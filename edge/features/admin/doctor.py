@@ -12,7 +12,7 @@ from edge.app.features import equipment_settings
 from edge.app.service_user import access_problems
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
 from edge.features.admin.board_check import STORE, examine_storage
-from edge.features.admin.broker_check import address, brokers, examine_broker
+from edge.features.admin.broker_check import brokers, examine_broker
 from edge.features.admin.certificate_check import examine_certificates, examine_trust, examine_users
 from edge.features.admin.host_check import examine_clock, examine_disks, examine_memory, examine_versions
 from edge.features.admin.installation import advise, install_advice, store_advice
@@ -25,6 +25,7 @@ from edge.features.telemetry.volatile_check import UNIT, examine_volatile_store
 from edge.features.traces.check import examine_traces
 from edge.foundation.errors import EdgeError, SettingsError
 from edge.foundation.task_group import TaskGroup
+from edge.links.mqtt_broker import address_of
 from edge.model.finding import HealthFinding, failing, ok
 from edge.store.bounds import CountLimits
 
@@ -70,7 +71,7 @@ def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
         yield "storage", examine_storage()
     for mqtt, listeners in brokers(settings):
         yield (
-            f"broker {address(mqtt)}",
+            f"broker {address_of(mqtt)}",
             advise(examine_broker(mqtt, listeners), install_advice(mqtt.url, "mosquitto", ("mosquitto",))),
         )
     for name, section in settings.southbound.items():

@@ -6,6 +6,10 @@ from edge.equipment.kinds import EquipmentKind
 FEATURE = Feature(
     "joining",
     kinds={
-        "ijt": EquipmentKind("edge.features.joining.settings:IjtSettings", "edge.features.joining.ijt:open_ijt"),
+        "ijt": EquipmentKind(
+            "edge.features.joining.settings:IjtSettings",
+            "edge.features.joining.ijt:open_ijt",
+            "edge.equipment.opcua:ping",
+        ),
     },
 )

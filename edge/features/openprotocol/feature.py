@@ -11,6 +11,7 @@ FEATURE = Feature(
         "openprotocol": EquipmentKind(
             "edge.features.openprotocol.settings:OpenProtocolSettings",
             "edge.features.openprotocol.openprotocol:open_openprotocol_equipment",
+            "edge.features.openprotocol.openprotocol:ping",
         ),
     },
 )

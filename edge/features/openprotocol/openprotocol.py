@@ -5,14 +5,17 @@ the result again after a lost connection or a restart. By default, a tool is nev
 result cannot be found: its outcome is unknown.
 """
 
+import time
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from functools import partial
 
+from edge.config import Settings
 from edge.equipment.device import Device, DeviceEvents
 from edge.equipment.late_result import LateResults
 from edge.equipment.leased_equipment import LeasedEquipment, LeaseOf, only_lease, open_leased
+from edge.equipment.ping import PingResult
 from edge.equipment.remembered_text import RememberedText, memory_of
 from edge.equipment.repetition import StartPolicy, chosen_repetition
 from edge.features.openprotocol.collector import LAST_RESULT, TighteningCollector
@@ -126,3 +129,11 @@ def open_openprotocol_equipment(
                 yield device, device_events(session, inbox, earlier, device.handle_received, confirms_at_once=at_once)
 
     return open_leased(name, settings.url, settings.type_ids, station, scopes, connect, repetition, lease)
+
+
+async def ping(_name: str, section: OpenProtocolSettings, _settings: Settings) -> PingResult:
+    """Start the communication on a session of its own, and stop it."""
+    began = time.perf_counter()
+    async with open_openprotocol(*address_of(section), link_layer=False) as session:
+        seconds = time.perf_counter() - began
+        return PingResult(answers=True, detail=f"{session.controller['name']!r} has started", seconds=seconds)

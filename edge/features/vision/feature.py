@@ -7,7 +7,9 @@ FEATURE = Feature(
     "vision",
     kinds={
         "vision": EquipmentKind(
-            "edge.features.vision.settings:VisionSettings", "edge.features.vision.vision:open_vision"
+            "edge.features.vision.settings:VisionSettings",
+            "edge.features.vision.vision:open_vision",
+            "edge.equipment.opcua:ping",
         ),
     },
 )

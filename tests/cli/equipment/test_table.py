@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from edge.access.working_instances import GatewayReport
 from edge.cli.equipment.table import EquipmentView, as_data, equipment_views, ping_data, report, table
-from edge.features.admin.ping import PingResult
+from edge.equipment.ping import PingResult
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 

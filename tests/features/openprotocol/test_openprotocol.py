@@ -8,8 +8,12 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from edge.config import Settings
+from edge.equipment.ping import ping
+from edge.features.openprotocol.feature import FEATURE
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid
+from edge.features.openprotocol.settings import OpenProtocolSettings
 from edge.features.simulator.openprotocol import JAMMED, TighteningController, open_openprotocol_controller
 from edge.features.simulator.openprotocol_fault import OpenProtocolFault
 from edge.foundation.errors import Unavailable
@@ -355,3 +359,15 @@ async def test_controller_with_few_messages_works(controller: TighteningControll
         assert isinstance(bench, Bench)
         assert (await tightened(bench, wait_until, parameter_set=3)).data["evaluation"] == "OK"
     controller.server.missing.clear()
+
+
+async def test_controller_is_pinged_by_its_identification() -> None:
+    over = FEATURE.kinds["openprotocol"].ping
+    async with open_openprotocol_controller("station 7") as controller:
+        url = f"tcp://127.0.0.1:{controller.server.port}"
+        section = OpenProtocolSettings(kind="openprotocol", type_ids=("a",), url=url)
+        pong = await ping(over, "wrench", section, Settings())
+    assert (pong.answers, pong.detail) == (True, "'station 7' has started")
+    nobody = replace(section, url="tcp://127.0.0.1:1")
+    pong = await ping(over, "wrench", nobody, Settings())
+    assert (pong.answers, pong.seconds, "127.0.0.1:1" in pong.detail) == (False, None, True)

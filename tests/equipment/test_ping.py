@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from edge.config import MqttEquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
-from edge.features.admin.ping import PingResult, ping, with_clients
-from edge.features.lamps.stacklight import StackLightSettings
-from edge.features.openprotocol.settings import OpenProtocolSettings
-from edge.features.simulator.openprotocol import open_openprotocol_controller
+from edge.config import EquipmentSettings, MqttEquipmentSettings, MqttSettings, OpcuaEquipmentSettings, Settings
+from edge.equipment.kinds import CORE_KINDS
+from edge.equipment.ping import PingResult, ping, with_clients
 from edge.links.mqtt import open_session
 from edge.model.equipment_connection import ConnectionFault
 from tests.uaserver.running import served
 
 NOBODY = "127.0.0.1:1"
+OVER_MQTT = CORE_KINDS["mqtt"].ping
+OVER_OPCUA = "edge.equipment.opcua:ping"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ async def test_mqtt_equipment_is_pinged_by_its_presence(
     async with open_session(mqtt, unique) as session:
         await session.publish(f"{unique}/wrench/presence", presence, retain=True)
         began = time.perf_counter()
-        pong = await ping("wrench", wrench, Settings(mqtt=mqtt))
+        pong = await ping(OVER_MQTT, "wrench", wrench, Settings(mqtt=mqtt))
         lasted = time.perf_counter() - began
     assert pong.answers is answers
     assert detail in pong.detail
@@ -44,25 +44,16 @@ async def test_mqtt_equipment_is_pinged_by_its_presence(
 async def test_an_opcua_server_reports_its_time() -> None:
     async with served() as server:
         eye = OpcuaEquipmentSettings(kind="vision", type_ids=("inspect.v1",), url=server.endpoint, security="none")
-        pong = await ping("eye", eye, Settings())
+        pong = await ping(OVER_OPCUA, "eye", eye, Settings())
     assert pong.answers is True
     assert pong.detail.startswith("its clock reads 20")
-
-
-async def test_open_protocol_controller_is_pinged_by_its_identification() -> None:
-    async with open_openprotocol_controller("station 7") as controller:
-        url = f"tcp://127.0.0.1:{controller.server.port}"
-        section = OpenProtocolSettings(kind="openprotocol", type_ids=("a",), url=url)
-        pong = await ping("wrench", section, Settings())
-    assert (pong.answers, pong.detail) == (True, "'station 7' has started")
 
 
 async def test_unreachable_equipment_does_not_answer() -> None:
     wrench = MqttEquipmentSettings(type_ids=("a",), url=f"mqtt://{NOBODY}")
     eye = OpcuaEquipmentSettings(kind="vision", type_ids=("b",), url=f"opc.tcp://{NOBODY}", security="none")
-    screw = OpenProtocolSettings(kind="openprotocol", type_ids=("c",), url=f"tcp://{NOBODY}")
-    for name, section in (("wrench", wrench), ("eye", eye), ("screw", screw)):
-        pong = await ping(name, section, Settings())
+    for location, section in ((OVER_MQTT, wrench), (OVER_OPCUA, eye)):
+        pong = await ping(location, "wrench", section, Settings())
         assert (pong.answers, pong.seconds) == (False, None)
         assert NOBODY in pong.detail
 
@@ -78,15 +69,15 @@ async def test_unreadable_own_certificate_is_reported(tmp_path: Path) -> None:
         key_file=str(broken),
         trusted=str(tmp_path),
     )
-    pong = await ping("eye", eye, Settings())
+    pong = await ping(OVER_OPCUA, "eye", eye, Settings())
     assert pong.answers is False
     assert "own.pem" in pong.detail
 
 
 async def test_equipment_behind_its_gateway_is_not_pinged() -> None:
-    light = StackLightSettings(kind="stacklight", type_ids=("show.v1",), chip="gpiochip0", lamps={"red": 1})
-    pong = await ping("light", light, Settings())
-    assert (pong.answers, pong.detail) == (None, "equipment of kind stacklight can be reached by its gateway only")
+    light = EquipmentSettings(kind="light", type_ids=("show.v1",))
+    pong = await ping("", "light", light, Settings())
+    assert (pong.answers, pong.detail) == (None, "equipment of kind light can be reached by its gateway only")
 
 
 DECLINED = PingResult(answers=False, detail="MID 0001 declined", fault=ConnectionFault.DECLINED)
