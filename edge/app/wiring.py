@@ -167,7 +167,7 @@ async def _open_core(
     watch = EquipmentWatch(store, active_runs, clock)
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
     health = Health(store, active_runs, watch, functools.partial(certificate_findings, settings), limits=limits)
-    health.problems += [store.defects.problems, store_time.problems]
+    health.problems += [store.defects.problems, store_time.problems, accepted_jobs.problems]
     direct = DirectCommands(runs)
     return GatewayParts(
         settings, store, instance, runs, active_runs, watch, health, clock, store_time, direct, trail, mode

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.task_group import TaskGroup
+from edge.links.log_throttle import LogThrottle
 from edge.sfc.signal import Phase, Withdrawn
 from edge.sfc.withdrawal import unsent_reason
 from edge.station.dead_letter_writer import DeadLetterWriter
@@ -57,6 +58,7 @@ class Sender:
         self._dispatch = dispatch
         self._retry_interval_s = retry_interval_s
         self._dead_letters = DeadLetterWriter(runs)
+        self._delays = LogThrottle(logger)
         self._queues: dict[str, SendQueue] = {}
         self._resumed: set[Outgoing] = set()
         """Commands of an earlier process, which may have sent them."""
@@ -133,10 +135,12 @@ class Sender:
         except (Unavailable, DocumentTooNew) as error:
             if not isinstance(error, NotSent):
                 self._uncertain.add(outgoing)
-            # Equipment may be away for days: the reason is logged once.
+            # Equipment may be away for days: the reason is logged once, and not for each of many jobs that wait for it.
             if queue.reasons.get(outgoing) != error.message:
                 command, queue.reasons[outgoing] = outgoing.command_id, error.message
-                logger.warning("command delayed", job=job_id, command=command, reason=error.message)
+                self._delays.warning(
+                    "command delayed", error.message, job=job_id, command=command, reason=error.message
+                )
             return
         except Exception as error:
             # A defect in one kind of equipment, or at one command, must not stop the others.

@@ -57,6 +57,7 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
 def _obstacle(replica: ReplicaState, *, needs_aof: bool) -> str:
     if replica.error:
         return f"does not answer: {replica.error}"
-    if (replica.lag_bytes or 0) > _MOST_MISSING_BYTES:
+    # Of a former primary, until it is a replica, the offset is that of another history.
+    if replica.is_linked and (replica.lag_bytes or 0) > _MOST_MISSING_BYTES:
         return f"lags behind by {lag_text(replica)}"
     return "keeps no append-only file" if needs_aof and not replica.has_aof else ""

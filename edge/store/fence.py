@@ -21,7 +21,7 @@ logger = structlog.get_logger(__name__)
 MARGIN_S: Final = 0.5
 """Taken off each confirmation: the time in which a command that was sent reaches the server."""
 _FORGOTTEN_AFTER_S = 300.0
-_REPLACED_AFTER_S = 10.0
+REPLACED_AFTER_S: Final = 10.0
 _ADVICE = "Work continues when a majority of the sentinels confirms the primary. See: edge doctor"
 QUORUM_ADVICE: Final = "Correct it on every sentinel: SENTINEL SET <service> quorum <number>"
 _FAILOVER = ("o_down", "failover_in_progress")
@@ -98,7 +98,7 @@ def find_successor(views: Collection[SentinelView], primary: Primary, unconfirme
     if latest.config_epoch > primary.config_epoch:
         return latest
     others = sum(view.primary != primary for view in views)
-    is_lasting = unconfirmed_s > _REPLACED_AFTER_S and others >= max(view.majority for view in views)
+    is_lasting = unconfirmed_s > REPLACED_AFTER_S and others >= max(view.majority for view in views)
     return latest if is_lasting else None
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.errors import AccessDenied
-from edge.store.fence import QUORUM_ADVICE, Fence, ask_fence, quorum_problem
+from edge.store.fence import QUORUM_ADVICE, REPLACED_AFTER_S, Fence, ask_fence, quorum_problem
 from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
 from edge.store.prefix_check import check_prefix
@@ -28,6 +29,9 @@ from edge.store.server_check import check_durability, check_version, lasting_pro
 
 CONFIRMED_WITHIN_S: Final = 5.0
 """Time for a majority of the sentinels to learn of a failover that one of them has announced."""
+_ASK_AGAIN_S: Final = 0.1
+_successors: Final[dict[str, tuple[int, float]]] = {}
+"""The config-epoch of the primary that ended the last store of an address, and that instant (time.monotonic)."""
 
 
 @contextlib.asynccontextmanager
@@ -124,7 +128,7 @@ async def _behind_sentinel(
     address = sentinel_address_of(settings)
     sentinels = Sentinels(address)
     stack.callback(sentinels.close)
-    fence = await ask_fence(sentinels.find_primary)
+    fence = await _fence_of_latest(sentinels, settings.url)
     primary = fence.primary
     keys, endpoint = _keys(settings), replace(address.server, host=primary.host, port=primary.port)
     check = GenerationCheck(keys, primary)
@@ -141,7 +145,7 @@ async def _behind_sentinel(
     check.on_other = store.end
     works = (
         ("sentinels", _watch(sentinels, fence)),
-        ("primary", _end_when_replaced(store, fence)),
+        ("primary", _end_when_replaced(store, fence, settings.url)),
         ("replication", replication.run),
     )
     for name, work in works:
@@ -154,6 +158,24 @@ async def _behind_sentinel(
     store.keys = replace(keys, generation_id=check.expected.id)
     store.problems = await lasting_problems(store) if is_durable else ()
     return store
+
+
+async def _fence_of_latest(sentinels: Sentinels, url: str) -> Fence:
+    """Return the fence of the primary, not that of a failover before the one that ended the store in this process.
+
+    Sentinels that have not heard of a failover yet name the former primary, and for a moment confirm it. But when they
+    still name it after REPLACED_AFTER_S, that failover has come to nothing, or the sentinels were set up again.
+    """
+    until = time.monotonic() + CONFIRMED_WITHIN_S
+    while True:
+        fence = await ask_fence(sentinels.find_primary)
+        epoch, since = _successors.get(url, (0, float("-inf")))
+        if fence.primary.config_epoch >= epoch or time.monotonic() - since > REPLACED_AFTER_S:
+            return fence
+        if time.monotonic() >= until:
+            reason = f"the sentinels that answer name {fence.primary} still, the primary before the last failover"
+            raise Unavailable(reason, "Start the other sentinels, or wait until these have heard of it.")
+        await asyncio.sleep(_ASK_AGAIN_S)
 
 
 async def _refuse_unfit(store: Store, sentinels: Sentinels, *, is_durable: bool) -> None:
@@ -189,9 +211,11 @@ def _watch(sentinels: Sentinels, fence: Fence) -> Callable[[], Coroutine[Any, An
     return watch
 
 
-def _end_when_replaced(store: Store, fence: Fence) -> Callable[[], Coroutine[Any, Any, None]]:
+def _end_when_replaced(store: Store, fence: Fence, url: str) -> Callable[[], Coroutine[Any, Any, None]]:
     async def end() -> None:
         await fence.replaced.wait()
+        if fence.successor is not None:
+            _successors[url] = (fence.successor.config_epoch, time.monotonic())
         store.end(f"a failover has made {fence.successor} the primary instead of {fence.primary}")
 
     return end

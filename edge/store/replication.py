@@ -24,8 +24,9 @@ _ADVICE = "The effect may exist: repeat the call. See the replicas with: edge st
 def promotable_replicas(views: Iterable[SentinelView]) -> set[tuple[str, int]]:
     """Return the replicas that a failover may promote: those with a priority that a sentinel sees as running.
 
-    A former primary that was killed or hangs is silent. A sentinel that has not heard of the last failover yet still
-    names the primary of now among its replicas.
+    A former primary that was killed or hangs is silent. One that runs counts although it is no replica yet: Sentinel
+    does not ask for the role when it chooses (`sentinelSelectSlave` of sentinel.c). A sentinel that has not heard of
+    the last failover yet still names the primary of now among its replicas.
     """
     heard = tuple(views)
     primary = agreed(heard)

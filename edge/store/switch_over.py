@@ -31,9 +31,9 @@ PROMOTED_WITHIN_S: Final = 15.0
 be promoted, and the gateways accept nothing at the present primary."""
 COORDINATED_WITHIN_S: Final = 15.0
 _DEMOTED_WITHIN_S: Final = 5.0
-LINKED_WITHIN_S: Final = 5.0
-"""For about a second after a failover a sentinel has no connection to a replica, or the link of the replica begins."""
-_LINKED_AGAIN_WITHIN_S: Final = 20.0
+LINKED_WITHIN_S: Final = 20.0
+"""Sentinel makes a former primary that runs a replica about ten seconds after a failover by hand, or after a partition
+has healed; then it copies what it missed."""
 _INFO_WITHIN_S: Final = 15.0
 """A sentinel reads the roles and priorities of the replicas every ten seconds."""
 _PAUSE_MS: Final = 2000
@@ -355,7 +355,7 @@ class _Line:
             return False
 
         try:
-            await self._until(linked, _LINKED_AGAIN_WITHIN_S, "")
+            await self._until(linked, LINKED_WITHIN_S, "")
         except Unavailable:
             self._report(f"{former} does not follow {new} yet. {_STATUS}")
         else:

@@ -64,6 +64,7 @@ class Round:
             "events out of order": self.disordered,
             "lost": self.lost if replicated else self.lost_late,
             "lost and not named in a log": self.unnamed,
+            "ended again under another id": self.repeated_ends if replicated else [],
             "not working": self.notes,
         }
         if self.fault.forgets:
@@ -192,10 +193,11 @@ class Campaign:
         outcome.lost = [job for job in open_jobs if self._state(job) is None]
         outcome.lost_late = [job for job in outcome.lost if accepted[job] > may_lose_until + LATENESS_S]
         named = {
-            record["job"]
+            job
             for gateway, offset in zip(plant.gateways, offsets, strict=True)
             for record in gateway.records(offset)
-            if record["event"] == "accepted job lost in a failover"
+            if record["event"] == "accepted jobs lost in a failover"
+            for job in record["accepted_seconds_ago"]
         }
         outcome.unnamed = [job for job in outcome.lost if job not in named]
         for tool in plant.tools:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.outside.servers import build_clock_shim
-from tests.sentinel.campaign import Campaign
+from tests.sentinel.campaign import Campaign, Round
 from tests.sentinel.faults import BY_NAME, sequence
 from tests.sentinel.plant import open_plant
 from tests.sentinel.report import line_of
@@ -20,6 +20,13 @@ def test_killed_primary_loses_no_job_and_repeats_no_work(tmp_path: Path) -> None
     (outcome,) = campaign.rounds
     assert outcome.faults() == {}
     assert outcome.accepted > 4
+
+
+def test_end_under_a_second_id_is_a_fault_of_a_replicated_line() -> None:
+    """It was counted and never judged: nothing of a job may be lost there, so nothing takes its place."""
+    outcome = Round(BY_NAME["primary killed"], repeated_ends=["J1"])
+    assert outcome.faults(replicated=True) == {"ended again under another id": ["J1"]}
+    assert outcome.faults() == {}
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from tests.station.plant import SCOPE, Plant, order
 async def lost(accepted: AcceptedJobs, store: Store) -> list[Any]:
     with capture_logs() as logs:
         await accepted.report_lost(store)
-    return [each["job"] for each in logs if each["event"] == "accepted job lost in a failover"]
+    return [job for each in logs for job in each.get("accepted_seconds_ago", ())]
 
 
 async def test_accepted_job_that_is_not_stored_is_named_once(plant: Plant) -> None:
@@ -27,6 +27,23 @@ async def test_accepted_job_that_is_not_stored_is_named_once(plant: Plant) -> No
     await plant.store.execute("DEL", plant.store.keys.joborder("lost"))
     assert await lost(accepted_jobs, plant.store) == ["lost"]
     assert await lost(accepted_jobs, plant.store) == []
+
+
+async def test_loss_of_many_jobs_is_few_lines_and_a_problem(plant: Plant) -> None:
+    """A store that came back empty was a line for each of 757 jobs, and no problem in status line or doctor."""
+    now, names = 0, [f"J{number:03}" for number in range(250)]
+    accepted = AcceptedJobs(lambda: now)
+    for job_id in names:
+        accepted.note(plant.store.keys.prefix, stored(job_id), CallAnswer(ReturnStatus.NO_ERROR))
+    assert list(accepted.problems()) == []
+    with capture_logs() as logs:
+        await accepted.report_lost(plant.store)
+    lines = [each for each in logs if each["event"] == "accepted jobs lost in a failover"]
+    assert [(each["count"], len(each["accepted_seconds_ago"])) for each in lines] == [(250, 100), (250, 100), (250, 50)]
+    assert [job for each in lines for job in each["accepted_seconds_ago"]] == names
+    assert list(accepted.problems()) == ["250 accepted jobs were lost in a failover: J000, J001, J002, …"]
+    now = 3_600_000
+    assert list(accepted.problems()) == []
 
 
 async def test_job_that_was_refused_or_removed_is_not_named(plant: Plant) -> None:

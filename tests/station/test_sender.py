@@ -80,6 +80,23 @@ async def test_disconnected_equipment_is_logged_once_for_a_command(plant: Plant,
     assert reasons == ["it is away", "it is not trusted"]
 
 
+async def test_reason_that_many_jobs_share_is_logged_once(plant: Plant, tool: FakeEquipment) -> None:
+    """While the replicas did not confirm, each of 170 waiting jobs was a line."""
+    tries: list[str] = []
+
+    def away(command: Command) -> None:
+        tries.append(command.command_id)
+        raise Unavailable("0 of 1 replicas have confirmed within 1000 ms")
+
+    tool.replies = away
+    with capture_logs() as reported:
+        async with plant.at_work():
+            for number in range(5):
+                await plant.order(Cause.STORE_AND_START, order(f"J{number}"))
+            await until_true(lambda: len(set(tries)) == 5)
+    assert len([each for each in reported if each["event"] == "command delayed"]) == 1
+
+
 async def test_ended_job_stays_active_until_its_last_stop_is_sent(plant: Plant, tool: FakeEquipment) -> None:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.foundation.errors import Refused
-from edge.store.candidates import candidates_of
+from edge.store.candidates import NotLinked, candidates_of
 from edge.store.server_check import MemoryUsage
 from edge.store.store_state import FenceState, PrimaryState, ReplicaState, StoreState
 
@@ -66,6 +66,13 @@ def test_candidates_are_the_replicas_or_the_named_one() -> None:
 def test_switch_over_that_would_lose_is_refused(state: StoreState, to: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         candidates_of(state, to)
+
+
+def test_former_primary_with_another_history_is_not_linked_yet() -> None:
+    """It was refused for its lag; a moment later it copies what it missed."""
+    former = replace(replica(SECOND), is_linked=False, lag_bytes=2_000_000)
+    with pytest.raises(NotLinked):
+        candidates_of(replace(SOUND, replicas=(former,)), "")
 
 
 def test_replica_without_append_only_file_is_taken_with_any_durability() -> None:

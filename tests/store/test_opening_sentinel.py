@@ -220,3 +220,24 @@ async def test_store_that_is_over_leaves_no_connection_open(tmp_path: Path, uniq
                     pass
             with pytest.raises(Unavailable, match="the primary of the store has changed"):
                 await store.settle_start()
+
+
+async def test_sentinels_behind_a_failover_do_not_open_the_old_primary(tmp_path: Path, unique: str) -> None:
+    """Two that had not heard of it opened the old one for a moment: the store was over twice."""
+    async with open_line(tmp_path) as line:
+        settings = line.settings(unique)
+        async with open_store(settings, "edge") as store:
+            assert store.ha
+            view = next(iter(store.ha.sentinels.views.values()))
+            later = replace(view.primary, port=line.nodes[1].port, config_epoch=view.primary.config_epoch + 1)
+            store.ha.fence.take(replace(view, primary=later), asyncio.get_running_loop().time())
+            await store.over.wait()
+        refused = await refusal(settings)
+        assert "the primary before the last failover" in refused.message
+
+        async def opens_again() -> bool:
+            async with open_store(settings, "edge") as store:
+                return bool(await store.execute("PING") == "PONG")
+
+        # That failover has come to nothing, or a person has set up the sentinels again.
+        await until(opens_again)

@@ -142,6 +142,20 @@ async def test_switch_over_waits_for_the_link_of_the_replica(tmp_path: Path, uni
         assert await roles(line) == ["slave", "master"]
 
 
+async def test_switch_over_after_a_failover_by_hand_waits_for_the_replica(tmp_path: Path, unique: str) -> None:
+    """It was refused after five seconds with the advice to repair the replica; Sentinel demotes it after ten."""
+    async with open_line(tmp_path) as line:
+        await line.fail_over()
+
+        async def named() -> bool:
+            names = [await each.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "line") for each in line.sentinels]
+            return all(port == str(line.nodes[1].port) for _, port in names)
+
+        await until(named)
+        await switch_over(line.settings(unique))
+        assert await roles(line) == ["master", "slave"]
+
+
 async def test_switch_over_to_a_replica_that_stays_unlinked_is_refused(tmp_path: Path, unique: str) -> None:
     async with open_line(tmp_path) as line, unlinked(line):
         with pytest.raises(Refused, match="has no link to the primary"):

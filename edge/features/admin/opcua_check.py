@@ -38,7 +38,8 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
     try:
         answer = await _send_hello(host, parts.port or _PORT, endpoint)
     except ConnectionRefusedError:
-        yield warning("OPC UA port", f"connection refused at {endpoint}: the gateway does not run", gateway_advice())
+        advice = f"A gateway that runs opens it as soon as it has its store. If none runs: {gateway_advice()}"
+        yield warning("OPC UA port", f"connection refused at {endpoint}: no gateway serves there", advice)
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
         advice = (
             f"Check which program listens (`ss -ltnp sport = :{parts.port or _PORT}`). "

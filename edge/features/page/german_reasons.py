@@ -25,6 +25,8 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         "no sentinel reaches it": "kein Sentinel erreicht es",
         "the replica {} lags behind by {}": "Replikat {} ist im Rückstand: {}",
         "no replica: the loss of the primary stops the line": "kein Replikat: ohne Primary steht die Linie",
+        "1 accepted job was lost in a failover: {}": "1 angenommener Auftrag ging bei einem Wechsel verloren: {}",
+        "{} accepted jobs were lost in a failover: {}": "{} angenommene Aufträge gingen bei einem Wechsel verloren: {}",
         "the primary {} does not answer: {}": "der Primary {} antwortet nicht: {}",
         "the sentinel {} does not answer": "der Sentinel {} antwortet nicht",
         "the clock of {} is {} s ahead of that of this machine": "die Uhr von {} geht {} s vor der dieses Rechners",
