@@ -44,6 +44,8 @@ class Feature(Struct, frozen=True):
     """Its nouns of the command `edge`."""
     subcommands: Mapping[str, Mapping[str, str]] = {}
     """Its commands below nouns of the core: by noun and name the location of each, as `module:name`."""
+    options: Mapping[str, str] = {}
+    """Its option of a command of the core, such as `jobs results`: the location of what `click.option` returned."""
     payloads: Mapping[str, tuple[str, str]] = {}
     """The model of each payload that it publishes or takes, and its CloudEvents type, by the name of its schema."""
     schemas: Mapping[str, str] = {}

@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache
 from typing import TYPE_CHECKING
@@ -52,6 +52,11 @@ def equipment_settings() -> Mapping[str, str]:
 def subcommands(noun: str) -> Mapping[str, str]:
     """Return the location of each command of features below a noun of the core, as `module:name`, by its name."""
     return {name: where for each in features() for name, where in each.subcommands.get(noun, {}).items()}
+
+
+def command_options(command: str) -> Sequence[str]:
+    """Return the location of each option that features add to a command of the core, such as `jobs results`."""
+    return [each.options[command] for each in features() if command in each.options]
 
 
 def settings_kinds() -> Mapping[str, str]:

@@ -48,5 +48,5 @@ def test_every_location_that_a_feature_names_exists() -> None:
         below = [location for names in each.subcommands.values() for location in names.values()]
         kinds = each.settings_kinds.values()
         pings = [kind.ping for kind in each.kinds.values()]
-        for location in filter(None, (*phases, *below, *kinds, *pings)):
+        for location in filter(None, (*phases, *below, *kinds, *pings, *each.options.values())):
             assert pkgutil.resolve_name(location)

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from edge.cli.jobs.interventions import complete_, force_, retry_, skip_
-from edge.cli.terminal.command_group import OrderedGroup
+from edge.cli.terminal.command_group import OrderedGroup, further_options
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     FILE,
@@ -22,6 +23,9 @@ from edge.cli.terminal.store_access import (
 )
 from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
+
+if TYPE_CHECKING:
+    from edge.cli.jobs.results import CopyFiles
 
 _comment_option = click.option("--comment", help="A comment that stays with the job.")
 
@@ -153,10 +157,10 @@ def history_(job: str, svg: Path | None, settings_file: Path | None, *, as_json:
 
 @jobs.command("results", epilog="Example: edge jobs results AXLE-0001 --traces curves")
 @click.argument("job")
-@click.option("--traces", type=click.Path(file_okay=False, path_type=Path), help="Copy the traces to this directory.")
+@further_options("jobs results")
 @settings_option
 @json_option
-def results_(job: str, traces: Path | None, settings_file: Path | None, *, as_json: bool) -> None:
+def results_(job: str, settings_file: Path | None, *, as_json: bool, copy_files: "CopyFiles | None" = None) -> None:
     """Show results of a job, also of earlier attempts and late ones, commands never sent, and copy files of traces.
 
     A trace is a file on the gateway that the result names with its hash and size: gzipped JSON. Each copy is compared
@@ -164,7 +168,7 @@ def results_(job: str, traces: Path | None, settings_file: Path | None, *, as_js
     """
     from edge.cli.jobs.results import read_results, results_text
 
-    results, copied = asyncio.run(read_results(settings_file, job, traces))
+    results, copied = asyncio.run(read_results(settings_file, job, copy_files))
     if as_json:
         print_json({"results": results, "traces": [each.as_data() for each in copied]})
     else:

@@ -1,7 +1,7 @@
-"""Shows the results of a job, and copies their traces and files."""
+"""Shows the results of a job."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,10 @@ from edge.cli.jobs.result_text import result_text
 from edge.cli.jobs.table import utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
-from edge.features.traces.files import read_file
-from edge.foundation.errors import Refused
-from edge.foundation.files import write_atomically
+from edge.config import Settings
 from edge.model.result_part import parts_of
-from edge.ports.result_trace import Reference, stored_in
+from edge.ports.result_trace import Reference
 from edge.station.stored_job import StoredJob, load
-
-_FILE_MODE = 0o644
 
 
 class CopiedTrace(Struct, frozen=True):
@@ -36,20 +32,23 @@ class CopiedTrace(Struct, frozen=True):
         return {"action": self.action} | {name: value or None for name, value in found.items()}
 
 
-async def read_results(settings_file: Path | None, job_id: str, target: Path | None) -> tuple[Any, list[CopiedTrace]]:
-    """Return the results of the actions of a job, with earlier attempts and late ones; copy their traces to a target.
+CopyFiles = Callable[[Settings, Sequence[Mapping[str, Any]]], list[CopiedTrace]]
+"""Copies the files that results name; it may take long."""
+
+
+async def read_results(
+    settings_file: Path | None, job_id: str, copy_files: CopyFiles | None
+) -> tuple[Any, list[CopiedTrace]]:
+    """Return the results of the actions of a job, with earlier attempts and late ones, and what was copied of them.
 
     A command that was never sent, or may not have been, is listed without one.
-    Each file is compared with the hash in the result. Raises Refused, SettingsError and Unavailable.
+    Raises Refused, SettingsError and Unavailable.
     """
     async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)
         every = [*_earlier(stored), *_actions(detail(stored)["run"])]
         results = [each for each in every if each.get("result") is not None or each.get("sending")]
-        if target is None:
-            return results, []
-        directory = at.settings.traces.directory
-    return results, await asyncio.to_thread(_copy_all, Path(directory), results, target)
+    return results, await asyncio.to_thread(copy_files, at.settings, results) if copy_files else []
 
 
 def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -78,21 +77,3 @@ def _earlier(stored: StoredJob) -> Iterator[Mapping[str, Any]]:
 
 def _actions(run: object) -> Sequence[Mapping[str, Any]]:
     return run["actions"] if isinstance(run, Mapping) else []
-
-
-def _copy_all(directory: Path, results: Sequence[Mapping[str, Any]], target: Path) -> list[CopiedTrace]:
-    target.mkdir(parents=True, exist_ok=True)
-    return [
-        _copy(directory, each["action"], reference, target)
-        for each in results
-        for reference in stored_in(each["result"])
-    ]
-
-
-def _copy(directory: Path, action: str, reference: Reference, target: Path) -> CopiedTrace:
-    path = target / Path(reference.file).name
-    try:
-        write_atomically(path, read_file(directory, reference), _FILE_MODE)
-    except Refused as refusal:
-        return CopiedTrace(action, reference, problem=refusal.message)
-    return CopiedTrace(action, reference, copied=str(path))

@@ -1,12 +1,26 @@
-"""Groups of commands, and how they are listed."""
+"""Groups of commands, how they are listed, and what features add to them."""
 
 import pkgutil
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
-from edge.app.features import subcommands
+from edge.app.features import command_options, subcommands
 
 _WHOLE = 1000
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def further_options(command: str) -> Callable[[_F], _F]:
+    """Return the decorator that adds the options of features to a command of the core, such as `jobs results`."""
+
+    def add(function: _F) -> _F:
+        for location in reversed(command_options(command)):
+            function = pkgutil.resolve_name(location)(function)
+        return function
+
+    return add
 
 
 class CommandGroup(click.Group):

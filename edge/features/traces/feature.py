@@ -10,4 +10,5 @@ FEATURE = Feature(
         "traces.answer": ("edge.features.traces.messages:TraceAnswer", TRACES_METHOD_TYPE.format("METHOD")),
     },
     prepare="edge.features.traces.service:open_traces",
+    options={"jobs results": "edge.features.traces.cli.results:traces_option"},
 )

@@ -1,0 +1,1 @@
+"""The part of `edge jobs results` that copies traces and files."""
