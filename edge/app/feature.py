@@ -62,6 +62,8 @@ class Feature(Struct, frozen=True):
     """Called when the station works, before any call is accepted."""
     serve: str = ""
     """Called when the MES and OPC UA clients are served."""
+    checks: str = ""
+    """Returns what `edge doctor` examines for settings: pairs of a subject and its findings."""
     calls: Sequence[str] = ()
     """The types of the calls that it executes while it is on."""
     switch: str = ""

@@ -1,6 +1,6 @@
 """Defines findings of examinations: level, text and advice."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from enum import StrEnum
 
 import msgspec
@@ -42,3 +42,7 @@ def worst(findings: Iterable[HealthFinding]) -> Level:
     """Return the worst level; ok without findings."""
     order = list(Level)
     return max((each.level for each in findings), key=order.index, default=Level.OK)
+
+
+Examination = tuple[str, AsyncIterator[HealthFinding]]
+"""A subject, and what is found about it."""

@@ -21,6 +21,7 @@ TESTED_ELSEWHERE = {
     "edge/app/metric_families.py": ("tests/app/test_metrics.py", "families are those of the page"),
     "edge/features/admin/operations.py": ("tests/app/test_operation_work.py", "a gateway executes them"),
     "edge/features/flows/metrics.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
+    "edge/features/telemetry/checks.py": ("tests/features/admin/test_doctor.py", "doctor examines what they name"),
     "edge/features/lamps/service.py": ("tests/integration/test_stacklight_job.py", "a gateway opens the lamps"),
     "edge/features/openprotocol/service.py": ("tests/app/test_wiring.py", "a gateway opens the equipment"),
     "edge/features/readers/service.py": ("tests/outside/test_reader.py", "a gateway opens the readers"),

@@ -1,32 +1,28 @@
 """Examines all dependencies of a gateway concurrently; a failed examination is itself a finding."""
 
 import asyncio
+import pkgutil
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
-from urllib.parse import urlsplit
 
-from edge.app.features import equipment_settings
+from edge.app.features import equipment_settings, features
+from edge.app.installation import advise, install_advice, store_advice
+from edge.app.opcua_hello import examine_server
 from edge.app.service_user import access_problems
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
 from edge.features.admin.board_check import STORE, examine_storage
 from edge.features.admin.broker_check import brokers, examine_broker
 from edge.features.admin.certificate_check import examine_certificates, examine_trust, examine_users
 from edge.features.admin.host_check import examine_clock, examine_disks, examine_memory, examine_versions
-from edge.features.admin.installation import advise, install_advice, store_advice
-from edge.features.admin.opcua_check import examine_announcement, examine_listener, examine_port, examine_server
+from edge.features.admin.opcua_check import examine_port
 from edge.features.admin.store_check import examine_store
-from edge.features.admin.tool_check import examine_controller
-from edge.features.openprotocol.settings import OpenProtocolSettings
-from edge.features.telemetry.mirror_check import examine_mirrors
-from edge.features.telemetry.volatile_check import UNIT, examine_volatile_store
-from edge.features.traces.check import examine_traces
 from edge.foundation.errors import EdgeError, SettingsError
 from edge.foundation.task_group import TaskGroup
 from edge.links.mqtt_broker import address_of
-from edge.model.finding import HealthFinding, failing, ok
+from edge.model.finding import Examination, HealthFinding, failing, ok
 from edge.store.bounds import CountLimits
 
 EXAMINATION_TIMEOUT_S = 8.0
@@ -34,8 +30,6 @@ EXAMINATION_TIMEOUT_S = 8.0
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
-_Examination = tuple[str, AsyncIterator[HealthFinding]]
-"""Subject and examination."""
 
 
 async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthFinding]:
@@ -59,14 +53,10 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
     return [*found, *(finding for task in running for finding in task.result())]
 
 
-def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
+def _gateway_examinations(settings: Settings) -> Iterator[Examination]:
     keep = settings.retention
     limits = CountLimits(settings.gateway.scopes, keep.marks, keep.undelivered_jobs)
     yield "store", advise(examine_store(settings.redis, limits=limits), store_advice(settings.redis.url))
-    volatile_advice = f"Start it: sudo systemctl start {UNIT}"
-    if settings.mirrors:
-        yield "mirrors", advise(examine_mirrors(settings), store_advice(settings.redis.url))
-    yield "volatile store", advise(examine_volatile_store(settings), volatile_advice)
     if Path(STORE).exists():
         yield "storage", examine_storage()
     for mqtt, listeners in brokers(settings):
@@ -74,35 +64,34 @@ def _gateway_examinations(settings: Settings) -> Iterator[_Examination]:
             f"broker {address_of(mqtt)}",
             advise(examine_broker(mqtt, listeners), install_advice(mqtt.url, "mosquitto", ("mosquitto",))),
         )
-    for name, section in settings.southbound.items():
-        if isinstance(section, OpcuaEquipmentSettings):
-            yield f"equipment {name}", examine_server(f"equipment {name}", section.url, "jobs wait for it")
-        elif isinstance(section, OpenProtocolSettings):
-            yield f"equipment {name}", examine_controller(name, section)
-    yield "traces", examine_traces(settings.traces)
+    yield from equipment_examinations(settings)
     yield "OPC UA port", examine_port(settings.opcua)
     yield "certificates", examine_certificates(settings)
     if settings.opcua.endpoint:
         yield "OPC UA trust list", examine_trust(settings.opcua)
         yield "OPC UA users", examine_users(Path(settings.users_file), settings.opcua.anonymous)
-    yield from _discovery_examinations(settings)
+    yield from (each for each in _of_features(settings) if not _is_equipment(each))
 
 
-def _discovery_examinations(settings: Settings) -> Iterator[_Examination]:
-    opcua = settings.opcua
-    if not opcua.endpoint:
-        return
-    if opcua.discovery_server:
-        subject = "OPC UA discovery server"
-        yield subject, examine_server(subject, opcua.discovery_server, "the gateway registers when it is there")
-    for url in opcua.reverse_connect:
-        subject = f"OPC UA client {urlsplit(url).netloc}"
-        yield subject, examine_listener(subject, url)
-    if opcua.advertise:
-        yield "OPC UA announcement", examine_announcement(settings)
+def equipment_examinations(settings: Settings) -> Iterator[Examination]:
+    """Yield the examinations of the equipment that can be asked."""
+    for name, section in settings.southbound.items():
+        if isinstance(section, OpcuaEquipmentSettings):
+            yield f"equipment {name}", examine_server(f"equipment {name}", section.url, "jobs wait for it")
+    yield from (each for each in _of_features(settings) if _is_equipment(each))
 
 
-def _host_examinations(directories: list[str]) -> Iterator[_Examination]:
+def _of_features(settings: Settings) -> Iterator[Examination]:
+    for feature in features():
+        if feature.checks:
+            yield from pkgutil.resolve_name(feature.checks)(settings)
+
+
+def _is_equipment(examination: Examination) -> bool:
+    return examination[0].startswith("equipment ")
+
+
+def _host_examinations(directories: list[str]) -> Iterator[Examination]:
     yield "clock", examine_clock()
     yield "disk", examine_disks(directories)
     yield "memory", examine_memory()

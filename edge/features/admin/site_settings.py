@@ -13,19 +13,15 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from edge.app.features import equipment_settings
+from edge.app.installation import starts_with_gateway
 from edge.config import (
-    OpcuaEquipmentSettings,
     Settings,
     load_settings,
 )
 from edge.config.value import from_toml
 from edge.features.admin.broker_check import brokers, examine_broker
-from edge.features.admin.doctor import findings_of
-from edge.features.admin.installation import starts_with_gateway
-from edge.features.admin.opcua_check import examine_server
+from edge.features.admin.doctor import equipment_examinations, findings_of
 from edge.features.admin.store_check import examine_store
-from edge.features.admin.tool_check import examine_controller
-from edge.features.openprotocol.settings import OpenProtocolSettings
 from edge.foundation.files import make_directory, write_atomically
 from edge.model.finding import HealthFinding, ok
 from edge.uaserver.certificates import own_hosts, renew
@@ -192,13 +188,8 @@ async def examine_site(settings: Settings) -> list[HealthFinding]:
         found = await findings_of("store", examine_store(settings.redis))
     for mqtt, listeners in brokers(settings):
         found += await findings_of(f"broker {urlsplit(mqtt.url).hostname}", examine_broker(mqtt, listeners))
-    for name, section in settings.southbound.items():
-        if isinstance(section, OpcuaEquipmentSettings):
-            found += await findings_of(
-                f"equipment {name}", examine_server(f"equipment {name}", section.url, "jobs wait for it")
-            )
-        elif isinstance(section, OpenProtocolSettings):
-            found += await findings_of(f"equipment {name}", examine_controller(name, section))
+    for subject, examination in equipment_examinations(settings):
+        found += await findings_of(subject, examination)
     return found
 
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from edge.access.working_instances import working_instances
+from edge.app.connection_advice import connection_advice
+from edge.app.installation import gateway_advice
 from edge.config import RedisSettings
-from edge.features.admin.connection_advice import connection_advice
-from edge.features.admin.installation import gateway_advice
 from edge.foundation.errors import EdgeError
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.finding import HealthFinding, failing, ok, warning

@@ -4,5 +4,6 @@ from edge.app.feature import Feature
 
 FEATURE = Feature(
     "opcua_extras",
+    checks="edge.features.opcua_extras.checks:checks",
     subcommands={"opcua": {"advertise": "edge.features.opcua_extras.cli.advertise:advertise"}},
 )

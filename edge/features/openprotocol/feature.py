@@ -5,6 +5,7 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "openprotocol",
+    checks="edge.features.openprotocol.controller_check:checks",
     is_on=lambda settings: any(each.kind == "openprotocol" for each in settings.southbound.values()),
     prepare="edge.features.openprotocol.service:prepare_openprotocol",
     kinds={

@@ -4,6 +4,7 @@ from edge.app.feature import Feature, Noun
 
 FEATURE = Feature(
     "telemetry",
+    checks="edge.features.telemetry.checks:checks",
     schemas={"rules": "edge.features.telemetry.model.rule:rules_schema"},
     open="edge.features.telemetry.opening:open_telemetry",
     serve="edge.features.telemetry.opening:serve_telemetry",

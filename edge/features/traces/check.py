@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from edge.app.service_user import may_write
+from edge.config import Settings
 from edge.features.traces.settings import TracesSettings
-from edge.model.finding import HealthFinding, failing, ok, warning
+from edge.model.finding import Examination, HealthFinding, failing, ok, warning
 
 SUBJECT = "traces"
 _MIB = 1 << 20
@@ -44,3 +45,8 @@ def _sizes(directory: Path) -> Iterator[int]:
         # The gateway removes old files meanwhile.
         with suppress(FileNotFoundError):
             yield each.stat().st_size
+
+
+def checks(settings: Settings) -> Iterator[Examination]:
+    """Yield the examination of the directory."""
+    yield SUBJECT, examine_traces(settings.traces)

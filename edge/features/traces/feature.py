@@ -5,6 +5,7 @@ from edge.model.event_types import TRACES_METHOD_TYPE
 
 FEATURE = Feature(
     "traces",
+    checks="edge.features.traces.check:checks",
     payloads={
         "traces.call": ("edge.features.traces.messages:TraceCall", TRACES_METHOD_TYPE.format("METHOD")),
         "traces.answer": ("edge.features.traces.messages:TraceAnswer", TRACES_METHOD_TYPE.format("METHOD")),

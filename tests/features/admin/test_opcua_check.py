@@ -1,35 +1,12 @@
 """The connections of the OPC UA server are examined by connecting, its announcement by its file."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-
 import pytest
 
-from edge.config import OpcuaSettings, Settings
-from edge.features.admin.opcua_check import examine_announcement, examine_listener, examine_port, examine_server
-from edge.features.opcua_extras import mdns_file
-from edge.model.finding import HealthFinding, Level
+from edge.config import OpcuaSettings
+from edge.features.admin.opcua_check import examine_port
+from edge.model.finding import Level
+from tests.app.opcua_answering import answering, only
 from tests.free_ports import free_port
-
-
-@asynccontextmanager
-async def answering(words: bytes) -> AsyncIterator[str]:
-    """Listen and answer every client with these bytes; return the endpoint."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1000)
-        writer.write(words)
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        yield f"opc.tcp://0.0.0.0:{server.sockets[0].getsockname()[1]}"
-
-
-async def only(findings: AsyncIterator[HealthFinding]) -> HealthFinding:
-    (finding,) = [each async for each in findings]
-    return finding
 
 
 @pytest.mark.parametrize(
@@ -39,43 +16,6 @@ async def only(findings: AsyncIterator[HealthFinding]) -> HealthFinding:
 async def test_opcua_server_is_recognised_by_its_answer(words: bytes, level: Level) -> None:
     async with answering(words) as endpoint:
         assert (await only(examine_port(OpcuaSettings(endpoint=endpoint)))).level is level
-
-
-@pytest.mark.parametrize(
-    ("words", "level"), [(b"ACKF", Level.OK), (b"HTTP/1.1 400", Level.FAILING), (b"", Level.FAILING)]
-)
-async def test_equipment_server_is_recognised_by_its_answer(words: bytes, level: Level) -> None:
-    async with answering(words) as endpoint:
-        url = f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"
-        finding = await only(examine_server("equipment camera", url, "jobs wait for it"))
-    assert (finding.subject, finding.level) == ("equipment camera", level)
-
-
-async def test_listening_client_is_examined_by_connecting() -> None:
-    async with answering(b"") as endpoint:
-        url = f"opc.tcp://localhost:{endpoint.rpartition(':')[2]}"
-        assert (await only(examine_listener("OPC UA client", url))).level is Level.OK
-    finding = await only(examine_listener("OPC UA client", f"opc.tcp://127.0.0.1:{free_port()}"))
-    assert (finding.level, "no client listens" in finding.found) == (Level.WARNING, True)
-
-
-async def test_client_with_an_invalid_host_name_is_reported() -> None:
-    finding = await only(examine_listener("OPC UA client", "opc.tcp://a..b"))
-    assert (finding.level, "no client listens" in finding.found) == (Level.WARNING, True)
-
-
-async def test_missing_or_outdated_announcement_is_reported(tmp_path: Path) -> None:
-    settings = Settings(opcua=OpcuaSettings(advertise=True))
-    services, reported = tmp_path / "services", []
-    for act in (
-        lambda: None,
-        services.mkdir,
-        lambda: mdns_file.update_service_file(settings, services),
-        lambda: (services / "microdcs-edge.service").write_text("old"),
-    ):
-        act()
-        reported.append((await only(examine_announcement(settings, services))).level)
-    assert reported == [Level.WARNING, Level.WARNING, Level.OK, Level.WARNING]
 
 
 async def test_closed_port_may_be_of_a_gateway_that_waits_for_its_store() -> None:

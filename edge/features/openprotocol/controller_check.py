@@ -1,8 +1,9 @@
 """Examines tightening controllers with Open Protocol: whether they answer, and as what."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
-from edge.features.admin.connection_advice import connection_advice
+from edge.app.connection_advice import connection_advice
+from edge.config import Settings
 from edge.features.openprotocol.makes import make_of
 from edge.features.openprotocol.protocol.errors import DeclinedError
 from edge.features.openprotocol.protocol.mids import Decline, Mid
@@ -10,7 +11,7 @@ from edge.features.openprotocol.protocol.session import SessionTimes, open_openp
 from edge.features.openprotocol.settings import OpenProtocolSettings, address_of
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.connection_fault import fault_of
-from edge.model.finding import HealthFinding, failing, ok
+from edge.model.finding import Examination, HealthFinding, failing, ok
 
 _TIMES = SessionTimes(connect=3.0, answer=3.0)
 
@@ -34,3 +35,10 @@ async def examine_controller(name: str, settings: OpenProtocolSettings) -> Async
         yield failing(subject, f"the program at {settings.url} is no controller: {refusal.message}", "Correct its url.")
     except Unavailable as error:
         yield failing(subject, error.message, f"{connection_advice(fault_of(error))} Jobs wait for it.")
+
+
+def checks(settings: Settings) -> Iterator[Examination]:
+    """Yield the examination of each controller."""
+    for name, section in settings.southbound.items():
+        if isinstance(section, OpenProtocolSettings):
+            yield f"equipment {name}", examine_controller(name, section)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.features.admin.installation import (
+from edge.app.installation import (
     advise,
     find_program,
     gateway_advice,

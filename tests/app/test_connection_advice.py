@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.features.admin.connection_advice import connection_advice
+from edge.app.connection_advice import connection_advice
 from edge.model.equipment_connection import ConnectionFault
 
 GENERAL = "Switch it on and check its connection."

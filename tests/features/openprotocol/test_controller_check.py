@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edge.features.admin.tool_check import examine_controller
+from edge.features.openprotocol.controller_check import examine_controller
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.settings import OpenProtocolSettings
 from edge.features.simulator.openprotocol import open_openprotocol_controller

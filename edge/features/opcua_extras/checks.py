@@ -1,0 +1,62 @@
+"""What `edge doctor` examines of discovery, announcement and reverse connections."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from edge.app.opcua_hello import CONNECT_WITHIN_S, PORT, examine_server
+from edge.config import Settings
+from edge.features.opcua_extras import mdns_file
+from edge.model.finding import Examination, HealthFinding, ok, warning
+
+
+def checks(settings: Settings) -> Iterator[Examination]:
+    """Yield the examinations of what the settings switch on."""
+    opcua = settings.opcua
+    if not opcua.endpoint:
+        return
+    if opcua.discovery_server:
+        subject = "OPC UA discovery server"
+        yield subject, examine_server(subject, opcua.discovery_server, "the gateway registers when it is there")
+    for url in opcua.reverse_connect:
+        subject = f"OPC UA client {urlsplit(url).netloc}"
+        yield subject, examine_listener(subject, url)
+    if opcua.advertise:
+        yield "OPC UA announcement", examine_announcement(settings)
+
+
+async def examine_listener(subject: str, url: str) -> AsyncIterator[HealthFinding]:
+    """Connect to a client that listens for the server (reverse connect)."""
+    parts = urlsplit(url)
+    try:
+        async with asyncio.timeout(CONNECT_WITHIN_S):
+            _, writer = await asyncio.open_connection(parts.hostname or "", parts.port or PORT)
+    except (OSError, TimeoutError, UnicodeError) as error:  # a name that is none in DNS: UnicodeError
+        advice = "Start the client and its listener, or correct [opcua] reverse_connect; the gateway tries again."
+        yield warning(subject, f"no client listens at {url}: {str(error) or 'too slow'}", advice)
+    else:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        yield ok(subject, f"listens at {url}")
+
+
+async def examine_announcement(
+    settings: Settings, directory: Path = mdns_file.DIRECTORY
+) -> AsyncIterator[HealthFinding]:
+    """Examine the service file of avahi-daemon."""
+    yield await asyncio.to_thread(_announcement, settings, directory)
+
+
+def _announcement(settings: Settings, directory: Path) -> HealthFinding:
+    subject = "OPC UA announcement"
+    found = mdns_file.read_service_file(directory)
+    if not directory.is_dir():
+        return warning(subject, f"there is no directory {directory}", "Install avahi-daemon, then restart the gateway.")
+    if found != mdns_file.service_file(settings):
+        state = "no service file" if found is None else "an outdated service file"
+        advice = "Restart the gateway, or call: sudo edge opcua advertise"
+        return warning(subject, f"{state} in {directory}", advice)
+    return ok(subject, f"by mDNS, from {directory}")
