@@ -3,20 +3,18 @@
 It decides by values and does no I/O; the vendor's form of a result stays in `payload`, which it does not read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import Enum, auto
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-Program: TypeAlias = Mapping[str, frozenset[str]]
-"""Names of what is carried out, by kind: `{"parameter_set": {"3"}}`."""
+from edge.equipment.result_program import NO_PROGRAM, Program, difference, fits
 
 Identity: TypeAlias = tuple[str, int, datetime | None, tuple[object, ...]]
 
-NO_PROGRAM: Program = MappingProxyType({})
 SINGLE = frozenset({"single"})
 
 _REMEMBERED = 10_000
@@ -35,6 +33,7 @@ class ReportedResult(Struct, frozen=True):
     `command_id` is the command that its `identifier` names. `completes` are the classifications of commands that it
     answers. `frame` is the digest of a message that the device sends again until it is acknowledged, `received` the
     second at which it came; a result that was requested has no frame. `size` is that of its payload in bytes.
+    `serial` identifies it while the ledger keeps it, however often it is sent.
     """
 
     payload: Any
@@ -50,6 +49,7 @@ class ReportedResult(Struct, frozen=True):
     received: float = 0.0
     is_foreign: bool = False
     size: int = 0
+    serial: int = 0
 
     @property
     def identity(self) -> Identity:
@@ -162,7 +162,7 @@ class ResultLedger(Struct):
             return self._unowned(report)
         completes = claim is None or claim.classification in {"", *report.completes}
         if claim is not None and not fits(claim.program, report.program):
-            reason = f"{_WRONG_PROGRAM}: {_difference(claim.program, report.program)}"
+            reason = f"{_WRONG_PROGRAM}: {difference(claim.program, report.program)}"
             return Verdict(Standing.UNSOLICITED, reason=reason, candidate=command_id)
         if command_id in self._answered or (completes and self.answer(command_id) is not None):
             return Verdict(Standing.FURTHER, command_id)
@@ -171,22 +171,20 @@ class ResultLedger(Struct):
     def keep(self, report: ReportedResult, command_id: str, *, is_further: bool = False) -> None:
         """Keep a result until it is durable."""
         self._serial += 1
-        self._kept[self._serial] = KeptResult(report, command_id, is_further)
+        self._kept[self._serial] = KeptResult(replace(report, serial=self._serial), command_id, is_further)
         self._see(report)
         if self.expected and self.expected[0].command_id == command_id and self.completes(report, command_id):
             self.expected = None
 
-    def settle(self, reports: Iterable[ReportedResult]) -> None:
-        """Record results as durable: of each only its identity is remembered."""
-        for report in reports:
-            serials = [serial for serial, kept in self._kept.items() if kept.report is report]
-            if not serials:
-                self._see(report)
-            for serial in serials:
-                del self._kept[serial]
-            self._remember(report)
-            if (sighting := self._frames.get(report.frame)) is not None:
-                sighting.is_settled = True
+    def renew(self, report: ReportedResult) -> None:
+        """Keep the repetition of a frame in the place of the one that is kept, if any."""
+        for serial, kept in self._kept.items():
+            if kept.report.frame == report.frame:
+                kept.report = replace(report, serial=serial)
+
+    def settle(self, reports: Iterable[ReportedResult]) -> list[ReportedResult]:
+        """Record results as durable: of each only its identity is remembered. Return each as it came last."""
+        return [self._settle(report) for report in reports]
 
     def end(self, command_id: str) -> None:
         """Record that a command has its answer: each later result of it is a further one."""
@@ -232,7 +230,9 @@ class ResultLedger(Struct):
         return [kept.report for kept in self._kept.values() if kept.command_id == command_id and kept.is_further]
 
     def answer(self, command_id: str) -> ReportedResult | None:
-        """Return the result that answers a command; None until it has come."""
+        """Return the result that answers a command; None until it has come, and when the command has its answer."""
+        if command_id in self._answered:
+            return None
         return next((report for report in self.parts(command_id) if self.completes(report, command_id)), None)
 
     def completes(self, report: ReportedResult, command_id: str) -> bool:
@@ -250,6 +250,11 @@ class ResultLedger(Struct):
         verdict = self.judge(report)
         is_ours = self.current is not None and verdict.command_id == self.current
         return is_ours and verdict.standing is Standing.OF_COMMAND and self.completes(report, verdict.command_id or "")
+
+    def waits(self, report: ReportedResult) -> bool:
+        """Return whether a result that came just now is not durable before its command is answered."""
+        is_kept = any(kept.report.frame == report.frame for kept in self._kept.values())
+        return is_kept or self.judge(report).standing in {Standing.OF_COMMAND, Standing.FURTHER}
 
     def unsettled(self) -> Sequence[KeptResult]:
         """Return the results that are not durable yet, in the order in which they came."""
@@ -269,6 +274,16 @@ class ResultLedger(Struct):
         """Return the ids of the results that are kept or durable."""
         durable = {result_id for result_id, *_ in self._known}
         return durable | {kept.report.result_id for kept in self._kept.values()}
+
+    def _settle(self, report: ReportedResult) -> ReportedResult:
+        kept = self._kept.pop(report.serial, None)
+        if kept is None:
+            self._see(report)
+        last = kept.report if kept else report
+        self._remember(last)
+        if (sighting := self._frames.get(last.frame)) is not None:
+            sighting.is_settled = True
+        return last
 
     def _owner(self, report: ReportedResult) -> tuple[ResultClaim | None, str | None]:
         if report.command_id is not None:
@@ -316,11 +331,11 @@ class ResultLedger(Struct):
     def _requested_before(self, report: ReportedResult) -> Verdict | None:
         """Return the verdict on the first frame of a result that was requested before it came by itself."""
         is_unnamed = not report.sequence and report.instant is None
-        for kept in self._kept.values():
+        for serial, kept in self._kept.items():
             is_same = kept.report.identity == report.identity and kept.report.identifier == report.identifier
             if is_same and not kept.report.frame and (report.identifier or not is_unnamed):
                 self._frames[report.frame] = _Sighting(self._connection)
-                kept.report = report
+                kept.report = replace(report, serial=serial)
                 return Verdict(Standing.REPEATED)
         known = self._known.get(report.identity)
         if is_unnamed or known is None or known.is_live or not self._is_same(report, known):
@@ -353,18 +368,6 @@ class ResultLedger(Struct):
                 del self._frames[frame]
         self._frames[report.frame] = _Sighting(self._connection)
         limit_memory(self._frames)
-
-
-def fits(commanded: Program, reported: Program) -> bool:
-    """Return whether a reported program can be the commanded one: they share a name of each kind that both state."""
-    return all(commanded[kind] & reported[kind] for kind in commanded.keys() & reported.keys())
-
-
-def _difference(commanded: Program, reported: Program) -> str:
-    """Return in which programs a result differs from what was commanded."""
-    kinds = [each for each in commanded.keys() & reported.keys() if not commanded[each] & reported[each]]
-    named = ((each, ", ".join(sorted(reported[each])), ", ".join(sorted(commanded[each]))) for each in sorted(kinds))
-    return "; ".join(f"{kind.replace('_', ' ')} {found} instead of {wanted}" for kind, found, wanted in named)
 
 
 def is_newer(report: ReportedResult, before: Position) -> bool:

@@ -21,16 +21,13 @@ class SettledController(Protocol):
     A report or an acknowledgement that was interrupted is repeated.
     """
 
-    async def report(self, report: ReportedResult, command_id: str) -> None:
-        """Report a result as the answer to its command."""
-
     async def report_own(self, report: ReportedResult, verdict: Verdict) -> None:
         """Report a result that counts for no command, with the reason where the verdict has one."""
 
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:
         """Report what answers a command that no longer waits, if it is not stored; return the results it consists of.
 
-        `answer` is the last of them.
+        `answer` is the last of them. None is reported and returned where others are missing: each is late then.
         """
 
     async def keep(self, report: ReportedResult, command_id: str) -> None:
@@ -78,20 +75,19 @@ class ResultSettlement:
 
     async def settle(self, command_id: str) -> None:
         """Drop and acknowledge the results of a command whose answer is durable; report further ones as late."""
-        ledger = self._ledger
-        parts, further = ledger.parts(command_id), ledger.further(command_id)
-        is_answered = ledger.answer(command_id) is not None
-        if is_answered:
-            self._controller.note_answered(command_id, parts)
-            ledger.end(command_id)
-            ledger.settle(parts)
-        ledger.begun.discard(command_id)
-        ledger.release(command_id)
-        for report in further if is_answered else [*parts, *further]:
-            await self._report_further(report, command_id)
-        if is_answered:
+        async with self._settling:
+            ledger = self._ledger
+            parts, settled = ledger.parts(command_id), list[ReportedResult]()
+            if ledger.answer(command_id) is not None:
+                self._controller.note_answered(command_id, parts)
+                ledger.end(command_id)
+                settled = ledger.settle(parts)
+            ledger.begun.discard(command_id)
+            ledger.release(command_id)
+            for report in [*ledger.parts(command_id), *ledger.further(command_id)]:
+                await self._report_further(report, command_id)
             # The controller may decline it: what has to be reported is reported before.
-            await self._controller.acknowledge(parts)
+            await self._controller.acknowledge(settled)
 
     async def settle_left(self) -> None:
         """Report and acknowledge the results of commands that no longer wait, and were not settled when they ended.
@@ -108,12 +104,12 @@ class ResultSettlement:
         """Report the results of a command that does not take them; those that its answer holds change nothing."""
         answer = self._ledger.answer(command_id)
         self._ledger.release(command_id)
-        if answer is not None:
-            reported = await self._controller.report_answer(command_id, answer)
+        if answer is not None and (reported := await self._controller.report_answer(command_id, answer)):
             self._controller.note_answered(command_id, reported)
             self._ledger.end(command_id)
-            for report in reported:
-                await self._finish(report)
+            # All at once: without the connection they are acknowledged when the controller sends them again.
+            for report in self._ledger.settle(reported):
+                await self._controller.acknowledge_late(report)
         for report in [*self._ledger.parts(command_id), *self._ledger.further(command_id)]:
             if not await self._controller.is_stored(report, command_id):
                 await self._report_further(report, command_id)
@@ -137,8 +133,11 @@ class ResultSettlement:
             # A part of a batch is no answer: it would resolve an unknown outcome.
             await self._controller.keep(report, command_id)
         else:
-            await self._controller.report(report, command_id)
-            self._ledger.end(command_id)
+            # With the results that came before it: together they are the answer, or each is late.
+            self._ledger.keep(report, command_id)
+            async with self._settling:
+                await self._surrender(command_id)
+            return
         await self._finish(report)
 
     async def _report_further(self, report: ReportedResult, command_id: str) -> None:
@@ -152,5 +151,5 @@ class ResultSettlement:
         return command_id == self._ledger.current or await self._reporter.is_awaited(command_id)
 
     async def _finish(self, report: ReportedResult) -> None:
-        self._ledger.settle([report])
-        await self._controller.acknowledge_late(report)
+        for settled in self._ledger.settle([report]):
+            await self._controller.acknowledge_late(settled)

@@ -10,15 +10,14 @@ from msgspec.structs import replace
 
 from edge.equipment.result_ledger import (
     Position,
-    Program,
     ReportedResult,
     ResultClaim,
     ResultLedger,
     Standing,
     Verdict,
-    fits,
     is_newer,
 )
+from edge.equipment.result_program import Program
 
 NOON = datetime(2026, 11, 26, 12, 0, 0)  # noqa: DTZ001 - local, without a zone
 SET_3: Program = {"parameter_set": frozenset({"3"})}
@@ -196,21 +195,6 @@ def test_last_result_before_a_restart_is_repeated_if_answered() -> None:
         book = ledger()
         book.restore(mine(frame()), is_open=is_open)
         assert take(book, mine(frame(received=1.0))) is standing
-
-
-@pytest.mark.parametrize(
-    ("commanded", "reported", "fitting"),
-    [
-        ({}, SET_3, True),
-        (SET_3, {}, True),
-        (SET_3, SET_3, True),
-        (SET_3, SET_4, False),
-        (SET_3, {"job": frozenset({"3"})}, True),
-        ({**SET_3, "identifier": frozenset({"V"})}, {**SET_3, "identifier": frozenset({"W"})}, False),
-    ],
-)
-def test_program_fits_where_both_state_the_same_kind(commanded: Program, reported: Program, *, fitting: bool) -> None:
-    assert fits(commanded, reported) is fitting
 
 
 @pytest.mark.parametrize(

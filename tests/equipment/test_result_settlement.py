@@ -1,6 +1,6 @@
 """Results are reported before they are acknowledged, and each once, whatever the kind of the controller."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -14,22 +14,27 @@ SINGLE, WHOLE = frozenset({"single"}), frozenset({"single", "batch"})
 
 
 class Bolts:
-    """A controller that lists what is done with its results; `failures` are raised by the next reports."""
+    """A controller that lists what is done with its results; `failures` are raised by the next reports.
+
+    A batch of less than `size` results is no answer. What happens `meanwhile` happens while the first one is reported.
+    """
 
     def __init__(self, ledger: ResultLedger) -> None:
         self.ledger = ledger
         self.done: list[str] = []
         self.failures: list[Exception] = []
         self.stored: set[str] = set()
-
-    async def report(self, report: ReportedResult, command_id: str) -> None:
-        self._do(f"answer {report.result_id}")
+        self.size = 1
+        self.cuts = 0
+        self.meanwhile: Callable[[], object] | None = None
 
     async def report_own(self, report: ReportedResult, verdict: Verdict) -> None:
         self._do(f"own {report.result_id}")
 
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:
         parts = self.ledger.parts(command_id)
+        if len(parts) < self.size:
+            return ()
         self._do(f"answer {' '.join(each.result_id for each in parts)}")
         return parts
 
@@ -43,15 +48,21 @@ class Bolts:
         """Remember nothing."""
 
     async def acknowledge(self, reports: Sequence[ReportedResult]) -> None:
-        self.done += [f"acknowledged {each.result_id}" for each in reports]
+        self.done += [f"acknowledged {each.frame or each.result_id}" for each in reports]
 
     async def acknowledge_late(self, report: ReportedResult) -> None:
+        if self.cuts:
+            self.cuts -= 1
+            raise Unavailable("no connection")
         await self.acknowledge([report])
 
     def _do(self, what: str) -> None:
         if self.failures:
             raise self.failures.pop()
         self.done.append(what)
+        if meanwhile := self.meanwhile:
+            self.meanwhile = None
+            meanwhile()
 
 
 class Bench:
@@ -69,6 +80,10 @@ class Bench:
     async def take(self, number: int, completes: frozenset[str] = SINGLE) -> None:
         report = ReportedResult({}, str(number), number, command_id="J1", completes=completes)
         await self.settlement.take(report, self.ledger.judge(report))
+
+
+def reports_of(bench: Bench) -> list[str]:
+    return [each for each in bench.bolts.done if "acknowledged" not in each]
 
 
 async def test_parts_of_a_waiting_command_are_left_alone() -> None:
@@ -130,3 +145,58 @@ async def test_second_result_of_a_command_is_late_after_its_answer() -> None:
     await bench.take(2, WHOLE)
     await bench.settlement.settle("J1")
     assert bench.bolts.done == ["late 2", "acknowledged 2", "acknowledged 1"]
+
+
+@pytest.mark.parametrize(
+    ("size", "done"),
+    [
+        (3, ["answer 1 2 3"]),
+        (4, ["late 1", "late 2", "late 3"]),
+    ],
+)
+async def test_last_bolt_during_a_reset_loses_no_bolt_of_its_batch(size: int, done: list[str]) -> None:
+    """The first bolts are kept while the tool is being disabled; nothing waits for the batch any more."""
+    bench = Bench()
+    bench.bolts.size = size
+    await bench.take(1)
+    await bench.take(2)
+    bench.give_up()
+    await bench.take(3, WHOLE)
+    await bench.settlement.settle_left()
+    assert reports_of(bench) == done
+    assert len([each for each in bench.bolts.done if "acknowledged" in each]) == 3
+    assert bench.ledger.unsettled() == ()
+
+
+async def test_bolt_after_the_last_of_a_batch_given_up_is_late_alone() -> None:
+    bench = Bench()
+    await bench.take(1)
+    bench.give_up()
+    await bench.take(2, WHOLE)
+    await bench.take(3)
+    await bench.settlement.settle_left()
+    assert reports_of(bench) == ["answer 1 2", "late 3"]
+
+
+async def test_bolt_requested_and_live_while_it_is_reported_is_reported_once() -> None:
+    bench = Bench()
+    await bench.take(1)
+    bench.give_up()
+    live = ReportedResult({}, "1", 1, command_id="J1", frame="frame of 1")
+    bench.bolts.meanwhile = lambda: bench.ledger.judge(live)
+    await bench.settlement.settle_left()
+    await bench.settlement.settle_left()
+    assert (bench.bolts.done, bench.ledger.unsettled()) == (["late 1", "acknowledged frame of 1"], ())
+
+
+async def test_answer_reported_before_a_cut_is_reported_no_more() -> None:
+    """The connection is lost while its results are acknowledged: the rest of them is no further answer."""
+    bench = Bench()
+    await bench.take(1)
+    await bench.take(2, WHOLE)
+    bench.give_up()
+    bench.bolts.cuts = 1
+    with pytest.raises(Unavailable):
+        await bench.settlement.settle_left()
+    await bench.settlement.settle_left()
+    assert (bench.bolts.done, bench.ledger.unsettled()) == (["answer 1 2"], ())

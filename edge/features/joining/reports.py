@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from edge.equipment.result_ledger import Program, ReportedResult, ResultClaim
+from edge.equipment.result_ledger import ReportedResult, ResultClaim
+from edge.equipment.result_program import Program
 from edge.features.joining.conversion import (
     CLASSIFICATIONS,
     classification_of,

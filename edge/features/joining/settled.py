@@ -24,7 +24,6 @@ class SettledJoinings:
         self._known = state
         self._late = late
         self._acknowledges = acknowledges and "AcknowledgeResults" in methods
-        self.report = late.report
         self.report_own = late.report_own
         self.keep = late.keep
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import structlog
 
 from edge.equipment.change_signal import ChangeSignal
+from edge.equipment.device import DeviceOutcomeUnknownError
 from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
 from edge.equipment.result_ledger import Position, ReportedResult, Standing
 from edge.equipment.result_settlement import ResultSettlement
-from edge.features.openprotocol.conversion import TighteningResult, is_batch
+from edge.features.openprotocol.conversion import TighteningResult, is_batch, lacking
 from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.protocol.errors import DeclinedError, UnansweredError
 from edge.features.openprotocol.protocol.mids import Decline, Mid, parse_message, revisions_of
@@ -104,6 +105,13 @@ class TighteningCollector:
         if answer is None:
             return ()
         return self.parts(command) if is_batch(command) else (answer.payload,)
+
+    def whole(self, command: Command) -> Sequence[TighteningResult]:
+        """Return the results of a command; raise DeviceOutcomeUnknownError for a batch that lacks some."""
+        results = self.find(command)
+        if is_batch(command) and (missing := lacking(results)):
+            raise DeviceOutcomeUnknownError(f"the batch has ended, and {missing} of its results have not come")
+        return results
 
     def parts(self, command: Command) -> Sequence[TighteningResult]:
         """Return the results of a command that have come, in their order."""
@@ -252,26 +260,19 @@ class TighteningCollector:
         async with self._taking:
             verdict = self._ledger.judge(report)
             if verdict.standing is Standing.REPEATED:
+                if is_confirmed(report):
+                    self._ledger.renew(report)
                 if verdict.is_owed or not self._is_unsettled(report):
                     await self._settled.confirm(report)
             elif await self._settlement.take(report, verdict):
                 self.changed.set()
                 await self._settled.note(report, verdict.command_id)
-                await self._acknowledge_part(report, verdict.command_id or "")
-            if is_confirmed(report) and "is_earlier" not in report.payload:
-                # It was confirmed at its receipt on this connection: an equal frame is a result of its own from now on.
-                self._ledger.acknowledge(report, report.received)
+            if "confirmed" in report.payload:
+                # At its receipt on this connection: from then on an equal frame is a result of its own.
+                self._ledger.acknowledge(report, report.payload["confirmed"])
             if report.frame and self._counts and verdict.standing is not Standing.REPEATED:
                 self._numbers.follow(report.sequence, report.instant)
         self.changed.set()
-
-    async def _acknowledge_part(self, report: ReportedResult, command_id: str) -> None:
-        """Acknowledge a result before the last of its batch: without it a controller sends no further one.
-
-        The controller keeps it: after a restart of the gateway it is requested by its number.
-        """
-        if self._ledger.answer(command_id) is None and not is_confirmed(report):
-            await self._settled.confirm(report)
 
     def _is_unsettled(self, report: ReportedResult) -> bool:
         return any(each.report.frame == report.frame for each in self._ledger.unsettled())

@@ -129,6 +129,20 @@ def is_last_of_batch(result: TighteningResult) -> bool:
     return result.get("batch_status") == _BATCH_OK or 0 < size <= counter
 
 
+def size_of_batch(results: Sequence[TighteningResult]) -> int:
+    """Return how many good tightenings a batch needs: its size, else its last count; 0 where no result says so.
+
+    A result that was requested in revision 1 has the count only.
+    """
+    sizes, counts = ([each.get(name) or 0 for each in results] for name in ("batch_size", "batch_counter"))
+    return max(sizes, default=0) or max(counts, default=0)
+
+
+def lacking(results: Sequence[TighteningResult]) -> int:
+    """Return how many results at least are missing of a batch whose last one has come."""
+    return max(0, size_of_batch(results) - len(results))
+
+
 def answer_data(results: Sequence[TighteningResult], command: Command, curves: Curves = NO_CURVES) -> dict[str, Any]:
     """Return the results of a command as plain JSON, with the VIN of the command."""
     vin = {"vin": vin} if (vin := identifier(command, "vin")) else {}
@@ -141,9 +155,9 @@ def batch_data(results: Sequence[TighteningResult], curves: Curves = NO_CURVES) 
     done = sum(each["evaluation"] == "OK" for each in parts)
     last = parts[-1]
     kept = {name: last[name] for name in ("identifier", "parameter_set", "job", "batch", "result_id", "created_at")}
-    size = last["batch"]["size"] or len(parts)
+    is_ok = done >= size if (size := size_of_batch(results)) else last["batch"]["status"] == "OK" or done == len(parts)
     return {
-        "evaluation": "OK" if last["batch"]["status"] == "OK" or done >= size else "NotOK",
+        "evaluation": "OK" if is_ok else "NotOK",
         "counts": {"ok": done, "not_ok": len(parts) - done},
         "results": {str(n): each for n, each in enumerate(parts, 1)},
         **kept,

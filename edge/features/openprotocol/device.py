@@ -135,10 +135,15 @@ class TighteningDevice:
         is_at_work = self._ledger.current is not None or self._is_release_due or self._results.is_owing
         return self._results.is_incomplete and not is_at_work
 
-    def handle_received(self, result: TighteningResult) -> None:
-        """Request that the tool is disabled when a result, not durable yet, answers the command at work."""
-        if self._ledger.answers(self._results.reported(result)):
+    def handle_received(self, result: TighteningResult) -> bool:
+        """Request that the tool is disabled when a result, not durable yet, answers the command at work.
+
+        Return whether the result is not durable before its command is answered.
+        """
+        report = self._results.reported(result)
+        if self._ledger.answers(report):
             self._demand_release()
+        return self._ledger.waits(report)
 
     async def handle_event(self, device_event: DeviceEvent) -> None:
         """Handle a result, an alarm, a lock or a changed identifier."""
@@ -219,7 +224,8 @@ class TighteningDevice:
             # The last result of a batch may have come before the earlier ones were searched for.
             if (command.begun and is_batch(command)) or not self._results.find(command):
                 await self._ensure_begun(command)
-            results = await self._whole(command, await self._result(command))
+            await self._result(command)
+            results = await self._whole(command)
         except (Refused, DeviceOutcomeUnknownError):
             self._demand_release()
             raise
@@ -232,14 +238,13 @@ class TighteningDevice:
         curves = await self._curves.curves_of(results, self._opening.curve_kinds, self._times.curves)
         return answer_data(self._curves.with_plots(results), command, curves)
 
-    async def _whole(self, command: Command, results: Sequence[TighteningResult]) -> Sequence[TighteningResult]:
+    async def _whole(self, command: Command) -> Sequence[TighteningResult]:
         """Return the results of a command; those of a batch with the bolts whose messages were lost before its last."""
-        if not is_batch(command) or not self._results.is_incomplete:
-            return results
-        # Disabled first: the requests take time.
-        self._demand_release()
-        await self._results.fill()
-        return self._results.find(command)
+        if is_batch(command) and self._results.is_incomplete:
+            # Disabled first: the requests take time.
+            self._demand_release()
+            await self._results.fill()
+        return self._results.whole(command)
 
     def _demand_release(self) -> None:
         """Request that the tool is disabled at once; a result does not wait until the controller has confirmed it."""
@@ -267,9 +272,9 @@ class TighteningDevice:
                 await self._tool.enable()
 
     async def settle(self, command: Command) -> None:
-        """Acknowledge the result of a command, when the tool is disabled."""
-        await self._released()
+        """Acknowledge the result of a command; return when the tool is disabled."""
         await self._results.settle(command)
+        await self._released()
 
     async def surrender(self, command: Command) -> None:
         """Report the tightenings that came for a command that does not take them."""
@@ -370,13 +375,13 @@ class TighteningDevice:
         message = f"the tool was enabled, and the controller has neither {known} nor its identifier"
         raise DeviceOutcomeUnknownError(message)
 
-    async def _result(self, command: Command) -> Sequence[TighteningResult]:
-        """Return the results of a command; poll for them while no message reports them.
+    async def _result(self, command: Command) -> None:
+        """Wait for the results of a command; poll for them while no message reports them.
 
         Raises Refused when the controller reports an alarm that stops the tool, DeviceOutcomeUnknownError when a result
         came that cannot be read.
         """
-        while not (results := self._results.find(command)):
+        while not self._results.find(command):
             if self._alarm:
                 self._demand_release()
                 raise Refused("device", self.problem)
@@ -388,7 +393,6 @@ class TighteningDevice:
             )
             if not came:
                 await self._results.catch_up()
-        return results
 
     async def _read_again(self, command: Command) -> None:
         """Request the result that could not be read as an old one; raise DeviceOutcomeUnknownError without it."""

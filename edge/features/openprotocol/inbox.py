@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from edge.features.openprotocol.protocol.frame import MidFrame
+from edge.foundation.errors import Unavailable
 
 _NAME = "unsettled_results"
-_MOST = 50
-"""The most results that are kept; the oldest goes first."""
+_MOST = 300
+"""The most results that are kept, three times those of the largest batch."""
 
 Remember: TypeAlias = Callable[[Mapping[str, str]], Awaitable[None]]
 
@@ -73,22 +74,22 @@ class ResultInbox:
         ]
 
     async def keep(self, message: MidFrame) -> str:
-        """Keep a result; return its key when it is durable. Raises Unavailable without the store."""
+        """Keep a result; return its key when it is durable. Raises Unavailable without the store or room."""
         data = message.data.decode("latin-1")
         frame = KeptFrame(message.mid, message.revision, message.station, message.spindle, data)
         async with self._writing:
             frames = await self._load() | {frame.key: frame}
-            for key in list(frames)[:-_MOST]:
-                del frames[key]
+            if len(frames) > _MOST:
+                raise Unavailable(f"{_MOST} results are not settled yet")
             await self._write(frames)
             self._frames = frames
         return frame.key
 
-    async def remove(self, key: str) -> None:
-        """Remove a result that is settled; raises Unavailable without the store, which the next write corrects."""
+    async def remove(self, *keys: str) -> None:
+        """Remove results that are settled; raises Unavailable without the store, which the next write corrects."""
         async with self._writing:
             frames = await self._load()
-            self._frames = {other: frame for other, frame in frames.items() if other != key}
+            self._frames = {key: frame for key, frame in frames.items() if key not in keys}
             await self._write(self._frames)
 
     async def _load(self) -> dict[str, KeptFrame]:

@@ -44,8 +44,8 @@ ACKNOWLEDGED_UNREAD: Mapping[int, MidFrame] = MappingProxyType(
 """The same for messages that cannot be read: without it a controller sends no further one."""
 
 
-OnResult: TypeAlias = Callable[[Mapping[str, Any]], None]
-"""Handles a result that is not durable yet."""
+OnResult: TypeAlias = Callable[[Mapping[str, Any]], bool]
+"""Handles a result that is not durable yet; returns whether it is to be confirmed when it is in the inbox."""
 
 _RESULTS = frozenset({Mid.RESULT, Mid.SPINDLES_RESULT})
 
@@ -105,17 +105,17 @@ async def device_events(
     """Yield each message of a controller by its fields; `unreadable` is the reason for one that cannot be read.
 
     `station` and `spindle` are those of its header, `received` is the second at which it came. The `earlier` results,
-    of the inbox before this connection, come first: the controller may send them again. With `confirms_at_once`, a
-    result is confirmed when it is in the inbox; `kept` is its key there. `on_result` is called before, as the store may
-    take seconds: the tool must not stay enabled meanwhile.
+    of the inbox before this connection, come first: the controller may send them again. Where `on_result` or
+    `confirms_at_once` say so, a result is confirmed when it is in the inbox; `kept` is its key there, `confirmed` the
+    second. `on_result` is called before, as the store may take seconds: the tool must not stay enabled meanwhile.
     """
     for message in earlier:
-        marks = {"kept": await inbox.keep(message), "is_earlier": True}
+        marks = {"kept": await inbox.keep(message)}
         yield _event(message, asyncio.get_running_loop().time()) | marks
     async for message in session.messages():
         device_event = _event(message, session.received_at)
-        if confirms_at_once and message.mid in _RESULTS and "unreadable" not in device_event:
-            on_result(device_event)
+        is_result = message.mid in _RESULTS and "unreadable" not in device_event
+        if is_result and (on_result(device_event) or confirms_at_once):
             device_event |= await _confirmed(session, inbox, message)
         yield device_event
 
@@ -138,12 +138,14 @@ def result_keeper(inbox: ResultInbox) -> KeepResult:
     return keep
 
 
-async def _confirmed(session: OpenProtocolSession, inbox: ResultInbox, message: MidFrame) -> dict[str, str]:
+async def _confirmed(session: OpenProtocolSession, inbox: ResultInbox, message: MidFrame) -> dict[str, Any]:
     """Keep a result and confirm it; without the store it is confirmed when it is settled, as the ledger demands."""
     if not (key := await _kept(inbox, message)):
         return {}
+    # The link layer has confirmed it when it came.
+    at = session.received_at if session.has_link_layer else asyncio.get_running_loop().time()
     await session.send(ACKNOWLEDGED_UNREAD[message.mid])
-    return {"kept": key}
+    return {"kept": key, "confirmed": at}
 
 
 async def _kept(inbox: ResultInbox, message: MidFrame) -> str:

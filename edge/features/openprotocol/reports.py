@@ -8,7 +8,8 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
-from edge.equipment.result_ledger import SINGLE, Program, ReportedResult, ResultClaim
+from edge.equipment.result_ledger import SINGLE, ReportedResult, ResultClaim
+from edge.equipment.result_program import Program
 from edge.features.openprotocol.conversion import (
     TighteningResult,
     identifier_of,
@@ -20,7 +21,7 @@ from edge.features.openprotocol.conversion import (
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.station.equipment import Command
 
-_ENVELOPE = frozenset({"mid", "revision", "station", "spindle", "received", "kept", "is_earlier"})
+_ENVELOPE = frozenset({"mid", "revision", "station", "spindle", "received", "kept", "confirmed"})
 
 
 def claim_of(command: Command, identifier: str = "") -> ResultClaim:

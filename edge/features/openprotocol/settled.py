@@ -9,7 +9,7 @@ import structlog
 from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
 from edge.equipment.result_ledger import ReportedResult, Verdict
-from edge.features.openprotocol.conversion import TighteningResult, batch_data, created_at, result_data
+from edge.features.openprotocol.conversion import TighteningResult, batch_data, created_at, lacking, result_data
 from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid
@@ -48,10 +48,6 @@ class SettledTightenings:
         self._on_own = on_own
         self._newest: tuple[ReportedResult, str | None] | None = None
 
-    async def report(self, report: ReportedResult, command_id: str) -> None:
-        """Report a result as the answer to its command."""
-        await self._report_of(command_id, [report], self._occurrence(report))
-
     async def report_own(self, report: ReportedResult, verdict: Verdict) -> None:
         """Report a result that counts for no command: as an event of the operator's own, or as a late one."""
         occurrence = self._occurrence(report)
@@ -60,21 +56,19 @@ class SettledTightenings:
             await self._reporter.keep(*named, occurrence=occurrence, reason=verdict.reason)
 
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:
-        """Report all results of a command as its answer, if it is not stored; return them."""
-        reports = self._ledger.parts(command_id)
-        await self._report_of(command_id, sorted(reports, key=lambda each: each.sequence))
-        return reports
+        """Report all results of a command as its answer, if it is not stored; return them.
 
-    async def _report_of(self, command_id: str, reports: Sequence[ReportedResult], occurrence: str = "") -> None:
-        """Report the results of a command as its answer; those of a batch that lacks others as late."""
-        last, results = reports[-1], [each.payload for each in reports]
-        is_batch = self._ledger.classification(command_id) == "batch"
-        if is_batch and len(reports) < (last.payload.get("batch_size") or 0):
-            for report in reports:
-                await self.keep(report, command_id)
-            return
-        data = batch_data(results) if is_batch else result_data(last.payload)
-        await self._reporter.report(last.result_id, created_at(last.payload), command_id, data, occurrence=occurrence)
+        Those of a batch that lacks others are no answer, and left.
+        """
+        reports = self._ledger.parts(command_id)
+        data = result_data(answer.payload)
+        if self._ledger.classification(command_id) == "batch":
+            results = [each.payload for each in sorted(reports, key=lambda each: each.sequence)]
+            if lacking(results):
+                return ()
+            data = batch_data(results)
+        await self._reporter.report(answer.result_id, created_at(answer.payload), command_id, data)
+        return reports
 
     async def keep(self, report: ReportedResult, command_id: str) -> None:
         """Keep a result as a late one of its command."""
@@ -91,8 +85,7 @@ class SettledTightenings:
     async def acknowledge(self, reports: Sequence[ReportedResult]) -> None:
         """Acknowledge the results of an answer; what survives a restart is written before."""
         await self.write()
-        for report in reports:
-            await self.confirm(report)
+        await self.confirm(*reports)
 
     async def acknowledge_late(self, report: ReportedResult) -> None:
         """Acknowledge a result; what survives a restart is written before."""
@@ -109,17 +102,18 @@ class SettledTightenings:
         number = self._state.durable_number
         await self._memory.write(encode_memory(number, *(self._newest or (None, None))))
 
-    async def confirm(self, report: ReportedResult) -> None:
-        """Acknowledge a result that is durable; one in the inbox was confirmed at its receipt, and is removed there."""
-        if is_confirmed(report):
+    async def confirm(self, *reports: ReportedResult) -> None:
+        """Acknowledge results that are durable; those in the inbox were confirmed at their receipt: they leave it."""
+        if keys := [each.payload["kept"] for each in reports if is_confirmed(each)]:
             try:
-                await self._inbox.remove(report.payload["kept"])
+                await self._inbox.remove(*keys)
             except Unavailable as error:
-                _log.info("settled result still in the inbox", reason=error.message)
-        elif self._ledger.owes(report):
-            # From now on an equal frame can be a result of its own.
-            self._ledger.acknowledge(report, asyncio.get_running_loop().time())
-            await self._session.send(MidFrame(self._acknowledgement))
+                _log.info("settled results still in the inbox", reason=error.message)
+        for report in reports:
+            if not is_confirmed(report) and self._ledger.owes(report):
+                # From now on an equal frame can be a result of its own.
+                self._ledger.acknowledge(report, asyncio.get_running_loop().time())
+                await self._session.send(MidFrame(self._acknowledgement))
 
     async def _is_used(self, report: ReportedResult, occurrence: str) -> bool:
         try:

@@ -19,7 +19,7 @@ def test_restart_continues_before_what_is_unsettled_or_missing() -> None:
     kept = report(7)
     state.ledger.keep(kept, "J1")
     assert state.position() == "6 5..5"
-    state.ledger.settle([kept])
+    state.ledger.settle(state.ledger.parts("J1"))
     assert state.position() == "9 5..5"
     restarted = ControllerState()
     restarted.restore("9 5..5")

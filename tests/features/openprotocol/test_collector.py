@@ -174,7 +174,8 @@ async def test_confirmed_result_that_comes_again_on_a_new_connection_counts_once
     async with collecting() as one:
         result = one.tighten("A") | {"kept": "key"}
         await one.results.restore()
-        await one.results.handle_live(result | {"is_earlier": True})
+        await one.results.handle_live(result)
+        result |= {"confirmed": asyncio.get_running_loop().time()}
         await one.results.handle_live(result)
         assert len(one.station.late_results) == 1
         await one.results.handle_live(result)

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from edge.features.openprotocol.conversion import created_at, identifier_of, number_of, result_data, validate_command
+from edge.features.openprotocol.conversion import (
+    batch_data,
+    created_at,
+    identifier_of,
+    lacking,
+    number_of,
+    result_data,
+    validate_command,
+)
 from edge.foundation.errors import Refused
 from edge.station.equipment import Command
 from tests.equipment.contract import NEXT, WORK
@@ -77,3 +85,16 @@ def test_time_of_a_result_is_read_as_local_time() -> None:
     time = created_at({"time": datetime(2026, 5, 1, 12)})  # noqa: DTZ001 - the local time of a controller
     assert time is not None
     assert time.tzinfo is not None
+
+
+def good_bolt(counter: int, size: int | None) -> dict[str, Any]:
+    return {"status": 1, "batch_counter": counter, "batch_size": size, "batch_status": int(counter == 3)}
+
+
+@pytest.mark.parametrize("size", [3, None])
+@pytest.mark.parametrize(("counters", "missing"), [((1, 2, 3), 0), ((2, 3), 1), ((3,), 2)])
+def test_batch_is_ok_only_with_all_its_bolts(size: int | None, counters: tuple[int, ...], missing: int) -> None:
+    """A result that was requested in revision 1 has no size of its batch."""
+    results = [good_bolt(counter, size) for counter in counters]
+    assert lacking(results) == missing
+    assert batch_data(results)["evaluation"] == ("NotOK" if missing else "OK")

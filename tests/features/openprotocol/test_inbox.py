@@ -108,12 +108,17 @@ async def test_result_kept_while_another_is_removed_stays() -> None:
     assert list(await memory.inbox().unsettled()) == [second]
 
 
-async def test_inbox_keeps_the_newest_results() -> None:
+async def test_full_inbox_drops_no_result_and_takes_no_further() -> None:
     memory = Memory()
     inbox = memory.inbox()
-    for n in range(60):
-        await inbox.keep(MidFrame(Mid.RESULT, str(n).encode()))
-    assert [frame.data for frame in await memory.inbox().unsettled()] == [str(n).encode() for n in range(10, 60)]
+    keys = [await inbox.keep(MidFrame(Mid.RESULT, str(n).encode())) for n in range(300)]
+    assert await inbox.keep(MidFrame(Mid.RESULT, b"0")) == keys[0]
+    with pytest.raises(Unavailable, match="300 results are not settled yet"):
+        await inbox.keep(MidFrame(Mid.RESULT, b"further"))
+    assert len(await memory.inbox().unsettled()) == 300
+    await inbox.remove(*keys[1:])
+    await inbox.keep(MidFrame(Mid.RESULT, b"further"))
+    assert [frame.data for frame in await memory.inbox().unsettled()] == [b"0", b"further"]
 
 
 async def test_second_gateway_at_a_controller_erases_no_result_of_the_first() -> None:

@@ -25,7 +25,7 @@ class Session:
 async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
     station = RecordingStation()
     inbox = ResultInbox(partial(station.recall, "wrench"), partial(station.remember, "wrench"), "edge")
-    events = device_events(cast("OpenProtocolSession", Session()), inbox, (), lambda _: None, confirms_at_once=True)
+    events = device_events(cast("OpenProtocolSession", Session()), inbox, (), lambda _: False, confirms_at_once=True)
     found = [dict(each) async for each in events if isinstance(each, dict)]
     header = {"mid": Mid.IDENTIFIER_CHANGED, "revision": 1, "station": 0, "spindle": 0, "received": 7.0}
     assert found[0] == {"identifier": "A"} | header
@@ -41,7 +41,7 @@ async def test_unsettled_results_come_first_on_each_connection() -> None:
     for _connection in range(2):
         earlier = await inbox.unsettled()
         events = device_events(
-            cast("OpenProtocolSession", Session()), inbox, earlier, lambda _: None, confirms_at_once=True
+            cast("OpenProtocolSession", Session()), inbox, earlier, lambda _: False, confirms_at_once=True
         )
         (event, *later) = [dict(event) async for event in events if isinstance(event, dict)]
         assert (event["data"], event["kept"], len(later)) == ("earlier", key, 2)

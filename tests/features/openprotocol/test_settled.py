@@ -1,9 +1,11 @@
 """Results that their command does not take are reported and acknowledged: stopped, reset, answered before a cut."""
 
 import asyncio
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from edge.foundation.errors import Unavailable
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
 from tests.conftest import WaitUntil
@@ -18,6 +20,24 @@ BATCH = bolt(1, batch_size=3, classification="batch")
 
 def stop_of(command: Command) -> Command:
     return replace(command, phase=Phase.STOP, parameters={})
+
+
+class InboxAway(DurableStation):
+    """A station that keeps no result in the inbox, and whose answer is durable when the connection is lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_answering = False
+
+    async def remember(self, equipment: str, texts: Mapping[str, str]) -> None:
+        if "unsettled_results:edge" in texts:
+            raise Unavailable("the store is away")
+        await super().remember(equipment, texts)
+
+    async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
+        await super().answer(answer)
+        self.is_answering = True
+        await asyncio.get_running_loop().create_future()
 
 
 class SlowStation(DurableStation):
@@ -92,21 +112,18 @@ async def test_bolts_of_a_batch_that_is_reset_are_settled(wait_until: WaitUntil)
 
 async def test_answered_result_is_confirmed_on_the_next_connection(wait_until: WaitUntil) -> None:
     """The connection is lost between the answer and the confirmation; the controller sends the result again."""
-    station = DurableStation()
+    station = InboxAway()
     async with (
         open_strict_controller(Quirks(resends=True)) as controller,
         attached(controller, station) as bench,
     ):
         await wait_until(lambda: bench.equipment.connected)
         await bench.equipment.send(bolt(1))
-        await wait_until(lambda: controller.tool.entries("pulled"))
-        # The result is confirmed when the tool is disabled.
-        controller.quirks.unanswered = frozenset({42})
-        await wait_until(lambda: station.answers)
-        station.stored_results.add("1")
-        assert controller.acknowledged == []
-        await wait_until(lambda: not bench.equipment.connected)
-        controller.quirks.unanswered = frozenset()
+        await wait_until(lambda: station.is_answering)
+        async with controller.unplugged():
+            await wait_until(lambda: not bench.equipment.connected)
+            station.stored_results.add("1")
+            assert (len(station.answers), controller.acknowledged) == (1, [])
         await wait_until(lambda: controller.acknowledged == [1])
         assert (len(station.answers), station.late_results) == (1, [])
         assert controller.violations == []

@@ -11,7 +11,7 @@ def test_restart_continues_before_the_first_unsettled_result() -> None:
     state.numbers.last = 9
     state.ledger.keep(report, "J1")
     assert state.durable_number == 6
-    state.ledger.settle([report])
+    state.ledger.settle(state.ledger.parts("J1"))
     assert state.durable_number == 9
 
 

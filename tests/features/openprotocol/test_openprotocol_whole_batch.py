@@ -1,0 +1,97 @@
+"""A batch is OK only with all its bolts; each confirmed bolt is reported once, also after a restart or a reset."""
+
+import pytest
+from msgspec.structs import replace
+
+from edge.features.openprotocol.protocol.session import SessionTimes
+from edge.features.openprotocol.times import OpenProtocolTimes
+from tests.conftest import WaitUntil
+from tests.equipment.strict_controller import attached, bolt, memory_at, strict
+from tests.features.openprotocol.test_openprotocol_disturbed import DurableStation
+from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
+from tests.outside.devices.openprotocol_quirks import Quirks
+from tests.outside.devices.openprotocol_tool import Habits
+
+BATCH = bolt(1, batch_size=3, classification="batch")
+QUICK = OpenProtocolTimes(SessionTimes(connect=10.0, answer=0.5), poll=0.2, curves=5.0, pause=0.05, again=0.5)
+SLOW = OpenProtocolTimes(SessionTimes(connect=10.0, answer=8.0), poll=0.2, curves=5.0)
+
+
+async def begin(controller: StrictController, station: DurableStation, wait_until: WaitUntil) -> None:
+    """Tighten the first bolt of a batch, and end the gateway when it is confirmed."""
+    async with attached(controller, station, times=QUICK) as bench:
+        await wait_until(lambda: bench.equipment.connected)
+        await bench.equipment.send(BATCH)
+        await wait_until(lambda: controller.tool.enabled)
+        controller.tool.tighten()
+        await wait_until(lambda: controller.acknowledged == [1])
+    station.unanswered = [replace(BATCH, begun=True)]
+
+
+@pytest.mark.parametrize(
+    "quirks", [Quirks(refused={64: 99}), Quirks(greeting={"supplier": "CET"})], ids=["declined", "make CET"]
+)
+async def test_bolt_confirmed_before_a_kill_is_in_its_batch(quirks: Quirks, wait_until: WaitUntil) -> None:
+    """The controller has no old results: what was confirmed is in the memory of the gateway only."""
+    station = DurableStation()
+    async with open_strict_controller(quirks, Habits(absent=True)) as controller:
+        await begin(controller, station, wait_until)
+        async with attached(controller, station, times=QUICK) as bench:
+            await wait_until(lambda: bench.equipment.connected)
+            for _ in range(2):
+                controller.tool.tighten()
+            await wait_until(lambda: station.answers)
+            await wait_until(lambda: station.memory[memory_at(controller)].get("unsettled_results:edge", "[]") == "[]")
+        data = station.answers[0].data
+        assert (data["evaluation"], data["counts"]) == ("OK", {"ok": 3, "not_ok": 0})
+        assert [each["batch"]["counter"] for each in data["results"].values()] == [1, 2, 3]
+        assert (station.late_results, controller.acknowledged, controller.violations) == ([], [1, 2, 3], [])
+
+
+async def test_batch_whose_bolts_are_missing_is_never_ok(wait_until: WaitUntil) -> None:
+    """The last bolt is known by revision 1 of MID 0065, without the size of its batch; the others are not answered."""
+    station, quirks = DurableStation(), Quirks(newest_result=1)
+    async with open_strict_controller(quirks, Habits(absent=True)) as controller:
+        await begin(controller, station, wait_until)
+        for _ in range(2):
+            controller.tool.tighten()
+        quirks.unanswered_results = frozenset({1, 2})
+        async with attached(controller, station, times=QUICK):
+            await wait_until(lambda: station.unknown)
+            assert "1 of its results have not come" in station.unknown[0].reason
+            quirks.unanswered_results = frozenset()
+            await wait_until(lambda: len(station.late_results) == 3)
+        assert sorted(each.data["result_id"] for each in station.late_results) == ["1", "2", "3"]
+        assert {each.command_id for each in station.late_results} == {BATCH.command_id}
+        assert (station.answers, controller.violations) == ([], [])
+
+
+async def test_last_bolt_after_a_time_limit_takes_the_first_ones_along(wait_until: WaitUntil) -> None:
+    """The tool is not disabled yet: two bolts are kept for the batch, the third one comes when nothing waits."""
+    station = DurableStation()
+    async with strict(wait_until, habits=Habits(absent=True), station=station) as bench:
+        controller = bench.controller
+        await bench.equipment.send(BATCH)
+        await wait_until(lambda: controller.tool.enabled)
+        for n in (1, 2):
+            controller.tool.tighten()
+            await wait_until(lambda n=n: len(controller.acknowledged) == n)
+        station.stopped_meanwhile.add(BATCH.command_id)
+        controller.tool.tighten()
+        await wait_until(lambda: station.answers and len(controller.acknowledged) == 3)
+        await wait_until(lambda: station.memory[memory_at(controller)].get("unsettled_results:edge", "[]") == "[]")
+        assert [each.data["counts"] for each in station.answers] == [{"ok": 3, "not_ok": 0}]
+        assert (station.late_results, controller.violations) == ([], [])
+
+
+async def test_live_bolts_are_confirmed_while_missing_ones_are_awaited(wait_until: WaitUntil) -> None:
+    station = DurableStation()
+    async with open_strict_controller(Quirks(), Habits(absent=True)) as controller:
+        await begin(controller, station, wait_until)
+        controller.quirks.unanswered = frozenset({64})
+        async with attached(controller, station, times=SLOW) as bench:
+            await wait_until(lambda: bench.equipment.connected)
+            for _ in range(2):
+                controller.tool.tighten()
+            await wait_until(lambda: controller.acknowledged == [1, 2, 3], 3.0)
+            assert station.answers == []
