@@ -42,6 +42,12 @@ class OnlyLease:
         """Record that this gateway was connected."""
         self.has_changed = False
 
+    async def ensure(self) -> None:
+        """Return at once."""
+
+    async def refuse_if_lost(self) -> None:
+        """Return at once."""
+
     async def withdraw(self) -> None:
         """Keep the lease."""
 
@@ -94,8 +100,8 @@ class LeasedEquipment:
 
     @property
     def open_release(self) -> OpenSafing | None:
-        """The release of its tool that the device has not confirmed; None when it has."""
-        return self._equipment.open_release
+        """The release of its tool that the device has not confirmed; None when it has, or another gateway connects."""
+        return None if self._lease.holder else self._equipment.open_release
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -112,11 +118,20 @@ class LeasedEquipment:
 
     async def send(self, command: Command) -> None:
         """Queue a start, or pass it on; raises NotSent while no gateway is connected."""
-        await (self._lease.pass_on(command) if self._lease.holder else self._equipment.send(command))
+        await (self._lease.pass_on(command) if await self._is_elsewhere() else self._equipment.send(command))
 
     async def reset(self, command: Command) -> None:
         """Queue a reset ahead of all starts, or pass it on; raises NotSent while no gateway is connected."""
-        await (self._lease.pass_on(command) if self._lease.holder else self._equipment.reset(command))
+        await (self._lease.pass_on(command) if await self._is_elsewhere() else self._equipment.reset(command))
+
+    async def _is_elsewhere(self) -> bool:
+        """Return whether another gateway connects; raises NotSent when it has taken the lease meanwhile.
+
+        A command that was queued here then would wait in memory, unknown to the other gateway.
+        """
+        if not self._lease.holder and self._equipment.connected:
+            await self._lease.ensure()
+        return bool(self._lease.holder)
 
     async def stop(self, command: Command) -> None:
         """Stop a command, or pass the stop on; raises NotSent while no gateway is connected."""

@@ -160,6 +160,18 @@ class ConnectionLease(Protocol):
     async def confirm(self) -> None:
         """Record that this gateway is connected; raises Unavailable when it does not hold the lease any more."""
 
+    async def ensure(self) -> None:
+        """Return when no other gateway can take the lease for a moment; raises NotSent when another one holds it.
+
+        Call it right before a message that begins work leaves. It waits while the store is unavailable.
+        """
+
+    async def refuse_if_lost(self) -> None:
+        """Raise NotSent when another gateway holds the lease; return where the store does not answer soon.
+
+        Call it right before a message that ends work leaves.
+        """
+
     async def withdraw(self) -> None:
         """Record that this gateway is not connected any more; raises Unavailable without the store."""
 

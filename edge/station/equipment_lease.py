@@ -1,5 +1,6 @@
 """The lease of the connection to one piece of equipment, which one of the gateways that share a scope holds."""
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Collection
 from typing import Final
@@ -19,6 +20,9 @@ LOOK_EVERY_S = 1.0
 CONNECTS_WITHIN_S = 10.0
 """A holder that is not connected for so long may not reach the equipment: another gateway tries."""
 _PAUSE_S = 2 * LOOK_EVERY_S
+_LOOK_AGAIN_S: Final = 0.1
+_ANSWERS_WITHIN_S: Final = 0.5
+"""How long a tool stays enabled for the question whether another gateway works with it."""
 _LOGGED_CHARACTERS: Final = 200
 
 logger = structlog.get_logger(__name__)
@@ -41,7 +45,7 @@ class ConnectionWatch(Struct):
         return seen.holder is not None and not seen.holder.is_connected and now - self._since >= CONNECTS_WITHIN_S
 
 
-class LeaseLostError(Unavailable):
+class LeaseLostError(NotSent):
     """Another gateway has taken the lease."""
 
 
@@ -60,10 +64,13 @@ class EquipmentLease:
         self.has_changed = True
         self._place = place
         self._leases = equipment_leases.leases_at(store, scopes, place)
+        self._own = store.own_lease
         self._look_every_s = look_every_s
         self._monotonic = monotonic
         self._written: str | None = None
         """The holder as this process has written or confirmed it last."""
+        self._confirmed_in = 0
+        """The term of the lease of this instance in which this lease was found ours last."""
         self._watch = ConnectionWatch()
 
     async def acquire(self) -> None:
@@ -73,8 +80,49 @@ class EquipmentLease:
 
     async def confirm(self) -> None:
         """Record that this gateway is connected; raises Unavailable when it does not hold the lease any more."""
+        term = self._own.term
         if not await self._update(is_connected=True):
             raise self._lost()
+        self._confirmed_in = term
+
+    async def ensure(self) -> None:
+        """Return when no other gateway can take the lease for a moment; raises NotSent when another one holds it.
+
+        A process that was frozen looks after its next renewal. It waits while the store is unavailable.
+        """
+        while not self._is_certain:
+            try:
+                if self._own.is_certain:
+                    await self._look()
+                    continue
+            except LeaseLostError:
+                raise
+            except Unavailable as error:
+                logger.info("lease of equipment not confirmed", at=self._place, reason=error.message)
+            await next_tick(_LOOK_AGAIN_S)
+
+    async def refuse_if_lost(self) -> None:
+        """Raise NotSent when another gateway holds the lease; return where the store does not answer soon."""
+        if self._is_certain:
+            return
+        try:
+            async with asyncio.timeout(_ANSWERS_WITHIN_S):
+                await self._look()
+        except LeaseLostError:
+            raise
+        except (Unavailable, TimeoutError) as error:
+            logger.info("lease of equipment not confirmed", at=self._place, reason=str(error))
+
+    @property
+    def _is_certain(self) -> bool:
+        return self._own.is_certain and self._own.term == self._confirmed_in
+
+    async def _look(self) -> None:
+        """Read whether this lease is still ours; raises NotSent when it is not, Unavailable without the store."""
+        term = self._own.term
+        if not await equipment_leases.is_held(self._leases, self._written or ""):
+            raise self._lost()
+        self._confirmed_in = term
 
     async def withdraw(self) -> None:
         """Record that this gateway is not connected any more; raises Unavailable without the store."""

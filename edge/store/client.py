@@ -25,6 +25,7 @@ from edge.store.generation import GenerationCheck
 from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
 from edge.store.lease_watch import LeaseWatch
+from edge.store.own_lease import OwnLease
 from edge.store.pipeline import Argument
 from edge.store.query import Replies, StoreQuery, value_of, values_of
 from edge.store.replication import Replication
@@ -87,6 +88,7 @@ class Store:
         self.heartbeat = Heartbeat()
         self.defects = Defects()
         self.lease_watch = LeaseWatch()
+        self.own_lease = OwnLease()
         self.marks = BoundedCount()
         """The last count of marks: while it is at its limit, messages that need a new one wait."""
         self.marks_by_sender = MarksBySender()

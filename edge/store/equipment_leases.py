@@ -140,6 +140,12 @@ async def _write(
     return isinstance(await leases.store.commit(Commit(tuple(guards), writes)), Committed)
 
 
+async def is_held(leases: EquipmentLeases, text: str) -> bool:
+    """Return whether the lease is still ours as we have written it."""
+    found: str | None = await leases.store.execute("HGET", leases.key, _HOLDER + leases.store.consumer)
+    return found == text
+
+
 async def release(leases: EquipmentLeases, text: str) -> None:
     """Release the lease if it is still ours."""
     writes = (*_end_of(leases, leases.store.consumer), ("HINCRBY", leases.key, _REVISION, 1))

@@ -26,8 +26,13 @@ async def acquire(store: Store, consumer: str, token: str, former: str | None = 
     """Acquire the lease of a free name, or one whose value is `former`; return the value of another holder's lease."""
     key = store.keys.lease_instance(consumer)
     while True:
-        commit = Commit((unchanged(key, former),), (("SET", key, lease_value(token)),))
+        commit, sent_at = (
+            Commit((unchanged(key, former),), (("SET", key, lease_value(token)),)),
+            store.own_lease.clock(),
+        )
         if isinstance(await store.commit(commit), Committed):
+            if consumer == store.consumer:
+                store.own_lease.note_renewed(sent_at)
             return None
         found: str | None = await store.execute("GET", key)
         if found is not None:
@@ -42,8 +47,9 @@ async def renew(store: Store, consumer: str, token: str, value: str) -> str | No
     """
     key = store.keys.lease_instance(consumer)
     while True:
-        renewed = lease_value(token)
+        renewed, sent_at = lease_value(token), store.own_lease.clock()
         if isinstance(await store.commit(Commit((Holds(key, value),), (("SET", key, renewed),))), Committed):
+            store.own_lease.note_renewed(sent_at)
             return renewed
         found = await store.execute("GET", key)
         if found is None or parse_lease(found).token != token:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from edge.equipment.leased_equipment import LeasedEquipment, OnlyLease
 from edge.foundation.errors import Unavailable
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command
+from edge.station.equipment import Command, NotSent
 from tests.conftest import WaitUntil
 from tests.equipment.contract import RESET
 from tests.equipment.recording_station import RecordingStation
@@ -175,3 +175,50 @@ async def test_gateway_that_lost_its_lease_disconnects(wait_until: WaitUntil) ->
         await wait_until(lambda: bench.equipment.connection_count == 2)
         assert bench.controller.mids().count(3) == 1
         assert bench.controller.violations == []
+
+
+class TakenLease(HeldLease):
+    """A lease that another gateway takes when `is_taken` is set; this one finds it out at its next message."""
+
+    is_taken = False
+
+    async def ensure(self) -> None:
+        if self.is_taken:
+            raise NotSent("another gateway connects to it")
+
+    async def refuse_if_lost(self) -> None:
+        await self.ensure()
+
+
+@pytest.mark.parametrize("is_result", [False, True])
+async def test_gateway_whose_lease_was_taken_writes_nothing_to_the_tool(
+    wait_until: WaitUntil, *, is_result: bool
+) -> None:
+    """It selected its own program, or disabled the tool of the next holder after a result."""
+    lease, station = TakenLease(), RecordingStation()
+    async with connected(wait_until, lease, station) as bench:
+        if is_result:
+            await bench.equipment.send(bolt(1))
+            await wait_until(lambda: bench.controller.tool.enabled)
+        before = len(bench.controller.mids())
+        lease.is_taken = True
+        if is_result:
+            bench.controller.tool.tighten()
+        else:
+            # In memory already, as a command that was queued before the freeze.
+            lease.commands.put_nowait(bolt(1))
+        await wait_until(lambda: 3 in bench.controller.mids()[before:])
+        sent = bench.controller.mids()[before:]
+        assert {18, 42, 43, 50}.isdisjoint(sent[: sent.index(3)])
+
+
+async def test_command_is_not_queued_where_the_lease_was_taken(wait_until: WaitUntil) -> None:
+    """It waited in the memory of the former holder for good, as the next one had read the open commands before."""
+    lease = TakenLease()
+    async with connected(wait_until, lease) as bench:
+        lease.is_taken = True
+        with pytest.raises(NotSent):
+            await bench.equipment.send(bolt(1))
+        with pytest.raises(NotSent):
+            await bench.equipment.reset(RESET)
+    assert bench.station.begun == []

@@ -82,12 +82,12 @@ class Line:
 
 
 @contextlib.contextmanager
-def running(directory: Path, correlation: str, habits: Habits) -> Iterator[Line]:
-    """Run a broker, a store, a controller that serves one client, and two gateways."""
+def running(directory: Path, correlation: str, habits: Habits, clients: int = 1) -> Iterator[Line]:
+    """Run a broker, a store, a controller that serves so many clients, and two gateways."""
     broker, store = Broker(directory / "broker"), Store(directory / "store")
     broker.start()
     store.start()
-    with running_controller(Quirks(clients=1), habits) as controller:
+    with running_controller(Quirks(clients=clients), habits) as controller:
         settings = (
             f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
             f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
@@ -174,3 +174,30 @@ def test_frozen_gateway_leaves_the_controller_to_the_other(tmp_path: Path) -> No
         assert line.controller.connections == connections
         assert len(line.controller.tool.results) == JOBS + 1
         assert line.counts("late") == 0
+
+
+def test_thawed_gateway_leaves_the_tool_to_the_other(tmp_path: Path) -> None:
+    """It has its connection still, with a result on it, and a command in memory that the other one has begun."""
+    with running(tmp_path, "mark", Habits(absent=True), clients=2) as line:
+        tool = line.controller.tool
+        holder = line.wait_until_shared()
+        line.begin("J1")
+        wait_for(lambda: tool.enabled, "the tool is enabled")
+        line.begin("J2")
+        line.mes.wait_for_state("J2", "Running", DEADLINE)
+        line.gateways[holder].freeze()
+        other = {"first": "second", "second": "first"}[holder]
+        wait_for(lambda: "equipment connected" in line.gateways[other].log.read_text(), "the other connects", DEADLINE)
+        tool.tighten()
+        wait_for(lambda: tool.enabled and len(tool.entries("enabled")) == 2, "the next command has the tool", DEADLINE)
+        line.gateways[holder].thaw()
+        wait_for(lambda: line.connected() == other, "the thawed gateway names the other", DEADLINE)
+        assert tool.enabled
+        tool.tighten()
+        for job in ("J1", "J2"):
+            line.wait_until_ended(job)
+        assert [len(tool.entries(each)) for each in ("enabled", "tightened")] == [2, 2]
+        assert len({entry.vin for entry in tool.entries("tightened")}) == 2
+        wait_for(lambda: line.counts("ok") == 2, "the results are counted")
+        assert [line.counts(each) for each in ("late", "unknown")] == [0, 0]
+        assert line.controller.violations == []

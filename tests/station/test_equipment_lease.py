@@ -18,7 +18,9 @@ from edge.station.equipment_lease import ConnectionWatch, EquipmentLease
 from edge.store import equipment_leases, instance_leases
 from edge.store.client import Store
 from edge.store.equipment_leases import LeaseHolder, LeaseView, leases_at
+from edge.store.lease_watch import LIFETIME_S
 from edge.store.opening import open_store
+from edge.store.own_lease import OwnLease
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, SCOPES, WORK
 from tests.store.servers import own_server, relay_to, until_served
@@ -272,3 +274,66 @@ async def test_passed_command_survives_a_kill_of_the_store(tmp_path: Path) -> No
             await second.pass_on(WORK)
             async with asyncio.timeout(30):
                 assert await taking == WORK
+
+
+async def test_thawed_holder_begins_no_work_after_a_takeover(gateways: Gateways) -> None:
+    """It looked only for passed commands: it began its own on the old connection, as the next holder did."""
+    now = 0.0
+    own = gateways.first.own_lease = OwnLease(lambda: now)
+    lease = gateways.lease(gateways.first)
+    value = await renewed(gateways.first)
+    await lease.acquire()
+    await lease.confirm()
+    async with asyncio.timeout(10):
+        await lease.ensure()
+        await lease.refuse_if_lost()
+        now += LIFETIME_S
+        others = leases_at(gateways.second, SCOPES, PLACE)
+        assert await equipment_leases.take(others, await equipment_leases.load(others))
+        waiting = asyncio.ensure_future(lease.ensure())
+        with pytest.raises(NotSent, match="another gateway connects"):
+            await lease.refuse_if_lost()
+        assert not waiting.done()
+        assert await instance_leases.renew(gateways.first, "first", "token", value)
+        assert own.is_certain
+        with pytest.raises(NotSent, match="another gateway connects"):
+            await waiting
+
+
+async def test_thawed_holder_works_on_where_no_other_gateway_connects(gateways: Gateways) -> None:
+    now = 0.0
+    own = gateways.first.own_lease = OwnLease(lambda: now)
+    lease = gateways.lease(gateways.first)
+    value = await renewed(gateways.first)
+    await lease.acquire()
+    await lease.confirm()
+    now += LIFETIME_S
+    assert not own.is_certain
+    async with asyncio.timeout(10):
+        await lease.refuse_if_lost()
+        await instance_leases.renew(gateways.first, "first", "token", value)
+        await lease.ensure()
+
+
+async def test_tool_is_disabled_while_the_store_does_not_answer(tmp_path: Path) -> None:
+    """A lease that may be lost does not keep a tool enabled; work is begun only when it is certain."""
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "first") as store:
+        await instance_leases.acquire(store, "first", "token")
+        lease = EquipmentLease(store, SCOPES, PLACE, LOOK_S)
+        await lease.acquire()
+        await lease.confirm()
+        store.own_lease.note_renewed(float("-inf"))
+        server.freeze()
+        beginning = asyncio.ensure_future(lease.ensure())
+        async with asyncio.timeout(5):
+            await lease.refuse_if_lost()
+        assert not beginning.done()
+        beginning.cancel()
+
+
+async def renewed(store: Store) -> str:
+    """Renew the lease of a store's consumer; return its value."""
+    value = await store.execute("GET", store.keys.lease_instance(store.consumer))
+    after = await instance_leases.renew(store, store.consumer, "token", value)
+    assert after
+    return after

@@ -32,13 +32,14 @@ from edge.features.openprotocol.protocol.session import (
     ExchangeListener,
     KeepResult,
     OpenProtocolSession,
+    PermitRequest,
     open_openprotocol,
 )
 from edge.features.openprotocol.revisions import LEARNT_REVISIONS, LearntRevisions
 from edge.features.openprotocol.settings import OpenProtocolSettings, address_of
 from edge.features.openprotocol.state import ToolState
 from edge.features.openprotocol.times import OpenProtocolTimes
-from edge.features.openprotocol.tool import TighteningTool
+from edge.features.openprotocol.tool import TighteningTool, lease_checker
 from edge.links.background_task import background_task
 from edge.sfc.signal import Phase
 from edge.station.equipment import Repetition, StationPort
@@ -51,7 +52,11 @@ def _local_now() -> datetime:
 
 
 def _session_opener(
-    settings: OpenProtocolSettings, times: OpenProtocolTimes, on_request: ExchangeListener, keep: KeepResult
+    settings: OpenProtocolSettings,
+    times: OpenProtocolTimes,
+    on_request: ExchangeListener,
+    keep: KeepResult,
+    permit: PermitRequest,
 ) -> Callable[..., AbstractAsyncContextManager[OpenProtocolSession]]:
     """Return what opens a session with the learnt `revisions`."""
     return partial(
@@ -61,6 +66,7 @@ def _session_opener(
         link_layer=settings.link_layer == "auto",
         on_request=on_request,
         keep=keep,
+        permit=permit,
     )
 
 
@@ -90,7 +96,7 @@ def open_openprotocol_equipment(
     learnt = LearntRevisions(settings, RememberedText(station, own, LEARNT_REVISIONS))
     starts, correlation = StartPolicy(station, repetition), settings.correlation
     new_device = partial(TighteningDevice, correlation=correlation, starts=starts, times=times)
-    opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox))
+    opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox), lease_checker(lease))
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:

@@ -8,13 +8,41 @@ from edge.features.openprotocol.conversion import identifier_of, is_batch, numbe
 from edge.features.openprotocol.protocol.errors import DeclinedError
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Decline, Mid, new_message, parse_message, revisions_of
-from edge.features.openprotocol.protocol.session import OpenProtocolSession
+from edge.features.openprotocol.protocol.session import OpenProtocolSession, PermitRequest
 from edge.foundation.errors import Refused
-from edge.station.equipment import Command
+from edge.station.equipment import Command, ConnectionLease
 
 _CLOCK_TOLERANCE = timedelta(seconds=2)
 
+_BEGINS = frozenset(
+    {
+        Mid.SELECT_PARAMETER_SET,
+        Mid.SET_BATCH_SIZE,
+        Mid.RESET_BATCH,
+        Mid.SELECT_JOB,
+        Mid.RESTART_JOB,
+        Mid.ENABLE_TOOL,
+        Mid.IDENTIFIER,
+    }
+)
+_ENDS = frozenset({Mid.DISABLE_TOOL, Mid.ABORT_JOB})
+
 _log = structlog.get_logger(__name__)
+
+
+def lease_checker(lease: ConnectionLease) -> PermitRequest:
+    """Return what holds back the messages to the tool, while or because another gateway may work with it.
+
+    A gateway that was frozen has its connection still, and the next one works on a connection of its own.
+    """
+
+    async def permit(message: MidFrame) -> None:
+        if message.mid in _BEGINS:
+            await lease.ensure()
+        elif message.mid in _ENDS:
+            await lease.refuse_if_lost()
+
+    return permit
 
 
 class TighteningTool:

@@ -42,8 +42,11 @@ ExchangeListener = Callable[[MidFrame, MidFrame | None, str], None]
 KeepResult = Callable[[MidFrame], Awaitable[bool]]
 """Keeps a result; returns whether it is durable."""
 
+PermitRequest = Callable[[MidFrame], Awaitable[object]]
+"""Returns when a request may leave, right before it does; raises Unavailable when it may not any more."""
 
-async def _keep_nothing(_: MidFrame) -> bool:
+
+async def _nothing(_: MidFrame) -> bool:
     return False
 
 
@@ -61,8 +64,7 @@ class SessionTimes(Struct, frozen=True):
     silence: float = 15.0
 
 
-DEFAULT_TIMES = SessionTimes()
-DEFAULT_LIMITS = LinkLimits()
+DEFAULT_TIMES, DEFAULT_LIMITS = SessionTimes(), LinkLimits()
 
 
 @asynccontextmanager
@@ -75,7 +77,8 @@ async def open_openprotocol(
     link_layer: bool = True,
     on_request: ExchangeListener = lambda *_: None,
     revisions: Revisions | None = None,
-    keep: KeepResult = _keep_nothing,
+    keep: KeepResult = _nothing,
+    permit: PermitRequest = _nothing,
 ) -> AsyncIterator["OpenProtocolSession"]:
     """Connect to a controller and start the communication; stop it at the end of the block.
 
@@ -87,7 +90,7 @@ async def open_openprotocol(
     known = revisions or Revisions()
     while True:
         async with AsyncExitStack() as stack:
-            opened = partial(OpenProtocolSession, times, limits, on_request, known, keep)
+            opened = partial(OpenProtocolSession, times, limits, on_request, known, keep, permit)
             session = await stack.enter_async_context(_connected(host, port, times.connect, opened))
             before = known.rejections
             try:
@@ -137,12 +140,14 @@ class OpenProtocolSession:
         on_request: ExchangeListener,
         known: Revisions,
         keep: KeepResult,
+        permit: PermitRequest,
         writer: asyncio.StreamWriter,
     ) -> None:
         self.controller: dict[str, Any] = {}
         self.revisions: dict[int, int] = {}
         self._known = known
         self._keep = keep
+        self._permit = permit
         self._writer = writer
         self._times = times
         self._on_request = on_request
@@ -284,6 +289,7 @@ class OpenProtocolSession:
     async def _exchange(self, message: MidFrame, answers: Collection[int], seconds: float) -> MidFrame:
         """Send a message and return its answer; raises UnansweredError, and leaves the connection open."""
         async with self._requesting:
+            await self._permit(message)
             self._require_connection()
             answered: asyncio.Future[MidFrame] = asyncio.get_running_loop().create_future()
             self._request = named_mids(message), frozenset(answers), answered
@@ -366,9 +372,8 @@ class OpenProtocolSession:
                 return False
             answered.set_exception(DeclinedError(declined, error))
             return True
-        if message.mid not in answers:
-            return False
-        if message.mid == Mid.ACCEPTED and parse_message(message)["mid"] not in named:
+        is_of_another = message.mid == Mid.ACCEPTED and parse_message(message)["mid"] not in named
+        if message.mid not in answers or is_of_another:
             return False
         answered.set_result(message)
         return True
