@@ -10,6 +10,7 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify_async
 from edge.foundation.ticks import next_tick
+from edge.model.equipment_connection import NOT_CONNECTED_YET
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import EquipmentPort, programs_of
@@ -21,6 +22,8 @@ from edge.store.client import Store
 logger = structlog.get_logger(__name__)
 
 POLL_INTERVAL_S = 5.0
+_FIRST_POLLS_S = 0.5
+"""The interval of the polls until the first tries to connect have ended: they take less than one of the others."""
 CONFIRMED_WITHIN_MS = 10_000
 """The time within which equipment must confirm a stop or a reset, in milliseconds."""
 _OPEN_SAFING = 20
@@ -74,7 +77,12 @@ class EquipmentWatch:
             except Unavailable as error:
                 logger.debug("the report on equipment waits for the store", reason=error.message)
             await notify_async(self.listeners)
-            await next_tick(self._poll_interval_s)
+            await next_tick(self._poll_interval_s if self._has_tried else min(_FIRST_POLLS_S, self._poll_interval_s))
+
+    @property
+    def _has_tried(self) -> bool:
+        """Whether each piece of equipment is connected, or its first try has ended."""
+        return all(each.connection != NOT_CONNECTED_YET for each in self.health)
 
     def _look(self) -> tuple[EquipmentHealth, ...]:
         before = {each.name: each.connected for each in self.health}

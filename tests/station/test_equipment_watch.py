@@ -11,7 +11,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
-from edge.model.equipment_connection import ConnectionState
+from edge.model.equipment_connection import NOT_CONNECTED_YET, ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.job_state import Cause
 from edge.station.active_runs import ActiveRuns
@@ -49,10 +49,10 @@ async def plant_at(store: Store, tool: FakeEquipment) -> Plant:
 
 
 @asynccontextmanager
-async def watching(plant: Plant, tool: FakeEquipment) -> AsyncIterator[EquipmentWatch]:
+async def watching(plant: Plant, tool: FakeEquipment, interval_s: float = 0.01) -> AsyncIterator[EquipmentWatch]:
     follower = ActiveRuns(plant.runs, (SCOPE,), poll_interval_s=0.01)
     await follower.look()
-    watch = EquipmentWatch(plant.store, follower, plant.runs.clock, poll_interval_s=0.01)
+    watch = EquipmentWatch(plant.store, follower, plant.runs.clock, poll_interval_s=interval_s)
     watch.watched.append(WatchedEquipment(tool, "fake", (TIGHTEN, PHOTO), plant.answers.stats))
     async with background_task(follower.follow(), "active runs"), background_task(watch.run(), "equipment"):
         yield watch
@@ -91,6 +91,25 @@ async def test_connection_changes_are_reported_with_their_time(store: Store, wai
         tool.reachable = False
         await wait_until(lambda: not watch.health[0].connected)
         assert watch.health[0].last_seen == NOW + 1000
+
+
+class StartingEquipment(FakeEquipment):
+    """Equipment whose first try to connect has not ended while it is not reachable."""
+
+    @property
+    def connection(self) -> ConnectionState:
+        return ConnectionState(connected=True) if self.reachable else NOT_CONNECTED_YET
+
+
+async def test_first_connection_is_reported_before_the_next_poll(store: Store, wait_until: WaitUntil) -> None:
+    """For five seconds the equipment was not connected for no known reason, while it worked for a job."""
+    tool = StartingEquipment("wrench")
+    tool.reachable = False
+    async with watching(await plant_at(store, tool), tool, interval_s=600.0) as watch:
+        await wait_until(lambda: watch.health)
+        assert watch.health[0].connected is False
+        tool.reachable = True
+        await wait_until(lambda: watch.health[0].connected, deadline=10.0)
 
 
 async def test_reason_of_a_missing_connection_is_reported_at_once(store: Store, wait_until: WaitUntil) -> None:

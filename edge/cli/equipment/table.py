@@ -164,7 +164,8 @@ def _connection_facts(each: EquipmentView) -> dict[str, str]:
     facts = {"connected": f"{_connected(each)}{f', since {local_time(state.since)}' if state.since else ''}"}
     if each.health.connected is not False:
         return facts
-    facts["not connected"] = each.health.obstacle.removeprefix("not connected").removeprefix(": ") or "no reason known"
+    unknown = "no reason known" if state.since else "its first try has not ended"
+    facts["not connected"] = each.health.obstacle.removeprefix("not connected").removeprefix(": ") or unknown
     return facts | ({"next try": f"within {state.retry_s:g} s"} if state.retry_s else {})
 
 

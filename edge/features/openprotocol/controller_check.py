@@ -13,6 +13,7 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.links.connection_fault import fault_of
 from edge.model.finding import Examination, HealthFinding, failing, ok
 
+_SERVES_ANOTHER = "it serves another client, which is the gateway, or why the gateway is not connected"
 _TIMES = SessionTimes(connect=3.0, answer=3.0)
 
 
@@ -28,7 +29,7 @@ async def examine_controller(name: str, settings: OpenProtocolSettings) -> Async
         yield ok(subject, f"answers at {settings.url}: {what}")
     except DeclinedError as declined:
         if declined.error == Decline.CONNECTED_ALREADY:
-            yield ok(subject, f"answers at {settings.url}: another client is connected")
+            yield ok(subject, f"answers at {settings.url}: {_SERVES_ANOTHER}")
         else:
             yield failing(subject, declined.message, "Check the settings of Open Protocol at the controller.")
     except Refused as refusal:

@@ -36,7 +36,7 @@ async def test_unavailable_controller_is_reported() -> None:
     ("answer", "level", "text"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", Level.FAILING, "is not a number"),
-        (b"00260004001         000196\0", Level.OK, "another client is connected"),
+        (b"00260004001         000196\0", Level.OK, "is the gateway, or why the gateway is not connected"),
         (b"00260004001         000116\0", Level.FAILING, "busy"),
     ],
 )
