@@ -32,6 +32,10 @@ def _always(_settings: "Settings") -> bool:
     return True
 
 
+def _nothing(_settings: "Settings") -> Sequence[str]:
+    return ()
+
+
 class Feature(Struct, frozen=True):
     """A feature of a gateway: one folder below `edge/features`, and one row in `edge.app.features`.
 
@@ -62,6 +66,13 @@ class Feature(Struct, frozen=True):
     """Called when the station works, before any call is accepted."""
     serve: str = ""
     """Called when the MES and OPC UA clients are served."""
+    opcua: str = ""
+    """Called as `function(core, new)` with each OPC UA server that is made (`edge.uaserver.parts`), on or off.
+
+    The namespace of types is the same whatever is on. It returns a `ServerPart`, or None.
+    """
+    discovered_as: "Callable[[Settings], Sequence[str]]" = _nothing
+    """What the settings let OPC UA clients find of it: the identifiers that discovery announces (OPC 10000-12, D)."""
     checks: str = ""
     """Returns what `edge doctor` examines for settings: pairs of a subject and its findings."""
     calls: Sequence[str] = ()

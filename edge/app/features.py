@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from edge.app.feature import Feature
@@ -12,6 +12,7 @@ from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 
 if TYPE_CHECKING:
     from edge.app.parts import GatewayParts, Works
+    from edge.uaserver.parts import AddPart
 
 FEATURES = (
     "telemetry",
@@ -90,6 +91,11 @@ async def _open(stack: AsyncExitStack, core: "GatewayParts", feature: Feature, f
         core.opened.append(opened)
         if opened.port is not None:
             core.ports[feature.name] = opened.port
+
+
+def opcua_parts(core: "GatewayParts") -> "list[AddPart]":
+    """Return what features add to an OPC UA server; it is imported now."""
+    return [partial(pkgutil.resolve_name(each.opcua), core) for each in features() if each.opcua]
 
 
 def calls_switched_off(core: "GatewayParts") -> Mapping[str, str]:

@@ -6,12 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edge.app.features import opcua_parts
 from edge.app.interface import RETRY_S, open_interface
 from edge.app.maintenance_mode import show_maintenance, switch_for_client
 from edge.app.parts import GatewayParts, Works
-from edge.features.opcua_extras.redundancy import SharedServer, SharedServers
 from edge.foundation.errors import unwrap_group
-from edge.foundation.instant import now_ms
 from edge.foundation.task_group import TaskGroup
 from edge.model.role import Role
 from edge.station.intervene import intervene
@@ -23,12 +22,6 @@ from edge.uaserver.view import GatewayView
 
 if TYPE_CHECKING:
     from edge.access.login import Users
-    from edge.features.flows.opcua_feed import FlowFeed
-    from edge.features.telemetry.opcua.alarms import AlarmNodes, AlarmSettings
-    from edge.features.telemetry.rules.alarm import AlarmEvent
-    from edge.features.telemetry.service import TelemetryService
-    from edge.ports.alarm import Alarm
-    from edge.ports.alarm_message import AlarmNotice
     from edge.uaserver.server import UaServer
 
 
@@ -62,8 +55,6 @@ class OpcuaService:
 
 async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, works: Works) -> "UaServer":
     settings, store, scopes, jobs = parts.settings, parts.store, parts.scopes, works.jobs
-    telemetry: TelemetryService | None = parts.ports.get("telemetry")
-    flows: FlowFeed | None = parts.ports["flows"].feed if "flows" in parts.ports else None
     # asyncua takes half a second to import: skip it when the server is off.
     from edge.access.sessions import show_sessions  # noqa: PLC0415
     from edge.uaserver.job_feed import show_work_masters  # noqa: PLC0415
@@ -81,10 +72,8 @@ async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, wo
         partial(release, store, equipment, dedupe_ms=jobs.dedupe_ms),
         partial(switch_for_client, parts),
         scopes,
-        flows,
     )
     name = settings.gateway.name
-    alarms = await _alarm_settings(parts, telemetry) if telemetry else None
     server = await stack.enter_async_context(
         open_server(
             settings.opcua,
@@ -95,7 +84,7 @@ async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, wo
             equipment=tuple(equipment),
             trail=parts.trail,
             users=works.users or open_users(parts),
-            alarms=alarms,
+            parts=opcua_parts(parts),
             shares_certificate=settings.web.shares_certificate,
         )
     )
@@ -111,62 +100,23 @@ async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, wo
 
     works.settings.listeners.append(refresh)
     parts.watch.listeners.append(show_gateway)
-    await _show_jobs(stack, parts, server, flows)
-    if telemetry and server.alarms:
-        await _follow_alarms(stack, parts, server.alarms, telemetry)
-    await _publish_server(stack, parts, server, telemetry)
+    await _show_jobs(stack, parts, server)
+    for part in server.parts:
+        for task, work in part.works.items():
+            await parts.keep_running(stack, task, partial(work, server))
     return server
 
 
-async def _show_jobs(
-    stack: contextlib.AsyncExitStack, parts: GatewayParts, server: "UaServer", flows: "FlowFeed | None"
-) -> None:
+async def _show_jobs(stack: contextlib.AsyncExitStack, parts: GatewayParts, server: "UaServer") -> None:
     # asyncua is imported only where it is used.
     from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
     from edge.uaserver.job_feed import show_jobs  # noqa: PLC0415
 
     await parts.keep_running(stack, "OPC UA lists", partial(show_jobs, parts.store, server, parts.scopes))
-    if flows:
-        await parts.keep_running(stack, "OPC UA flows", partial(flows.run, server.flows))
     await parts.keep_running(stack, "OPC UA maintenance", partial(show_maintenance, parts, server))
     holders = LockHolders(parts.store, parts.active_runs)
     await parts.keep_running(stack, "OPC UA lock holders", holders.follow)
     show_charts(parts.active_runs, server.charts, parts.clock, holders, parts.runs.mirrors)
-
-
-async def _publish_server(
-    stack: contextlib.AsyncExitStack, parts: GatewayParts, server: "UaServer", telemetry: "TelemetryService | None"
-) -> None:
-    """Name this server to the gateways on the store, to clients that listen for it, and to a discovery server."""
-    # asyncua is imported only where it is used.
-    from edge.uaserver.namespaces import application_uri  # noqa: PLC0415
-    from edge.uaserver.reachable_url import reachable_url  # noqa: PLC0415
-
-    name = parts.settings.gateway.name
-    own = SharedServer(application_uri(name), reachable_url(server.endpoint))
-    sharing = SharedServers(parts.store, name, own, server.redundancy.show)
-    await parts.keep_running(stack, "OPC UA servers", sharing.run)
-    if parts.settings.opcua.reverse_connect:
-        # Imported only with clients to connect to.
-        from edge.features.opcua_extras.dialed_connection import dial, reverse_hello  # noqa: PLC0415
-        from edge.features.opcua_extras.reverse_connect import wait_at_clients  # noqa: PLC0415
-
-        call = partial(dial, server.listener, reverse_hello(own.uri, own.url))
-        wait = partial(wait_at_clients, call, parts.settings.opcua.reverse_connect)
-        await parts.keep_running(stack, "OPC UA reverse connect", wait)
-    if not parts.settings.opcua.discovery_server:
-        return
-    # Imported only with a discovery server.
-    from edge.features.opcua_extras import registration  # noqa: PLC0415
-
-    application = registration.application_of(
-        name,
-        server.endpoint,
-        has_alarms=server.alarms is not None,
-        has_history=telemetry is not None and telemetry.history is not None,
-    )
-    register = registration.register_at(parts.settings.opcua, application)
-    await parts.keep_running(stack, "OPC UA registration", partial(registration.keep_registered, register))
 
 
 def open_users(parts: GatewayParts) -> "Users":
@@ -177,33 +127,3 @@ def open_users(parts: GatewayParts) -> "Users":
 
     roles = [Role[role.upper()] for role in parts.settings.users.totp]
     return Users(Path(parts.settings.users_file), memory=StoredMemory(parts.store), totp_roles=roles)
-
-
-async def _follow_alarms(
-    stack: contextlib.AsyncExitStack, parts: GatewayParts, alarms: "AlarmNodes", telemetry: "TelemetryService"
-) -> None:
-    # Imported only with telemetry.
-    from edge.features.telemetry.opcua.alarm_feed import show_alarms  # noqa: PLC0415
-
-    show = partial(show_alarms, parts.store, alarms, parts.scopes, lambda: telemetry.updates.rules)
-    await parts.keep_running(stack, "OPC UA alarms", show)
-
-
-async def _alarm_settings(parts: GatewayParts, telemetry: "TelemetryService") -> "AlarmSettings":
-    # Imported only with telemetry.
-    from edge.features.telemetry.alarm_requests import request_change  # noqa: PLC0415
-    from edge.features.telemetry.opcua.alarms import AlarmSettings  # noqa: PLC0415
-    from edge.store.identity import load_identity  # noqa: PLC0415
-
-    store = parts.store
-
-    async def request(alarm_id: str, event: "AlarmEvent", normal: "Alarm | None") -> "AlarmNotice":
-        return await request_change(store, alarm_id, event, now_ms, normal=normal)
-
-    history = None
-    if telemetry.history is not None:
-        # Imported only with history: its library is an extra of the package.
-        from edge.features.telemetry.opcua.tag_history import TagHistory  # noqa: PLC0415
-
-        history = TagHistory(Path(parts.settings.telemetry.history_directory), telemetry.history)
-    return AlarmSettings(await load_identity(store), request, now_ms, store, history)

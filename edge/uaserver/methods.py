@@ -71,27 +71,28 @@ class ResponseService(Protocol):
         """Find the responses of jobs in a state, starting after a position."""
 
 
-class FlowMethods(Protocol):
-    """The service that starts and stops flows (edge.features.flows.opcua_feed); both raise Refused."""
+class PartMethod(Struct, frozen=True):
+    """A method of an object that another part has added: how its arguments are read, and what performs it.
 
-    async def start(self, flow_id: str) -> None:
-        """Start a flow."""
+    `perform` takes the arguments; it raises Refused, and Unavailable when the store is unavailable.
+    """
 
-    async def stop(self, flow_id: str, reason: str) -> None:
-        """Stop a flow."""
+    arguments: Sequence[ReadArgument]
+    perform: Callable[..., Awaitable[None]]
 
 
 class Target(Struct, frozen=True):
     """An object with methods: their names by NodeId, own and of the type. A chart has one job order.
 
-    A machine and a chart have a scope, a piece of equipment its name in the settings, a flow its id.
+    A machine and a chart have a scope, a piece of equipment its name in the settings. The object of another part has
+    that part's methods.
     """
 
     scope: str
     methods: Mapping[ua.NodeId, str]
     job_order_id: str | None = None
     equipment: str = ""
-    flow: str = ""
+    part_methods: Mapping[str, PartMethod] = {}
 
 
 class Services(Struct, frozen=True):
@@ -107,8 +108,6 @@ class Services(Struct, frozen=True):
     """Switches the maintenance mode of this gateway; raises Refused for arguments that make no sense."""
     scopes: Collection[str] = ()
     """The scopes of this gateway."""
-    flows: FlowMethods | None = None
-    """None while flows are off."""
 
 
 class JobMethodService(MethodService):
@@ -161,8 +160,8 @@ class JobMethodService(MethodService):
         scope = target.scope
         if target.job_order_id is not None:
             return await self._change(scope, name, target.job_order_id, *arguments)
-        if target.flow:
-            return await self._control(target.flow, name, *arguments)
+        if method := target.part_methods.get(name):
+            return await self._perform_part(method, arguments)
         if name in INTERVENTION_ARGUMENTS:
             return await self._intervene(scope, name, arguments[0], arguments[1:])
         match name:
@@ -239,16 +238,9 @@ class JobMethodService(MethodService):
             return _refused(error)
         return _answer(ReturnStatus.NO_ERROR)
 
-    async def _control(self, flow_id: str, name: str, reason: str = "") -> ua.CallMethodResult:
-        """Start or stop a flow."""
-        if self._services.flows is None:
-            return _answer(ReturnStatus.INVALID_REQUEST)
+    async def _perform_part(self, method: PartMethod, arguments: Sequence[Any]) -> ua.CallMethodResult:
         try:
-            if name == "Start":
-                await self._services.flows.start(flow_id)
-            else:
-                by = CALLER.get().name or "anonymous"
-                await self._services.flows.stop(flow_id, reason or f"by {by} over OPC UA")
+            await method.perform(*arguments)
         except Refused as error:
             return _refused(error)
         return _answer(ReturnStatus.NO_ERROR)
@@ -279,7 +271,8 @@ class JobMethodService(MethodService):
 def _signature(target: Target, name: str) -> Sequence[ReadArgument]:
     if target.job_order_id is not None:
         return _CHART_ARGUMENTS
-    return _FLOW_ARGUMENTS[name] if target.flow else _ARGUMENTS[name]
+    method = target.part_methods.get(name)
+    return method.arguments if method else _ARGUMENTS[name]
 
 
 def _bad(code: int) -> ua.CallMethodResult:
@@ -355,7 +348,6 @@ def _comment(argument: ua.Variant) -> tuple[LocalizedText, ...] | None:
 _ORDER_ARGUMENTS = (_job_order, _comment)
 _ID_ARGUMENTS = (read_text, _comment)
 _CHART_ARGUMENTS = (_comment,)
-_FLOW_ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType({"Start": (), "Stop": (read_text,)})
 
 # The argument readers of each method, by its browse name.
 _ARGUMENTS: Mapping[str, Sequence[ReadArgument]] = MappingProxyType(

@@ -8,7 +8,6 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
@@ -20,7 +19,6 @@ from edge.access.audit_trail import AuditTrail
 from edge.access.login import Users
 from edge.access.sessions import LiveSession
 from edge.config import OpcuaSettings
-from edge.features.flows.opcua_nodes import FlowNodes
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.model.acceptance import Allowed
@@ -50,7 +48,7 @@ from edge.uaserver.namespaces import (
     charts_uri,
     machines_uri,
 )
-from edge.uaserver.redundancy import RedundantServers
+from edge.uaserver.parts import AddPart, NewServer, ServerPart
 from edge.uaserver.space import (
     JOB_ORDER_STATUS_EVENT,
     MachineDescription,
@@ -61,9 +59,6 @@ from edge.uaserver.space import (
     add_namespace_metadata,
 )
 from edge.uaserver.view import MaintenanceView
-
-if TYPE_CHECKING:
-    from edge.features.telemetry.opcua.alarms import AlarmNodes, AlarmSettings
 
 logger = structlog.get_logger(__name__)
 
@@ -84,9 +79,8 @@ class _Machine(Struct, frozen=True):
 class UaServer:
     """The running server. Its lists are updated at once; their subscribers are notified within live_list.BUNDLE_S.
 
-    `charts` shows the running jobs of all machines, `gateway` the state of the gateway, `flows` its flows,
-    `maintenance` its mode, `redundancy` the other servers of the store, `listener` accepts connections, and `alarms`
-    shows the conditions of alarms; without telemetry there are none.
+    `charts` shows the running jobs of all machines, `gateway` the state of the gateway, `maintenance` its mode,
+    `listener` accepts connections, and `parts` are what others have added.
     """
 
     def __init__(
@@ -96,20 +90,16 @@ class UaServer:
         machines: Mapping[str, _Machine],
         charts: Charts,
         gateway: GatewayObject,
-        flows: FlowNodes,
         maintenance: MaintenanceObject,
-        redundancy: RedundantServers,
         listener: TcpListener,
-        alarms: "AlarmNodes | None" = None,
+        parts: Sequence[ServerPart],
     ) -> None:
         self.endpoint = endpoint
         self.listener = listener
         self.charts = charts
         self.gateway = gateway
-        self.flows = flows
         self.maintenance = maintenance
-        self.alarms = alarms
-        self.redundancy = redundancy
+        self.parts = parts
         self._core = core
         self._machines = machines
 
@@ -188,7 +178,7 @@ async def open_server(
     equipment: Sequence[str] = (),
     trail: AuditTrail | None = None,
     users: Users | None = None,
-    alarms: "AlarmSettings | None" = None,
+    parts: Sequence[AddPart] = (),
     *,
     shares_certificate: bool = False,
 ) -> AsyncIterator[UaServer]:
@@ -196,7 +186,7 @@ async def open_server(
 
     The server shows the state of each piece of `equipment`. It closes a session that its client has not activated
     within `activation_s` seconds after its creation. Calls and logins are recorded in `trail`. Without `users` those of
-    the settings log in. With `alarms`, each alarm is a condition. `shares_certificate`: the station page has the same.
+    the settings log in. `parts` add to it before it listens. `shares_certificate`: the station page has the same.
 
     Raises SettingsError when endpoint or certificate are unusable, or when the cache of the types is and node sets are
     missing; Unavailable while the address or the port is unavailable or the disk is full.
@@ -218,26 +208,22 @@ async def open_server(
         nodes = await _add_machines(server, declared, settings, gateway, machines)
         charts = _add_charts(server, nodes)
         gateway_object = GatewayObject(iserver, equipment)
-        flow_nodes = FlowNodes(iserver)
         maintenance = MaintenanceObject(iserver, {scope: found.building_blocks for scope, found in nodes.items()})
         await maintenance.show(MaintenanceView(None, lambda _: "", frozenset()))
-        if settings.security_admins:
-            # Imported only for them.
-            from edge.features.opcua_extras.push import add_push  # noqa: PLC0415
-
-            add_push(server, settings, own, uri)
-        targets = _targets(nodes) | gateway_object.targets | maintenance.targets
-        iserver.method_service = JobMethodService(
-            iserver.aspace,
-            lambda node_id: targets.get(node_id) or charts.target_of(node_id) or flow_nodes.target_of(node_id),
-            services,
-            iserver.decoder,
-        )
-        redundant = RedundantServers(iserver, uri)
         changed = asyncio.Event()
         most = {machine.scope: machine.max_downloadable_job_orders for machine in machines}
         shown = {scope: _machine(server, scope, found, most[scope], changed) for scope, found in nodes.items()}
-        alarm_nodes = await _add_alarms(server, declared, shown, gateway_object, alarms, tasks) if alarms else None
+        sources = {scope: found.machine for scope, found in nodes.items()} | {GATEWAY_NAME: gateway_object.node_id}
+        job_events = {scope: each.events for scope, each in shown.items()}
+        new = NewServer(server, settings, own, uri, declared, sources, job_events, tasks)
+        added = [part for add in parts if (part := await add(new))]
+        targets = _targets(nodes) | gateway_object.targets | maintenance.targets
+
+        def target_of(node_id: ua.NodeId) -> Target | None:
+            found = targets.get(node_id) or charts.target_of(node_id)
+            return found or next((target for part in added if (target := part.target_of(node_id))), None)
+
+        iserver.method_service = JobMethodService(iserver.aspace, target_of, services, iserver.decoder)
         endpoint = await _listen(server, settings, own, host, port)
         logger.info("OPC UA server listening", endpoint=endpoint, machines=list(nodes))
         lists = [(each.job_orders, each.job_responses, each.work_masters) for each in shown.values()]
@@ -250,8 +236,7 @@ async def open_server(
             tasks.create_task(server_object.notify_subscribers(iserver), name="opcua diagnostics"),
         )
         try:
-            parts = (iserver, shown, charts, gateway_object, flow_nodes, maintenance, redundant, server.bserver)
-            yield UaServer(endpoint, *parts, alarms=alarm_nodes)
+            yield UaServer(endpoint, iserver, shown, charts, gateway_object, maintenance, server.bserver, added)
         finally:
             for task in running:
                 task.cancel()
@@ -337,22 +322,6 @@ def _add_charts(server: ProtocolServer, nodes: Mapping[str, MachineNodes]) -> Ch
     for scope, found in nodes.items():
         charts.add_machine(scope, found.machine)
     return charts
-
-
-async def _add_alarms(
-    server: ProtocolServer,
-    declared: Declarations,
-    machines: Mapping[str, _Machine],
-    gateway_object: GatewayObject,
-    alarms: "AlarmSettings",
-    tasks: TaskGroup,
-) -> "AlarmNodes":
-    # Imported only with telemetry.
-    from edge.features.telemetry.opcua.alarms import add_alarms  # noqa: PLC0415
-
-    sources = {scope: each.nodes.machine for scope, each in machines.items()} | {GATEWAY_NAME: gateway_object.node_id}
-    job_events = {scope: each.events for scope, each in machines.items()}
-    return await add_alarms(server, server.iserver, declared, sources, job_events, alarms, tasks)
 
 
 def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:

@@ -20,6 +20,7 @@ from tests.app.running import opcua_in
 from tests.conftest import WaitUntil
 from tests.features.telemetry.opcua.alarm_plant import HOT, alarm_client, change, condition
 from tests.free_ports import free_port
+from tests.opcua_client import patient_client
 from tests.uaserver.other_stack import node, other_stack
 
 pytestmark = pytest.mark.slow
@@ -48,6 +49,8 @@ async def test_endpoint_in_use_is_served_once_it_is_free(
         port = taken.getsockname()[1]
         taken.close()
         await wait_until(lambda: accepts(port))
+        async with patient_client(endpoint) as client:
+            assert len(await client.get_namespace_array()) > Namespace.ALARMS, "telemetry has not added its part again"
 
 
 async def test_gateway_serves_while_no_interface_has_the_opcua_address(redis: RedisSettings, tmp_path: Path) -> None:

@@ -127,6 +127,8 @@ TESTED_ELSEWHERE = {
         "tests/features/opcua_extras/test_reverse_connect.py",
         "it needs a whole server",
     ),
+    "edge/features/opcua_extras/server_part.py": ("tests/app/test_opcua.py", "it needs a whole gateway"),
+    "edge/uaserver/parts.py": ("tests/uaserver/test_server.py", "they are added to a server"),
     "edge/features/opcua_extras/discovery_capabilities.py": (
         "tests/features/opcua_extras/test_registration.py",
         "they are announced",

@@ -13,7 +13,6 @@ from asyncua import Client, Node, ua
 from edge.access.audit_trail import AuditTrail
 from edge.access.mode import ModeRequest
 from edge.config import OpcuaSettings
-from edge.features.telemetry.opcua.alarms import AlarmSettings
 from edge.foundation.task_group import TaskGroup
 from edge.model.isa95 import (
     JobOrder,
@@ -35,6 +34,7 @@ from edge.station.release import ReleaseRequest
 from edge.station.response_provider import PAGE, FoundResponses, PageLimit
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
+from edge.uaserver.parts import AddPart
 from edge.uaserver.server import UaServer, open_server
 from edge.uaserver.space import MachineDescription
 
@@ -70,7 +70,6 @@ class Station:
         self.next = ""
         self.resolved: list[InterventionRequest] = []
         self.released: list[ReleaseRequest] = []
-        self.flows: list[tuple[str, ...]] = []
         self.switched: list[ModeRequest] = []
         self.failure: Exception | None = None
 
@@ -96,14 +95,6 @@ class Station:
             raise self.failure
         self.released.append(request)
 
-    async def start(self, flow_id: str) -> None:
-        if self.failure:
-            raise self.failure
-        self.flows.append(("start", flow_id))
-
-    async def stop(self, flow_id: str, reason: str) -> None:
-        self.flows.append(("stop", flow_id, reason))
-
     async def switch_mode(self, request: ModeRequest, _caller: Caller) -> None:
         if self.failure:
             raise self.failure
@@ -123,7 +114,7 @@ async def served(
     activation_s: float = limits.ACTIVATION_S,
     equipment: Sequence[str] = (),
     trail: AuditTrail | None = None,
-    alarms: AlarmSettings | None = None,
+    parts: Sequence[AddPart] = (),
 ) -> AsyncIterator[UaServer]:
     """Run a server in a task of its own, as pytest enters and exits a fixture in different tasks.
 
@@ -137,11 +128,11 @@ async def served(
 
     async def hold() -> None:
         scopes = [each.scope for each in machines]
-        services = Services(behind, behind, behind.intervene, behind.release, behind.switch_mode, scopes, behind)
+        services = Services(behind, behind, behind.intervene, behind.release, behind.switch_mode, scopes)
         async with (
             TaskGroup() as tasks,
             open_server(
-                settings, "edge", machines, services, tasks, activation_s, equipment, trail, alarms=alarms
+                settings, "edge", machines, services, tasks, activation_s, equipment, trail, parts=parts
             ) as server,
         ):
             opened.set_result(server)

@@ -1,4 +1,4 @@
-"""The endpoint of the server, and its errors when it cannot listen."""
+"""The endpoint of the server, its errors when it cannot listen, and what parts add to it."""
 
 import asyncio
 import socket
@@ -13,7 +13,12 @@ from asyncua import Client, Node, ua
 from edge.config import OpcuaSettings
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
-from edge.uaserver.methods import Services
+from edge.model.role import Role
+from edge.uaserver.gateway_object import GATEWAY_NAME
+from edge.uaserver.methods import PartMethod, Services, Target
+from edge.uaserver.namespaces import Namespace
+from edge.uaserver.own_types import HAS_COMPONENT, add_nodes, method_items, object_item
+from edge.uaserver.parts import NewServer, ServerPart
 from edge.uaserver.server import UaServer, open_server
 from tests.opcua_client import patient_client
 from tests.uaserver.running import MACHINES, SETTINGS, Station, served
@@ -104,3 +109,28 @@ async def test_current_time_of_the_server_advances(client: Client) -> None:
     async with asyncio.timeout(60):
         assert await ticks.get() < await ticks.get()
     await subscription.delete()
+
+
+async def test_part_adds_an_object_and_performs_its_method() -> None:
+    place, start = ua.NodeId("Gateway/Lamp", Namespace.APPLICATION), ua.NodeId("Gateway/Lamp/Start", 1)
+    called: list[str] = []
+
+    async def switch_on() -> None:
+        called.append("lamp")
+
+    async def add(new: NewServer) -> ServerPart:
+        folder = ua.NodeId(ua.ObjectIds.FolderType)
+        add_nodes(new.core, [object_item(place, new.sources[GATEWAY_NAME], HAS_COMPONENT, folder)])
+        add_nodes(new.core, method_items(start, place, "Switch it on.", (), ()))
+        target = Target("", {start: "Start"}, part_methods={"Start": PartMethod((), switch_on)})
+        return ServerPart({place: target}.get)
+
+    async def add_nothing(_: NewServer) -> None: ...
+
+    async with (
+        served(machines=MACHINES[:1], role=Role.OPERATOR, parts=[add_nothing, add]) as server,
+        patient_client(server.endpoint) as client,
+    ):
+        assert len(server.parts) == 1
+        await client.get_node(place).call_method(start)
+    assert called == ["lamp"]

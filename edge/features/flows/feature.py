@@ -11,6 +11,7 @@ FEATURE = Feature(
     prepare="edge.features.flows.opening:prepare_flows",
     open="edge.features.flows.opening:open_flow_calls",
     serve="edge.features.flows.opening:run_flows",
+    opcua="edge.features.flows.opcua_nodes:add_flows",
     calls=(CONFIG_TYPE.format(FLOW_KIND), *map(FLOW_METHOD_TYPE.format, FLOW_METHODS)),
     switch='Set [flows] run = "on".',
     commands={

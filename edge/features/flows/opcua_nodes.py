@@ -12,16 +12,20 @@ import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
+from typing import Protocol
 
 import structlog
 from asyncua import ua
 from asyncua.server.internal_server import InternalServer
 from msgspec import Struct
 
+from edge.app.parts import GatewayParts
+from edge.opcua.access import CALLER
 from edge.sfc.command_id import quote
 from edge.uaserver.chart_types import RETURN_STATUS
+from edge.uaserver.intervention_methods import read_text
 from edge.uaserver.live_list import BUNDLE_S, notify_all
-from edge.uaserver.methods import Target
+from edge.uaserver.methods import PartMethod, Target
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.own_types import (
     DURATION,
@@ -42,6 +46,7 @@ from edge.uaserver.own_types import (
     type_node,
     variable_item,
 )
+from edge.uaserver.parts import NewServer, ServerPart
 
 logger = structlog.get_logger(__name__)
 
@@ -58,6 +63,16 @@ _OPTIONAL = ua.NodeId(ua.ObjectIds.ModellingRule_Optional)
 _START = "Start the flow: its cycles run from now on."
 _STOP = "Stop the flow: its running cycle ends by itself, no further one begins."
 _STOP_ARGUMENTS = (argument("Reason", base(T.String), "Why; it is shown with the flow and kept in the audit trail."),)
+
+
+class FlowMethods(Protocol):
+    """Starts and stops flows (edge.features.flows.opcua_feed); both raise Refused."""
+
+    async def start(self, flow_id: str) -> None:
+        """Start a flow."""
+
+    async def stop(self, flow_id: str, reason: str) -> None:
+        """Stop a flow."""
 
 
 class FlowView(Struct, frozen=True):
@@ -123,10 +138,11 @@ class _Shown(Struct):
 
 
 class FlowNodes:
-    """The objects of flows; `targets` are those with methods."""
+    """The objects of flows, with their methods."""
 
-    def __init__(self, iserver: InternalServer) -> None:
+    def __init__(self, iserver: InternalServer, methods: FlowMethods) -> None:
         self._iserver = iserver
+        self._methods = methods
         self._aspace = iserver.aspace
         self._flows: dict[str, _Shown] = {}
         self._targets: dict[ua.NodeId, Target] = {}
@@ -134,8 +150,6 @@ class FlowNodes:
         self._changed = asyncio.Event()
         self._is_open = False
         self._is_full = False
-        add_nodes(iserver, _types())
-        add_modelling_rules(iserver, _rules())
 
     def target_of(self, node_id: ua.NodeId) -> Target | None:
         """Return the method target of a flow; None for every other node."""
@@ -207,7 +221,34 @@ class FlowNodes:
         place = _place(flow_id)
         own = {_member(flow_id, name): name for name in _METHODS}
         of_type = {node_id: name for name, node_id in _METHODS.items()}
-        self._targets[place] = Target("", own | of_type, flow=flow_id)
+        methods = {
+            "Start": PartMethod((), partial(self._methods.start, flow_id)),
+            "Stop": PartMethod((read_text,), partial(self._stop, flow_id)),
+        }
+        self._targets[place] = Target("", own | of_type, part_methods=methods)
+
+    async def _stop(self, flow_id: str, reason: str) -> None:
+        await self._methods.stop(flow_id, reason or f"by {CALLER.get().name or 'anonymous'} over OPC UA")
+
+
+async def add_flows(core: GatewayParts, new: NewServer) -> ServerPart | None:
+    """Add the types of flows to a server, and the flows of the store where they are on."""
+    add_flow_types(new.core)
+    feed = core.ports["flows"].feed if "flows" in core.ports else None
+    if feed is None:
+        return None
+    nodes = FlowNodes(new.core, feed)
+
+    async def run(_server: object) -> None:
+        await feed.run(nodes)
+
+    return ServerPart(nodes.target_of, {"OPC UA flows": run})
+
+
+def add_flow_types(iserver: InternalServer) -> None:
+    """Add the types of flows."""
+    add_nodes(iserver, _types())
+    add_modelling_rules(iserver, _rules())
 
 
 def _read(shown: _Shown, spec: VariableSpec, _node_id: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:

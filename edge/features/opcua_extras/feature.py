@@ -6,4 +6,5 @@ FEATURE = Feature(
     "opcua_extras",
     checks="edge.features.opcua_extras.checks:checks",
     subcommands={"opcua": {"advertise": "edge.features.opcua_extras.cli.advertise:advertise"}},
+    opcua="edge.features.opcua_extras.server_part:add_extras",
 )

@@ -31,10 +31,7 @@ class FileChange(Enum):
 
 def service_file(settings: Settings) -> str:
     """Return the content of the service file."""
-    telemetry = settings.telemetry
-    has_alarms = telemetry.mode == "on"
-    has_history = has_alarms and telemetry.history_days > 0
-    capabilities = ",".join(discovery_capabilities(has_alarms=has_alarms, has_history=has_history))
+    capabilities = ",".join(discovery_capabilities(settings))
     # It imports modules that no gateway needs: a quarter of a megabyte.
     from xml.sax.saxutils import escape  # noqa: PLC0415
 

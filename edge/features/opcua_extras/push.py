@@ -5,7 +5,6 @@ from pathlib import Path
 
 import structlog
 
-from edge.config import OpcuaSettings
 from edge.features.opcua_extras.push_methods import PushMethods, PushPlaces
 from edge.features.opcua_extras.push_nodes import add_configuration
 from edge.opcua.access import AccessPolicy
@@ -13,6 +12,7 @@ from edge.opcua.server_transport import ProtocolServer
 from edge.uaserver.application_trust import rejected_directory, rejected_users_directory
 from edge.uaserver.application_trust_files import finish_update
 from edge.uaserver.certificates import OwnCertificate
+from edge.uaserver.parts import NewServer
 from edge.uaserver.security import serve_certificate
 
 logger = structlog.get_logger(__name__)
@@ -21,8 +21,9 @@ CLOSE_AFTER_S = 1.0
 """Channels that are out of date end so long after the change: its answer goes out over one of them."""
 
 
-def add_push(server: ProtocolServer, settings: OpcuaSettings, own: OwnCertificate, application_uri: str) -> None:
+def add_push(new: NewServer) -> None:
     """Add the object ServerConfiguration; complete the update of a trust list that a restart has interrupted."""
+    server, settings = new.server, new.settings
     pki = Path(settings.pki)
     places = PushPlaces(
         pki,
@@ -38,7 +39,7 @@ def add_push(server: ProtocolServer, settings: OpcuaSettings, own: OwnCertificat
             logger.info("OPC UA certificate replaced", expires=changed.certificate.not_valid_after_utc.isoformat())
         asyncio.get_running_loop().call_later(CLOSE_AFTER_S, close_outdated, server, access)
 
-    methods = PushMethods(places, own, application_uri, access.manages_certificates, serve)
+    methods = PushMethods(places, new.own, new.uri, access.manages_certificates, serve)
     for file in methods.files.values():
         try:
             finish_update(file.directory)

@@ -10,7 +10,6 @@ import structlog
 
 from edge.config import OpcuaEquipmentSettings, OpcuaSettings
 from edge.features.opcua_extras.discovery import RegisteredApplication, register
-from edge.features.opcua_extras.discovery_capabilities import discovery_capabilities
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.uaserver.certificates import own_path
@@ -29,9 +28,8 @@ Register = Callable[[bool], Awaitable[None]]
 """Registers the server when it is called with True, unregisters it with False."""
 
 
-def application_of(gateway: str, endpoint: str, *, has_alarms: bool, has_history: bool) -> RegisteredApplication:
+def application_of(gateway: str, endpoint: str, capabilities: tuple[str, ...]) -> RegisteredApplication:
     """Return what a discovery server publishes about this server; `endpoint` is where it listens."""
-    capabilities = discovery_capabilities(has_alarms=has_alarms, has_history=has_history)
     name, urls = f"microdcs-edge {gateway}", (reachable_url(endpoint),)
     return RegisteredApplication(application_uri(gateway), PRODUCT_URI, name, urls, capabilities)
 

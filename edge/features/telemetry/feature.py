@@ -12,6 +12,10 @@ FEATURE = Feature(
         "rule": "edge.features.telemetry.station_settings:RULE_SETTING",
         "tag": "edge.features.telemetry.station_settings:TAG_SETTING",
     },
+    opcua="edge.features.telemetry.opening:show_to_opcua",
+    discovered_as=lambda settings: (
+        ("AC", *(("HD",) if settings.telemetry.history_days else ())) if settings.telemetry.mode == "on" else ()
+    ),
     commands={
         "alarms": Noun(
             "edge.features.telemetry.cli.alarms.commands",

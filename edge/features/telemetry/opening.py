@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from edge.features.telemetry.service import TelemetryService
+    from edge.uaserver.parts import NewServer, ServerPart
 
 
 async def open_telemetry(stack: AsyncExitStack, core: GatewayParts, works: Works) -> Opened:
@@ -71,3 +72,14 @@ async def serve_telemetry(stack: AsyncExitStack, core: GatewayParts, _works: Wor
     await open_sources(stack, core, telemetry.queue, partial(open_session, stack, core))
     if session_of_mes := core.health.sessions.get("MES"):
         await publish_alarms(stack, core, telemetry, session_of_mes)
+
+
+async def show_to_opcua(core: GatewayParts, new: "NewServer") -> "ServerPart | None":
+    """Add alarms and history to an OPC UA server, where telemetry is on. Raises Unavailable."""
+    telemetry: TelemetryService | None = core.ports.get("telemetry")
+    if telemetry is None:
+        return None
+    # Imported only when telemetry is on.
+    from edge.features.telemetry.opcua.alarm_feed import add_alarms_of_store  # noqa: PLC0415
+
+    return await add_alarms_of_store(core, telemetry, new)

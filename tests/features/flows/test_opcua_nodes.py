@@ -10,13 +10,14 @@ import pytest_asyncio
 from asyncua import Client, Node, ua
 from msgspec.structs import replace
 
-from edge.features.flows.opcua_nodes import FLOW, MOST_FLOWS, FlowView
+from edge.features.flows.opcua_nodes import FLOW, MOST_FLOWS, FlowNodes, FlowView, add_flow_types
 from edge.foundation.errors import Refused
 from edge.model.role import Role
 from edge.uaserver.namespaces import TYPES_URI, application_uri
+from edge.uaserver.parts import NewServer, ServerPart
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
-from tests.uaserver.running import Space, Station, served
+from tests.uaserver.running import Space, served
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -33,12 +34,46 @@ VIEW = FlowView(
 )
 
 
+class Flows:
+    """The flows of a server, and what was called; a call fails with `failure`."""
+
+    nodes: FlowNodes
+
+    def __init__(self) -> None:
+        self.called: list[tuple[str, ...]] = []
+        self.failure: Exception | None = None
+
+    async def add(self, new: NewServer) -> ServerPart:
+        """Add flows to a server."""
+        add_flow_types(new.core)
+        self.nodes = FlowNodes(new.core, self)
+        return ServerPart(self.nodes.target_of)
+
+    async def start(self, flow_id: str) -> None:
+        if self.failure:
+            raise self.failure
+        self.called.append(("start", flow_id))
+
+    async def stop(self, flow_id: str, reason: str) -> None:
+        self.called.append(("stop", flow_id, reason))
+
+
+_SHOWN = Flows()
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[UaServer]:
-    async with served() as running:
-        notifying = asyncio.create_task(running.flows.notify_subscribers())
+    async with served(parts=[_SHOWN.add]) as running:
+        notifying = asyncio.create_task(_SHOWN.nodes.notify_subscribers())
         yield running
         notifying.cancel()
+
+
+@pytest.fixture
+def flows(server: UaServer) -> FlowNodes:
+    """The flows of the server."""
+    del server
+    return _SHOWN.nodes
 
 
 async def flow_node(space: Space, flow_id: str) -> Node:
@@ -52,8 +87,8 @@ async def member(space: Space, flow_id: str, name: str) -> Node:
     return await (await flow_node(space, flow_id)).get_child([space.name(name, TYPES_URI)])
 
 
-async def test_flow_can_be_read(server: UaServer, space: Space, client: Client) -> None:
-    server.flows.show("press/report", VIEW)
+async def test_flow_can_be_read(flows: FlowNodes, space: Space, client: Client) -> None:
+    flows.show("press/report", VIEW)
     found = await flow_node(space, "press/report")
     assert found.nodeid == ua.NodeId("Gateway/Flows/press%2Freport", 1)
     values = {each.name: await (await member(space, "press/report", each.name)).read_value() for each in FLOW}
@@ -78,18 +113,18 @@ async def test_flow_can_be_read(server: UaServer, space: Space, client: Client) 
         assert await made.read_data_type() == await declared.read_data_type() == each.data_type
 
 
-async def test_flow_ids_that_contain_each_other_have_separate_nodes(server: UaServer, space: Space) -> None:
-    server.flows.show("a", VIEW)
-    server.flows.show("a/State", replace(VIEW, state="stopped"))
+async def test_flow_ids_that_contain_each_other_have_separate_nodes(flows: FlowNodes, space: Space) -> None:
+    flows.show("a", VIEW)
+    flows.show("a/State", replace(VIEW, state="stopped"))
     assert await (await member(space, "a", "State")).read_value() == "running"
     assert await (await member(space, "a/State", "State")).read_value() == "stopped"
-    server.flows.hide("a/State")
+    flows.hide("a/State")
     assert await (await member(space, "a", "State")).read_value() == "running"
-    server.flows.hide("a")
+    flows.hide("a")
 
 
-async def test_subscriber_gets_changed_values_and_the_end(server: UaServer, space: Space, client: Client) -> None:
-    server.flows.show("tick", VIEW)
+async def test_subscriber_gets_changed_values_and_the_end(flows: FlowNodes, space: Space, client: Client) -> None:
+    flows.show("tick", VIEW)
     notified: asyncio.Queue[Any] = asyncio.Queue()
 
     class Listener:
@@ -102,9 +137,9 @@ async def test_subscriber_gets_changed_values_and_the_end(server: UaServer, spac
     handles = await subscription.subscribe_data_change(nodes)
     async with asyncio.timeout(30):
         assert {await notified.get(), await notified.get()} == {("State", "running"), ("LastCycle", 7)}
-        server.flows.show("tick", replace(VIEW, last_cycle=8))
+        flows.show("tick", replace(VIEW, last_cycle=8))
         assert await notified.get() == ("LastCycle", 8)
-        server.flows.hide("tick")
+        flows.hide("tick")
         assert {(await notified.get())[1] for _ in nodes} == {"BadNodeIdUnknown"}
     await subscription.unsubscribe(handles)
     await subscription.delete()
@@ -112,22 +147,22 @@ async def test_subscriber_gets_changed_values_and_the_end(server: UaServer, spac
         await flow_node(space, "tick")
 
 
-async def test_flow_that_is_registered_again_can_be_read(server: UaServer, space: Space) -> None:
+async def test_flow_that_is_registered_again_can_be_read(flows: FlowNodes, space: Space) -> None:
     for state in ("registered", "stopped"):
-        server.flows.show("again", replace(VIEW, state=state))
+        flows.show("again", replace(VIEW, state=state))
         assert await (await member(space, "again", "State")).read_value() == state
-        server.flows.hide("again")
-        server.flows.hide("again")
+        flows.hide("again")
+        flows.hide("again")
 
 
-async def test_flows_beyond_the_limit_are_not_shown(server: UaServer, space: Space) -> None:
+async def test_flows_beyond_the_limit_are_not_shown(flows: FlowNodes, space: Space) -> None:
     names = [f"f{number}" for number in range(MOST_FLOWS + 1)]
     for name in names:
-        server.flows.show(name, VIEW)
+        flows.show(name, VIEW)
     with pytest.raises(ua.UaStatusCodeError):
         await flow_node(space, names[-1])
     for name in names:
-        server.flows.hide(name)
+        flows.hide(name)
 
 
 async def call(space: Space, flow_id: str, method: str, *arguments: ua.Variant) -> ua.CallMethodResult:
@@ -143,26 +178,26 @@ async def call(space: Space, flow_id: str, method: str, *arguments: ua.Variant) 
 
 @pytest.mark.parametrize(("role", "good"), [(Role.OBSERVER, False), (Role.OPERATOR, True), (Role.ENGINEER, True)])
 async def test_operator_starts_and_stops_a_flow(role: Role, *, good: bool) -> None:
-    station = Station()
-    async with served(role=role, station=station) as server:
-        server.flows.show("tick", VIEW)
+    flows = Flows()
+    async with served(role=role, parts=[flows.add]) as server:
+        flows.nodes.show("tick", VIEW)
         async with patient_client(server.endpoint) as client:
             space = Space(client, await client.get_namespace_array())
             started = await call(space, "tick", "Start")
             stopped = await call(space, "tick", "Stop", ua.Variant("night", ua.VariantType.String))
     assert [started.StatusCode.name, stopped.StatusCode.name] == ["Good" if good else "BadUserAccessDenied"] * 2
-    assert station.flows == ([("start", "tick"), ("stop", "tick", "night")] if good else [])
+    assert flows.called == ([("start", "tick"), ("stop", "tick", "night")] if good else [])
 
 
 async def test_failed_call_is_answered_with_an_error() -> None:
-    station = Station()
-    async with served(role=Role.OPERATOR, station=station) as server:
-        server.flows.show("tick", VIEW)
+    flows = Flows()
+    async with served(role=Role.OPERATOR, parts=[flows.add]) as server:
+        flows.nodes.show("tick", VIEW)
         async with patient_client(server.endpoint) as client:
             space = Space(client, await client.get_namespace_array())
             wrong = await call(space, "tick", "Stop", ua.Variant(5, ua.VariantType.Int32))
             missing = await call(space, "tick", "Stop")
-            station.failure = Refused("unknown_flow", "there is no flow 'tick'.")
+            flows.failure = Refused("unknown_flow", "there is no flow 'tick'.")
             refused = await call(space, "tick", "Start")
     assert wrong.StatusCode.value == ua.StatusCodes.BadInvalidArgument
     assert missing.StatusCode.value == ua.StatusCodes.BadArgumentsMissing

@@ -14,10 +14,12 @@ from asyncua import ua
 from cryptography import x509
 
 from edge.config import OpcuaSettings
+from edge.features.opcua_extras.push import add_push
 from edge.features.opcua_extras.trust_list_file import MAX_TRUST_LIST_SIZE
 from edge.opcua.application_certificate import read_chain
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import add_certificate
+from edge.uaserver.parts import NewServer
 from edge.uaserver.server import UaServer
 from tests.conftest import WaitUntil
 from tests.uaserver import pki
@@ -125,6 +127,11 @@ def issued(request: x509.CertificateSigningRequest, authority: pki.Authority = L
     return text(authority.sign(request))[0]
 
 
+async def push(new: NewServer) -> None:
+    """Add the management of certificates to a server."""
+    add_push(new)
+
+
 @contextlib.asynccontextmanager
 async def managed(directory: Path, friend: Application) -> AsyncIterator[Pusher]:
     """Run a gateway, and a client with the user engineer, who is a security administrator."""
@@ -133,7 +140,7 @@ async def managed(directory: Path, friend: Application) -> AsyncIterator[Pusher]
         settings, pki=str(directory / "pki"), security_admins=("engineer", "operator", "removed")
     )
     friend.trusted_by(settings)
-    async with served(settings, MACHINES[:1]) as server, other_make(server.endpoint, friend) as client:
+    async with served(settings, MACHINES[:1], parts=[push]) as server, other_make(server.endpoint, friend) as client:
         yield Pusher(server, settings, client)
 
 

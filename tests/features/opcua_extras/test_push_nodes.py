@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 from asyncua import ua
 
+from tests.features.opcua_extras.test_push import push
 from tests.uaserver.clients import Application, connected, make_settings, with_users
 from tests.uaserver.running import MACHINES, served
 
@@ -13,7 +14,7 @@ async def test_client_finds_certificate_groups_and_permitted_methods(tmp_path: P
     settings = with_users(make_settings(tmp_path, trusted_users=str(tmp_path / "users-trusted")))
     settings = msgspec.structs.replace(settings, security_admins=("engineer",))
     friend.trusted_by(settings)
-    async with served(settings, MACHINES[:1]) as server:
+    async with served(settings, MACHINES[:1], parts=[push]) as server:
         for user in ("engineer", "operator"):
             async with connected(server.endpoint, friend, user=user) as client:
                 groups = client.get_node(ua.ObjectIds.ServerConfiguration_CertificateGroups)

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from edge.config import OpcuaSettings
+from edge.config import OpcuaSettings, Settings
+from edge.features.opcua_extras.discovery_capabilities import discovery_capabilities
 from edge.features.opcua_extras.registration import application_of, keep_registered, register_at
+from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.uaserver import certificates
@@ -56,7 +58,7 @@ async def test_server_is_registered_and_unregistered_at_a_discovery_server(
     trusted.mkdir()
     url = f"opc.tcp://127.0.0.1:{port}"
     settings = OpcuaSettings(pki=str(pki), trusted=str(trusted), discovery_server=url)
-    application = application_of("edge", "opc.tcp://127.0.0.1:4840", has_alarms=True, has_history=False)
+    application = application_of("edge", "opc.tcp://127.0.0.1:4840", ("DA", "AC"))
     async with discovery_server(port, tmp_path / "lds", pki / "own.der") as seen:
         await wait_until(lambda: seen)
         with pytest.raises(Unavailable, match="is not trusted"):
@@ -102,6 +104,18 @@ async def test_server_that_was_never_registered_is_not_unregistered(wait_until: 
     assert all(calls)
 
 
-def test_registered_capabilities_are_those_of_the_server() -> None:
-    application = application_of("edge", "opc.tcp://gateway.plant:4840", has_alarms=False, has_history=True)
+@pytest.mark.parametrize(
+    ("telemetry", "found"),
+    [
+        (TelemetrySettings(mode="off", history_days=1), ("DA",)),
+        (TelemetrySettings(), ("DA", "AC")),
+        (TelemetrySettings(history_days=1), ("DA", "AC", "HD")),
+    ],
+)
+def test_discovery_announces_what_the_settings_switch_on(telemetry: TelemetrySettings, found: tuple[str, ...]) -> None:
+    assert discovery_capabilities(Settings(telemetry=telemetry)) == found
+
+
+def test_registered_address_is_the_one_that_clients_reach() -> None:
+    application = application_of("edge", "opc.tcp://gateway.plant:4840", ("DA", "HD"))
     assert (application.urls, application.capabilities) == (("opc.tcp://gateway.plant:4840",), ("DA", "HD"))

@@ -1,14 +1,17 @@
-"""Updates the conditions from the store and publishes every change of an alarm."""
+"""Adds the alarms of the store to a server as conditions, and publishes every change of an alarm."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
 import structlog
 from msgspec.structs import replace
 
+from edge.app.parts import GatewayParts
+from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.model.rule import Rule
-from edge.features.telemetry.opcua.alarms import AlarmNodes
+from edge.features.telemetry.opcua.alarms import AlarmNodes, AlarmSettings, add_alarms
 from edge.features.telemetry.opcua.condition_view import (
     ConditionKind,
     ConditionPlace,
@@ -19,20 +22,26 @@ from edge.features.telemetry.opcua.condition_view import (
     tag_of_alarm,
 )
 from edge.features.telemetry.opcua.tag_nodes import TagNodes, tag_node_id
+from edge.features.telemetry.rules.alarm import AlarmEvent
+from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
+from edge.foundation.instant import now_ms
 from edge.foundation.ticks import next_tick
 from edge.links.background_task import background_task
 from edge.opcua.time_slices import Pacer
 from edge.ports.alarm import Alarm
+from edge.ports.alarm_message import AlarmNotice
 from edge.store import jobs
 from edge.store import kept_alarms as alarms
 from edge.store import last_tags as tags
 from edge.store.client import Store
+from edge.store.identity import load_identity
 from edge.store.isolation import Isolated
 from edge.store.kept_alarms import AlarmChange
 from edge.store.retry import restart_on_outage
 from edge.store.stream import BEGINNING
 from edge.uaserver.gateway_object import GATEWAY_NAME
+from edge.uaserver.parts import NewServer, ServerPart
 
 logger = structlog.get_logger(__name__)
 
@@ -41,6 +50,27 @@ _NEWEST: Final = 1_000
 _TAGS_S: Final = 5.0
 _MAX_JOBS: Final = 1_000
 """Jobs whose scope is remembered."""
+
+
+async def add_alarms_of_store(core: GatewayParts, telemetry: TelemetryService, new: NewServer) -> ServerPart:
+    """Add the conditions and the history of a gateway to a server that is made. Raises Unavailable."""
+    store = core.store
+
+    async def request(alarm_id: str, event: AlarmEvent, normal: Alarm | None) -> AlarmNotice:
+        return await request_change(store, alarm_id, event, now_ms, normal=normal)
+
+    history = None
+    if telemetry.history is not None:
+        # Imported only with history: its library is an extra of the package.
+        from edge.features.telemetry.opcua.tag_history import TagHistory  # noqa: PLC0415
+
+        history = TagHistory(Path(core.settings.telemetry.history_directory), telemetry.history)
+    nodes = await add_alarms(new, AlarmSettings(await load_identity(store), request, now_ms, store, history))
+
+    async def show(_server: object) -> None:
+        await show_alarms(store, nodes, core.scopes, lambda: telemetry.updates.rules)
+
+    return ServerPart(works={"OPC UA alarms": show})
 
 
 async def show_alarms(

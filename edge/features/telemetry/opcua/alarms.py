@@ -16,15 +16,11 @@ from edge.features.telemetry.opcua.history_events import AlarmEvents, EventHisto
 from edge.features.telemetry.opcua.history_jobs import JobEvents
 from edge.features.telemetry.opcua.tag_nodes import TagNodes
 from edge.foundation.instant import Clock
-from edge.foundation.task_group import TaskGroup
-from edge.opcua.server_core import ServerCore
-from edge.opcua.server_transport import ProtocolServer
 from edge.store.client import Store
 from edge.uaserver import nodesets
-from edge.uaserver.declarations import Declarations
-from edge.uaserver.events import JobEventPublisher
 from edge.uaserver.gateway_object import GATEWAY_NAME
 from edge.uaserver.namespaces import Namespace, alarms_uri
+from edge.uaserver.parts import NewServer
 from edge.uaserver.space import add_namespace_metadata
 
 if TYPE_CHECKING:
@@ -52,26 +48,18 @@ class AlarmNodes(Struct, frozen=True):
     tags: TagNodes
 
 
-async def add_alarms(
-    server: ProtocolServer,
-    core: ServerCore,
-    declared: Declarations,
-    sources: Mapping[str, ua.NodeId],
-    job_events: Mapping[str, JobEventPublisher],
-    settings: AlarmSettings,
-    tasks: TaskGroup,
-) -> AlarmNodes:
-    """Add conditions below these sources, machines and the gateway."""
-    uri = alarms_uri(settings.store_id)
-    await nodesets.register(server, Namespace.ALARMS, uri)
-    add_namespace_metadata(core, declared, uri)
+async def add_alarms(new: NewServer, settings: AlarmSettings) -> AlarmNodes:
+    """Add conditions below the machines and the gateway of a server."""
+    core, sources, uri = new.core, new.sources, alarms_uri(settings.store_id)
+    await nodesets.register(new.server, Namespace.ALARMS, uri)
+    add_namespace_metadata(core, new.declared, uri)
     conditions = Conditions(core, settings.max_normal)
     places = {name: conditions.add_source(name, node_id) for name, node_id in sources.items()}
-    refresher = ConditionRefresher(core, conditions, tasks)
+    refresher = ConditionRefresher(core, conditions, new.tasks)
     tags = conditions.tags = TagNodes(core.aspace[sources[GATEWAY_NAME]], has_history=settings.history is not None)
     of_alarms = AlarmEvents(settings.store, conditions, places, GATEWAY_NAME)
-    of_jobs = [JobEvents(settings.store, scope, each) for scope, each in job_events.items()]
-    for each in job_events.values():
+    of_jobs = [JobEvents(settings.store, scope, each) for scope, each in new.job_events.items()]
+    for each in new.job_events.values():
         each.enable_history()
     events = EventHistory((of_alarms, *of_jobs), core.aspace)
     core.history = History(core.aspace.__contains__, events, settings.history)

@@ -14,7 +14,7 @@ from edge.access.audit_trail import AuditTrail
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.opcua.alarm_feed import show_alarms
-from edge.features.telemetry.opcua.alarms import AlarmSettings
+from edge.features.telemetry.opcua.alarms import AlarmNodes, AlarmSettings, add_alarms
 from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.features.telemetry.rules.alarm import AlarmChanged, AlarmEvent, Raise, transition
 from edge.foundation.instant import now_ms
@@ -27,7 +27,7 @@ from edge.store.client import Store
 from edge.store.identity import load_identity
 from edge.store.kept_alarms import AlarmChange
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.server import UaServer
+from edge.uaserver.parts import NewServer
 from edge.uaserver.space import MachineDescription
 from tests.uaserver.running import MACHINES, served
 
@@ -74,6 +74,14 @@ def _raised(subject: str) -> Alarm:
     return result.alarm
 
 
+@dataclass(frozen=True, slots=True)
+class AlarmServer:
+    """A server with conditions."""
+
+    endpoint: str
+    alarms: AlarmNodes
+
+
 @contextlib.asynccontextmanager
 async def alarm_server(
     store: Store,
@@ -82,18 +90,23 @@ async def alarm_server(
     machines: tuple[MachineDescription, ...] = MACHINES[:1],
     trail: AuditTrail | None = None,
     history: TagHistory | None = None,
-) -> AsyncIterator[UaServer]:
+) -> AsyncIterator[AlarmServer]:
     """Serve the alarms of a store; anonymous clients have the role."""
 
     async def request(alarm_id: str, event: AlarmEvent, normal: Alarm | None) -> AlarmNotice:
         return await request_change(store, alarm_id, event, now_ms, normal=normal)
 
     settings = AlarmSettings(await load_identity(store), request, now_ms, store, history)
-    async with served(machines=machines, role=role, alarms=settings, trail=trail) as server:
-        assert server.alarms
-        shown = show_alarms(store, server.alarms, [each.scope for each in machines], lambda: rules)
+    added = []
+
+    async def add(new: NewServer) -> None:
+        added.append(await add_alarms(new, settings))
+
+    async with served(machines=machines, role=role, parts=[add], trail=trail) as server:
+        (nodes,) = added
+        shown = show_alarms(store, nodes, [each.scope for each in machines], lambda: rules)
         async with background_task(shown, "alarms"):
-            yield server
+            yield AlarmServer(server.endpoint, nodes)
 
 
 @dataclass

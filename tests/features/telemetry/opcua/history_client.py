@@ -72,7 +72,6 @@ async def history(store: Store, tmp_path: Path, wait_until: WaitUntil) -> AsyncI
     await store.commit(tags.save(store.keys, last))
     async with alarm_server(store, history=TagHistory(tmp_path)) as server, other_stack(server.endpoint) as other:
         client = HistoryClient(other)
-        assert server.alarms
         nodes = server.alarms.tags
         await wait_until(lambda: nodes.has("wrench.temp"))
         yield client

@@ -52,7 +52,6 @@ async def test_first_alarm_of_a_tag_names_its_variable(store: Store) -> None:
         raised = await client.event(ConditionName="hot: wrench.temp")
         assert raised["InputNode"] == f"ns={int(Namespace.ALARMS)};s=Tags/wrench.temp"
         parents = ua.NodeId("Tags", Namespace.ALARMS)
-        assert server.alarms
         shown = server.alarms.tags.node(parents).references
         assert [each.BrowseName.Name for each in shown if each.IsForward and each.BrowseName.Name == "wrench.temp"]
         server.alarms.tags.show({})
@@ -62,7 +61,6 @@ async def test_first_alarm_of_a_tag_names_its_variable(store: Store) -> None:
 async def test_scope_of_the_job_decides_the_machine(store: Store, wait_until: WaitUntil) -> None:
     await change(store, "no-job", HOT)
     async with alarm_server(store, machines=MACHINES) as server:
-        assert server.alarms
         conditions = server.alarms.conditions
         await wait_until(lambda: len(conditions) == 1)
         view = conditions.view_of(conditions.ids()[0])
@@ -73,7 +71,6 @@ async def test_scope_of_the_job_decides_the_machine(store: Store, wait_until: Wa
 async def test_replaced_store_sends_refresh_required_to_clients(store: Store, wait_until: WaitUntil) -> None:
     await change(store, "before", HOT)
     async with alarm_server(store) as server, alarm_client(server.endpoint) as client:
-        assert server.alarms
         conditions = server.alarms.conditions
         await wait_until(lambda: len(conditions) == 1)
         await client.ask("monitor")

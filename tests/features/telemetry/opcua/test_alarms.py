@@ -20,7 +20,6 @@ async def test_namespace_of_alarms_has_the_identity_of_the_store(store: Store) -
 
 async def test_server_without_telemetry_has_no_conditions() -> None:
     async with served(machines=MACHINES[:1]) as server, patient_client(server.endpoint) as client:
-        assert server.alarms is None
         assert len(await client.get_namespace_array()) == Namespace.ALARMS
         machine = client.get_node(ua.NodeId("station-1", Namespace.MACHINES))
         assert "Alarms" not in [(await each.read_browse_name()).Name for each in await machine.get_children()]

@@ -15,8 +15,7 @@ from edge.foundation.instant import now_ms
 from edge.model.role import Role
 from edge.ports.alarm import Alarm
 from edge.store.client import Store
-from edge.uaserver.server import UaServer
-from tests.features.telemetry.opcua.alarm_plant import HOT, alarm_client, alarm_server, change, condition
+from tests.features.telemetry.opcua.alarm_plant import HOT, AlarmServer, alarm_client, alarm_server, change, condition
 
 pytestmark = pytest.mark.slow
 
@@ -42,9 +41,8 @@ def _measured(held: list[float]) -> Iterator[None]:
         task.cancel()
 
 
-async def put_many(server: UaServer, count: int) -> Alarm:
+async def put_many(server: AlarmServer, count: int) -> Alarm:
     """Show so many active alarms; return the last one."""
-    assert server.alarms
     place = server.alarms.places["station-1"]
     alarm = None
     for number in range(count):

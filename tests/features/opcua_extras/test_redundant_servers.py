@@ -2,7 +2,9 @@
 
 from asyncua import Client, ua
 
+from edge.features.opcua_extras.redundant_servers import RedundantServers
 from edge.uaserver.namespaces import application_uri
+from edge.uaserver.parts import NewServer
 from tests.opcua_client import patient_client
 from tests.uaserver.running import MACHINES, served
 
@@ -19,18 +21,23 @@ async def set_of(client: Client) -> tuple[int, int, list[str]]:
 
 
 async def test_servers_of_a_store_form_a_hot_redundant_set() -> None:
-    own = application_uri("edge")
-    async with served(machines=MACHINES[:1]) as server, patient_client(server.endpoint) as client:
+    own, added = application_uri("edge"), []
+
+    async def add(new: NewServer) -> None:
+        added.append(RedundantServers(new.core, new.uri))
+
+    async with served(machines=MACHINES[:1], parts=[add]) as server, patient_client(server.endpoint) as client:
+        (redundancy,) = added
         assert await set_of(client) == (_I.ServerRedundancyType, 0, [])
-        await server.redundancy.show(PEERS)
+        await redundancy.show(PEERS)
         assert await set_of(client) == (_I.NonTransparentRedundancyType, 3, sorted((own, *PEERS)))
         found = {each.ApplicationUri: each.DiscoveryUrls for each in await client.find_servers()}
         assert found.keys() == {own, *PEERS}
         assert found["urn:b"] == ["opc.tcp://b:4840"]
-        await server.redundancy.show({"urn:b": "opc.tcp://b:4841"})
+        await redundancy.show({"urn:b": "opc.tcp://b:4841"})
         found = {each.ApplicationUri: each.DiscoveryUrls for each in await client.find_servers()}
         assert found.keys() == {own, "urn:b"}
         assert found["urn:b"] == ["opc.tcp://b:4841"]
-        await server.redundancy.show({})
+        await redundancy.show({})
         assert await set_of(client) == (_I.ServerRedundancyType, 0, [])
         assert {each.ApplicationUri for each in await client.find_servers()} == {own}
