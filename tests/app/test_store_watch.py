@@ -46,6 +46,10 @@ def _kill_replica(line: Line) -> None:
     process.kill()
 
 
+def _freeze_replica(line: Line) -> None:
+    line.nodes[1].signal(signal.SIGSTOP)
+
+
 def _freeze(count: int) -> Callable[[Line], None]:
     def freeze(line: Line) -> None:
         for sentinel in line.sentinels[:count]:
@@ -63,10 +67,11 @@ def _thaw(line: Line) -> None:
     ("fault", "tag", "note"),
     [
         (_kill_replica, "gateway.store_replicas_away", "the replica 127.0.0.1:"),
+        (_freeze_replica, "gateway.store_replicas_away", "the replica 127.0.0.1:"),
         (_freeze(1), "gateway.sentinels_away", "the sentinel 127.0.0.1:"),
         (_freeze(2), "gateway.primary_unconfirmed", "the sentinel 127.0.0.1:"),
     ],
-    ids=["replica killed", "sentinel silent", "no majority"],
+    ids=["replica killed", "replica frozen", "sentinel silent", "no majority"],
 )
 async def test_fault_of_a_server_is_counted_and_noted(
     tmp_path: Path, unique: str, wait_until: WaitUntil, fault: Callable[[Line], None], tag: str, note: str
