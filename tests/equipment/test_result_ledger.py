@@ -281,6 +281,29 @@ def test_memory_of_results_is_bounded() -> None:
     assert [each.report.sequence for each in book.unsettled()] == [29]
 
 
+def test_result_is_settled_as_it_came_last() -> None:
+    """It was requested, then came by itself, then once more: it is one result, and the last frame is acknowledged."""
+    book = ledger()
+    take(book, mine(requested()))
+    (kept,) = book.parts(MINE.command_id)
+    live = mine(frame(received=1.0))
+    assert book.judge(live).standing is Standing.REPEATED
+    assert book.waits(live)
+    book.renew(replace(live, payload="in the inbox"))
+    (settled,) = book.settle([kept])
+    assert (settled.frame, settled.payload, book.unsettled()) == (live.frame, "in the inbox", ())
+    assert book.owes(live)
+
+
+def test_command_with_its_answer_has_no_other() -> None:
+    book = ledger()
+    take(book, mine(frame()))
+    answered(book, at=1.0)
+    book.keep(mine(frame(2)), MINE.command_id)
+    assert book.answer(MINE.command_id) is None
+    assert book.completes(mine(frame(2)), MINE.command_id)
+
+
 def test_id_and_instant_of_a_durable_result_are_taken() -> None:
     book = ledger()
     assert not book.is_taken(frame(1))
