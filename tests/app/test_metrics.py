@@ -26,7 +26,7 @@ from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.metrics import telemetry_metrics
 from edge.features.telemetry.processor import RuleProcessor
-from edge.features.telemetry.rule_updates import RuleUpdates
+from edge.features.telemetry.rule_sources import RuleUpdates
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable

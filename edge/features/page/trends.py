@@ -11,8 +11,8 @@ import msgspec
 
 from edge.features.page.models import ControlChartView
 from edge.features.telemetry.model.rule import ControlChartRule, Rule
+from edge.features.telemetry.rule_memory import decode_state
 from edge.features.telemetry.rules.control_chart import ControlChartState
-from edge.features.telemetry.state_text import decode_state
 from edge.features.telemetry.store import rule_states
 from edge.ports.sample_lines import Sample
 from edge.store.client import Store
@@ -94,8 +94,7 @@ class Trends:
 
     def _read(self, tag: str) -> list[tuple[int, float]]:
         # Imported only with history: its library is an extra of the package.
-        from edge.features.telemetry.history.history_page import read_page  # noqa: PLC0415
-        from edge.features.telemetry.history.reader import END_OF_TIME  # noqa: PLC0415
+        from edge.features.telemetry.history.reader import END_OF_TIME, read_page  # noqa: PLC0415
 
         buffered = self._history.buffered(tag, 0, END_OF_TIME) if self._history else []
         try:

@@ -5,15 +5,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from edge.features.telemetry.alarm_decision import (
+    FLOOD_ALARMS,
+    NO_FLOOD,
+    Flood,
     FoundAlarm,
     clear_orphans,
     decide_alarms,
     end_flood,
     expire_shelvings,
+    is_flooded,
     next_expiry,
     rename_subjects,
 )
-from edge.features.telemetry.alarm_flood import FLOOD_ALARMS, NO_FLOOD, Flood, is_flooded
 from edge.features.telemetry.rules.evaluator import Renamed
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.instant import Clock

@@ -47,7 +47,7 @@ async def open_telemetry(stack: AsyncExitStack, core: GatewayParts, works: Works
 
 async def _answer(core: GatewayParts, method: str, event: CloudEvent, _origin: str) -> Reply:
     # Imported only where an alarm is answered.
-    from edge.features.telemetry.alarm_calls import call_alarm  # noqa: PLC0415
+    from edge.features.telemetry.alarm_requests import call_alarm  # noqa: PLC0415
 
     notice = await call_alarm(core.store, method, event, now_ms, core.settings.retention.dedupe * 1000)
     return Reply(notice, change=CallEffect(method, notice.alarm_id, notice.comment, notice.by))

@@ -9,15 +9,13 @@ import structlog
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from edge.features.telemetry.alarm_decision import FoundAlarm
-from edge.features.telemetry.alarm_flood import FLOOD_ALARMS
+from edge.features.telemetry.alarm_decision import FLOOD_ALARMS, FoundAlarm
 from edge.features.telemetry.alarm_keeper import AlarmKeeper
-from edge.features.telemetry.late_samples import NewestSamples
-from edge.features.telemetry.latest_tags import LatestTags
+from edge.features.telemetry.latest_tags import LatestTags, NewestSamples
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.rule_memory import RuleMemory, load_memory
 from edge.features.telemetry.rules.evaluator import OrderedFinding, Renamed
-from edge.features.telemetry.rules.finding import Finding, FindingEvent
+from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
 from edge.features.telemetry.volatile_intake import TakenEntry, VolatileIntake, take_either
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock

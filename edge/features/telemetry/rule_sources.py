@@ -1,7 +1,10 @@
-"""Where the rules of a gateway come from: its settings, the MES and station files, and this software."""
+"""Where the rules of a gateway come from: its settings, the MES and station files, and this program itself.
+
+Rules of the MES replace those of the settings by id, and are loaded again when they have changed.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -85,3 +88,26 @@ def _decoded(text: str) -> object:
         return json.loads(text)
     except ValueError:
         return None
+
+
+class RuleUpdates:
+    """Loads the rules of the MES when they have changed; `apply` gets all rules then."""
+
+    def __init__(self, store: Store, own: Sequence[Rule], apply: Callable[[tuple[Rule, ...]], None]) -> None:
+        self.rules = tuple(each.rule for each in combine(own))
+        self._store = store
+        self._own = own
+        self._apply = apply
+        self._revision = 0
+
+    async def refresh(self, _scope: str = "") -> None:
+        """Load the rules if they have changed. Raises Unavailable."""
+        if await RULES.revision(self._store) == self._revision:
+            return
+        sent = await load_sent_rules(self._store)
+        if sent.revision == self._revision:  # another task has loaded them meanwhile
+            return
+        self._revision = sent.revision
+        self.rules = tuple(each.rule for each in combine(self._own, sent.rules))
+        self._apply(self.rules)
+        logger.info("rules of the MES loaded", rules=len(sent.rules))

@@ -12,7 +12,6 @@ from edge.features.telemetry.alarm_actions import follow_actions
 from edge.features.telemetry.alarm_publisher import AlarmPublisher
 from edge.features.telemetry.alarm_suppression import AlarmSuppression
 from edge.features.telemetry.built_in_rules import with_built_in
-from edge.features.telemetry.definition_file import read_definitions
 from edge.features.telemetry.gateway_tags import GatewayTags
 from edge.features.telemetry.history.opening import open_history
 from edge.features.telemetry.interest import RuleInterest
@@ -20,11 +19,10 @@ from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.mirror import SetMirror, jobs_by_member
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.processor import RuleProcessor
-from edge.features.telemetry.rule_sources import read_rules
-from edge.features.telemetry.rule_updates import RuleUpdates
+from edge.features.telemetry.rule_sources import RuleUpdates, read_rules
 from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
 from edge.features.telemetry.sample_store import open_volatile
-from edge.features.telemetry.tag_updates import TagUpdates
+from edge.features.telemetry.tag_sources import TagUpdates, read_definitions
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.ticks import Slices, next_tick

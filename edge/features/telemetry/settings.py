@@ -221,7 +221,7 @@ SOURCE_KINDS: Mapping[str, type[SourceSettings] | str] = MappingProxyType(
     {
         "mqtt": MqttSourceSettings,
         "redis": RedisSourceSettings,
-        "opcua": "edge.features.telemetry.sources.opcua_settings:OpcuaSourceSettings",
+        "opcua": "edge.features.telemetry.sources.opcua:OpcuaSourceSettings",
     }
 )
 """Kind -> its keys, or their location as `module:name`."""

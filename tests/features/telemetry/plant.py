@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
-from edge.features.telemetry.alarm_flood import FLOOD_ALARMS
+from edge.features.telemetry.alarm_decision import FLOOD_ALARMS
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rules.rule_form import parse_rules

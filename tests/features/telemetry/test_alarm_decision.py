@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from edge.features.telemetry.alarm_decision import FoundAlarm, clear_orphans, expire_shelvings, next_expiry
 from edge.features.telemetry.alarm_decision import decide_alarms as decide
-from edge.features.telemetry.rules.finding import Finding, FindingEvent
+from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
 from edge.ports.alarm import ActiveState, Alarm, AlarmState, Shelving, alarm_id
 from edge.store.kept_alarms import AlarmChange
 from tests.features.telemetry.plant import HOT, rules_of

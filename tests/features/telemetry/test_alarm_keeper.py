@@ -1,6 +1,6 @@
 """Alarms of a running processor: floods and shelvings end in time under all conditions."""
 
-from edge.features.telemetry.alarm_flood import FLOOD_RULE
+from edge.features.telemetry.alarm_decision import FLOOD_RULE
 from edge.features.telemetry.alarm_keeper import LOOK_MS, AlarmKeeper
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.rules.alarm import Acknowledge, Shelve

@@ -14,7 +14,7 @@ from edge.config import RedisSettings
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rules.alarm import Acknowledge
-from edge.features.telemetry.rules.replay import replay
+from edge.features.telemetry.rules.evaluator import replay
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.links.background_task import background_task
 from edge.ports.alarm import AlarmState

@@ -8,7 +8,7 @@ from edge.features.flows.attempt import OutcomeUnknownError
 from edge.features.flows.nodes.act import RaiseAlarm
 from edge.features.telemetry.alarm_decision import FoundAlarm, decide_alarms
 from edge.features.telemetry.model.rule import OccursRule
-from edge.features.telemetry.rules.finding import Finding, FindingEvent
+from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.ports.alarm import Alarm, alarm_id

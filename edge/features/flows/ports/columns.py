@@ -12,7 +12,7 @@ import msgspec
 import nanoarrow as na
 
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.telemetry.history.arrow_columns import (
+from edge.features.telemetry.history.arrow_chunk import (
     encode_batch,
     flag_column,
     instant_column,

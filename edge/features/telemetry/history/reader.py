@@ -1,14 +1,16 @@
-"""Reads history: samples of tags in order of time, one chunk in memory at a time."""
+"""Reads history, one chunk in memory at a time: samples of tags in order of time, or one tag in pages."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import structlog
+from msgspec import Struct
 
 from edge.features.telemetry.history.arrow_chunk import SampleChunk, decode_chunk
 from edge.features.telemetry.history.day_files import DayFile, day_of, list_files
 from edge.features.telemetry.history.gzip_member import GzipMember, members, read_content
+from edge.foundation.errors import Refused
 from edge.ports.sample_lines import Sample
 from edge.ports.tag_pattern import matches
 
@@ -54,3 +56,77 @@ def decode_member(opened: BinaryIO, file: DayFile, member: GzipMember) -> Sample
     except ValueError as error:
         logger.error("history chunk cannot be read", file=file.path.name, reason=str(error))  # noqa: TRY400 - the reason says all
         return None
+
+
+class HistoryPage(Struct, frozen=True):
+    """Samples of one tag in the order of reading; with an empty cursor there are no more."""
+
+    samples: tuple[Sample, ...]
+    cursor: str = ""
+
+
+class _ChunkPlace(Struct, frozen=True):
+    """A chunk, and the number of its samples that were read already."""
+
+    file: str = ""
+    offset: int = 0
+    skip: int = 0
+
+
+def read_page(
+    directory: Path, tag: str, start: int, end: int, limit: int, cursor: str = "", *, is_backward: bool = False
+) -> HistoryPage:
+    """Read samples of a tag from `start` to before `end`, at most `limit`; backwards the newest comes first.
+
+    Continue with the cursor of a page before. Raises Refused for a cursor of another form, OSError for a file that
+    cannot be read.
+    """
+    found: list[Sample] = []
+    place = _parse_cursor(cursor)
+    for file, member, chunk in _chunks_of_page(directory, start, end, place, is_backward=is_backward):
+        skip = place.skip if (file.path.name, member.offset) == (place.file, place.offset) else 0
+        ordered = list(chunk.samples(tag, start, end))
+        wanted = (ordered[::-1] if is_backward else ordered)[skip:]
+        room = limit - len(found)
+        found += wanted[:room]
+        if len(wanted) > room:
+            return HistoryPage(tuple(found), f"{file.path.name}:{member.offset}:{skip + room}")
+    return HistoryPage(tuple(found))
+
+
+def _chunks_of_page(
+    directory: Path, start: int, end: int, place: _ChunkPlace, *, is_backward: bool
+) -> Iterator[tuple[DayFile, GzipMember, SampleChunk]]:
+    """Yield the chunks with samples of a time from a place on; a damaged one is logged and left out."""
+    first, last = day_of(max(0, start)), day_of(min(max(0, end), LAST_MS))
+    files = [each for each in list_files(directory) if first <= each.day <= last]
+    at = next((number for number, each in enumerate(files) if each.path.name == place.file), None)
+    if at is not None:
+        files = files[: at + 1] if is_backward else files[at:]
+    for file in reversed(files) if is_backward else files:
+        is_place = file.path.name == place.file
+        try:
+            with file.path.open("rb") as opened:
+                inside = [each for each in members(opened) if _is_wanted(each, start, end)]
+                for member in reversed(inside) if is_backward else inside:
+                    passed = member.offset > place.offset if is_backward else member.offset < place.offset
+                    is_read = is_place and passed
+                    if not is_read and (chunk := decode_member(opened, file, member)):
+                        yield file, member, chunk
+        except FileNotFoundError:
+            # It was the oldest, and was removed meanwhile.
+            continue
+
+
+def _is_wanted(member: GzipMember, start: int, end: int) -> bool:
+    return bool(member.rows) and member.first < end and member.last >= start
+
+
+def _parse_cursor(cursor: str) -> _ChunkPlace:
+    if not cursor:
+        return _ChunkPlace()
+    name, _, rest = cursor.partition(":")
+    offset, _, skip = rest.partition(":")
+    if not (offset.isdecimal() and skip.isdecimal()) or "/" in name:
+        raise Refused("invalid_cursor", f"{cursor!r} is no cursor of a page", "Start without one.")
+    return _ChunkPlace(name, int(offset), int(skip))

@@ -9,8 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from asyncua import ua
 from msgspec.structs import replace
 
-from edge.features.telemetry.history.history_page import HistoryPage, read_page
-from edge.features.telemetry.history.reader import END_OF_TIME
+from edge.features.telemetry.history.reader import END_OF_TIME, HistoryPage, read_page
 from edge.features.telemetry.opcua.history_aggregates import SampleInterval, number_of
 from edge.features.telemetry.opcua.history_parts import VALUES_PER_NODE, AtTime, HistoryPart, Processed, Raw
 from edge.features.telemetry.opcua.history_values import STATUS_OF, ValueEncoder

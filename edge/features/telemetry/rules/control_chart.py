@@ -2,6 +2,8 @@
 
 L. S. Nelson, The Shewhart Control Chart: Tests for Special Causes, Journal of Quality Technology 16 (1984). A point on
 a limit counts as inside.
+
+Cm = (upper - lower) / 6 s, Cmk = min(upper - mean, mean - lower) / 3 s, with the sample standard deviation s.
 """
 
 import math
@@ -14,7 +16,22 @@ from msgspec.structs import replace
 
 from edge.features.telemetry.model.rule import Capability, ControlChartRule
 from edge.features.telemetry.rules.baseline import Moments
-from edge.features.telemetry.rules.capability import is_capable
+
+
+def capability_of(limits: Capability, moments: Moments) -> tuple[float, float]:
+    """Return Cm and Cmk; without spread they are infinite, Cmk with the sign of the place."""
+    place = min(limits.upper - moments.mean, moments.mean - limits.lower)
+    deviation = moments.deviation
+    if deviation == 0:
+        return math.inf, math.copysign(math.inf, place)
+    return (limits.upper - limits.lower) / (6 * deviation), place / (3 * deviation)
+
+
+def is_capable(limits: Capability, moments: Moments) -> bool:
+    """Return whether neither Cm nor Cmk is below its bound."""
+    cm, cmk = capability_of(limits, moments)
+    return not ((limits.cm is not None and cm < limits.cm) or (limits.cmk is not None and cmk < limits.cmk))
+
 
 LONGEST_PATTERN: Final = 15
 PATTERN_LENGTH: Final = {1: 1, 2: 9, 3: 6, 4: 14, 5: 3, 6: 5, 7: LONGEST_PATTERN, 8: 8}

@@ -3,7 +3,8 @@
 Pure: the same arguments always return the same answer; time and running jobs are arguments.
 """
 
-from typing import TypeAlias, assert_never
+from enum import StrEnum
+from typing import Any, TypeAlias, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +24,6 @@ from edge.features.telemetry.model.rule import (
 from edge.features.telemetry.rules import baseline, control_chart, limit, staleness, tag_condition, tendency
 from edge.features.telemetry.rules.baseline import BaselineState
 from edge.features.telemetry.rules.control_chart import ControlChartState
-from edge.features.telemetry.rules.finding import Finding, FindingEvent
 from edge.features.telemetry.rules.limit import LimitState
 from edge.features.telemetry.rules.running_jobs import RunningJobs
 from edge.features.telemetry.rules.staleness import StaleState
@@ -32,6 +32,35 @@ from edge.features.telemetry.rules.tag_condition import ConditionState, TagCondi
 from edge.features.telemetry.rules.tendency import EntersState, RateState, ShareState
 from edge.ports.sample_lines import Occurrence, Sample
 from edge.ports.sample_value import as_number
+
+
+class FindingEvent(StrEnum):
+    """How the finding of a rule for a subject changes."""
+
+    RAISED = "raised"
+    ESCALATED = "escalated"
+    EASED = "eased"
+    CLEARED = "cleared"
+
+
+class Finding(Struct, frozen=True):
+    """A change of the finding of a rule for a subject; a cleared one has the severity that it had before."""
+
+    at: int
+    rule: str
+    subject: str
+    event: FindingEvent
+    severity: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding as a line of `edge rules test --json`."""
+        return {
+            "at": self.at,
+            "rule": self.rule,
+            "subject": self.subject,
+            "event": self.event.value,
+            "severity": self.severity,
+        }
 
 
 class OccursState(Struct, frozen=True, tag="occurs"):

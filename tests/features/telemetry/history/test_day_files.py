@@ -10,7 +10,7 @@ import nanoarrow as na
 import pytest
 from structlog.testing import capture_logs
 
-from edge.features.telemetry.history.arrow_columns import encode_batch, instant_column, number_column, text_column
+from edge.features.telemetry.history.arrow_chunk import encode_batch, instant_column, number_column, text_column
 from edge.features.telemetry.history.day_files import append_samples, list_files, recover, remove_oldest
 from edge.features.telemetry.history.gzip_member import encode_member
 from edge.features.telemetry.history.reader import read_samples

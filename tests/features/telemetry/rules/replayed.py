@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from edge.features.telemetry.rules.replay import replay
+from edge.features.telemetry.rules.evaluator import replay
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.ports import sample_lines
 from edge.ports.sample_lines import Occurrence, Quality, Sample

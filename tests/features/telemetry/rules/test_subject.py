@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from edge.features.telemetry.rules.evaluator import MAX_CARRIERS, RuleEvaluator
-from edge.features.telemetry.rules.replay import replay
+from edge.features.telemetry.rules.evaluator import MAX_CARRIERS, RuleEvaluator, replay
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.features.telemetry.rules.subject import name_in_subject
 from edge.ports.sample_lines import Line, Occurrence, Sample

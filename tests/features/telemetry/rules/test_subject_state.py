@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule
-from edge.features.telemetry.rules.finding import FindingEvent
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.features.telemetry.rules.running_jobs import RunningJobs
 from edge.features.telemetry.rules.subject_state import (
+    Finding,
+    FindingEvent,
     JobEnded,
     ReadyRule,
     TimePassed,
@@ -189,3 +190,14 @@ def test_windows_and_previous_samples_are_kept_for_the_next_job() -> None:
     condition = {"kind": "expression", "when": "a > b", "while": "job.running"}
     lines = [STARTED, (1, "a", 5), (2500, "!job.ended", "J"), (2700, "!job.started", "K"), (3000, "b", 1)]
     assert events(condition, lines) == [(3000, "raised")]
+
+
+def test_finding_line_has_its_members_in_the_documented_order() -> None:
+    line = Finding(12_000, "hot", "wrench.temp", FindingEvent.RAISED, 500).as_json()
+    assert list(line.items()) == [
+        ("at", 12_000),
+        ("rule", "hot"),
+        ("subject", "wrench.temp"),
+        ("event", "raised"),
+        ("severity", 500),
+    ]

@@ -11,8 +11,7 @@ import pytest
 from asyncua import Server, ua
 from structlog.testing import capture_logs
 
-from edge.features.telemetry.sources.opcua import OpcuaSource
-from edge.features.telemetry.sources.opcua_settings import OpcuaSourceSettings
+from edge.features.telemetry.sources.opcua import OpcuaSource, OpcuaSourceSettings
 from edge.links.background_task import background_task
 from edge.ports.sample_lines import Quality, Sample
 from tests.conftest import WaitUntil

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from edge.features.telemetry.sources.opcua_settings import OpcuaSourceSettings, node_list
+from edge.features.telemetry.sources.opcua import OpcuaSourceSettings, node_list
 
 SETTINGS = {"kind": "opcua", "url": "opc.tcp://h", "security": "none"}
 

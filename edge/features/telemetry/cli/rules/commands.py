@@ -23,7 +23,7 @@ from edge.cli.terminal.store_access import (
 if TYPE_CHECKING:
     from edge.features.telemetry.model.rule import Rule
     from edge.features.telemetry.rule_sources import KnownRule
-    from edge.features.telemetry.rules.finding import Finding
+    from edge.features.telemetry.rules.subject_state import Finding
 
 
 @click.group(cls=CommandGroup)
@@ -62,7 +62,7 @@ def test(rules_file: Path, samples_file: Path, until: int | None, *, as_json: bo
     input. Prints when each rule raises, escalates, eases and clears a finding. A line that cannot be used is reported
     on standard error and set aside. The exit status is 0, or 2 with all faults of the rules.
     """
-    from edge.features.telemetry.rules.replay import replay
+    from edge.features.telemetry.rules.evaluator import replay
     from edge.ports.sample_lines import read_lines
 
     found, faults = _read_rules(rules_file)

@@ -145,7 +145,7 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
 
 def _definitions(settings_file: Path | None) -> "TagDefinitions":
     """Return the definitions of tags of the settings and of the store. Raises SettingsError and Unavailable."""
-    from edge.features.telemetry.definition_file import read_definitions
+    from edge.features.telemetry.tag_sources import read_definitions
     from edge.ports.tag_definitions import decode_definitions
     from edge.store.setting_texts import TAGS
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from edge.features.telemetry.rules.replay import replay
+from edge.features.telemetry.rules.evaluator import replay
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.ports.sample_lines import Sample
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edge.features.telemetry.history.day_files import append_samples
-from edge.features.telemetry.history.history_page import read_page
+from edge.features.telemetry.history.reader import read_page
 from edge.foundation.errors import Refused
 from edge.ports.sample_lines import Sample
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge.features.telemetry.rules.replay import replay
+from edge.features.telemetry.rules.evaluator import replay
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.ports.sample_lines import Line, Occurrence, Quality, Sample
 from tests.examples import examples

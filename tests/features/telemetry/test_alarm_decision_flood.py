@@ -5,9 +5,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from edge.features.telemetry.alarm_decision import FoundAlarm, clear_orphans, decide_alarms, end_flood
-from edge.features.telemetry.alarm_flood import FLOOD_RULE, MAX_ALARMS, NO_FLOOD, Flood, count_recent, is_flooded
-from edge.features.telemetry.rules.finding import Finding, FindingEvent
+from edge.features.telemetry.alarm_decision import (
+    FLOOD_RULE,
+    MAX_ALARMS,
+    NO_FLOOD,
+    Flood,
+    FoundAlarm,
+    clear_orphans,
+    count_recent,
+    decide_alarms,
+    end_flood,
+    is_flooded,
+)
+from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
 from edge.ports.alarm import AckState, ActiveState, Alarm, alarm_id
 from edge.store.kept_alarms import AlarmChange
 from tests.features.telemetry.plant import HOT, rules_of

@@ -5,7 +5,7 @@ from collections import Counter, deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.features.telemetry.line_queue import LineQueue
+from edge.features.telemetry.sample_queue import LineQueue
 from edge.ports.sample_lines import Line, Occurrence, Sample
 
 
