@@ -38,23 +38,11 @@ TESTED_ELSEWHERE = {
     ),
     "edge/features/page/app.py": ("tests/features/page/test_server.py", "the application is served whole"),
     "edge/features/page/audit.py": ("tests/features/page/test_api.py", "the records are those of requests"),
-    "edge/features/page/flow_models.py": (
-        "tests/features/page/test_flow_operations.py",
-        "the data are answers of operations",
-    ),
-    "edge/features/page/flow_views.py": (
-        "tests/features/page/test_flow_operations.py",
-        "the views are answers of operations",
-    ),
     "edge/features/page/gateway_models.py": (
         "tests/features/page/test_gateway_operations.py",
         "the data are answers of operations",
     ),
-    "edge/features/page/gateway_views.py": (
-        "tests/features/page/test_gateway_operations.py",
-        "the views are answers of operations",
-    ),
-    "edge/features/page/instants.py": ("tests/features/page/test_operations.py", "the instants are those of answers"),
+    "edge/features/page/models.py": ("tests/features/page/test_operations.py", "the instants are those of answers"),
     "edge/features/page/job_views.py": (
         "tests/features/page/test_operations.py",
         "the views are answers of operations",
@@ -63,16 +51,10 @@ TESTED_ELSEWHERE = {
         "tests/features/page/test_operations.py",
         "the table of operations is made of it",
     ),
-    "edge/features/page/page_data.py": ("tests/features/page/test_pages.py", "the data are those of pages"),
-    "edge/features/page/outcome.py": ("tests/features/page/test_operations.py", "the outcomes are those of methods"),
     "edge/features/page/problems.py": ("tests/features/page/test_api.py", "the problems are answers of the API"),
     "edge/features/page/recipe_models.py": (
         "tests/features/page/test_recipe_operations.py",
         "the data are answers of operations",
-    ),
-    "edge/features/page/recipe_views.py": (
-        "tests/features/page/test_recipe_operations.py",
-        "the views are answers of operations",
     ),
     "edge/features/page/telemetry_views.py": (
         "tests/features/page/test_operations.py",

@@ -1,33 +1,237 @@
-"""The operations of the HTTP API about flows: list, show, draw, start, stop, terminate."""
+"""The operations of the HTTP API about flows, and their data: list, show, draw, start, stop, terminate.
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+The rooms of the flows are imported where they are used: they are not loaded where flows are off.
+"""
 
-from edge.features.page import flow_views
-from edge.features.page.flow_models import FlowChangeBody, FlowDetail, FlowList
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from edge.features.page.models import utc
 from edge.features.page.operation import ApiCall, ApiOperation, Execute, Svg
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.model.role import Role
 
 if TYPE_CHECKING:
+    from edge.features.flows.cycle import NodeTask
     from edge.features.flows.cycle_service import FlowService
+    from edge.features.flows.state import CycleRecord, FlowRecord
+
+
+class FlowSummary(Struct, frozen=True, kw_only=True):
+    """A flow in short: `ended` counts its cycles by their outcome, `missed` those that did not run in time."""
+
+    id: str
+    status: str
+    reason: str
+    last_cycle: int | None
+    in_cycle: bool
+    next_at: datetime | None
+    ended: Mapping[str, int]
+    missed: int
+
+
+class FlowList(Struct, frozen=True, kw_only=True):
+    """The flows of the store by their ids; `enabled` is false where this gateway runs none."""
+
+    enabled: bool
+    flows: tuple[FlowSummary, ...]
+
+
+class FlowNodeLine(Struct, frozen=True, kw_only=True):
+    """A node of a cycle: `output` is JSON, shortened when it is long; `progress` is a percentage."""
+
+    node: str
+    status: str
+    attempts: int
+    progress: int
+    worker: str
+    message: str
+    reason: str
+    output: str
+
+
+class FlowCycle(Struct, frozen=True, kw_only=True):
+    """One cycle of a flow with its nodes."""
+
+    number: int
+    status: str
+    at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    owner: str
+    nodes: tuple[FlowNodeLine, ...]
+
+
+class CycleLine(Struct, frozen=True, kw_only=True):
+    """One of the last cycles in short."""
+
+    number: int
+    status: str
+    at: datetime | None
+    took_ms: int | None
+    failed: tuple[str, ...]
+
+
+class FlowDetail(Struct, frozen=True, kw_only=True):
+    """A flow with one of its cycles, and its last cycles; `config` is its document."""
+
+    flow: FlowSummary
+    components: tuple[tuple[str, ...], ...]
+    cycle: FlowCycle | None
+    cycles: tuple[CycleLine, ...]
+    config: Mapping[str, Any]
+
+
+class FlowChangeBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of a change of a flow; `node` or `component` narrow what is terminated."""
+
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+    node: Annotated[str, Meta(max_length=255)] = ""
+    component: Annotated[int, Meta(ge=0, le=10_000)] | None = None
+
+
+_LONGEST_OUTPUT: Final = 500
+_LAST_CYCLES: Final = 10
+_OFF: Final = "flows are off on this gateway."
+_ADVICE: Final = "Switch them on: [flows] run = on."
+
+
+def require_flows(flows: "FlowService | None") -> "FlowService":
+    """Return the flows of the store. Raises Refused where they are off."""
+    if flows is None:
+        raise Refused("flows_off", _OFF, _ADVICE)
+    return flows
+
+
+async def list_flows(flows: "FlowService | None") -> FlowList:
+    """Return all flows by their ids."""
+    found = await flows.load_all() if flows else []
+    return FlowList(enabled=flows is not None, flows=tuple(map(flow_summary, found)))
+
+
+def flow_summary(flow: "FlowRecord") -> FlowSummary:
+    """Return a flow in short."""
+    return FlowSummary(
+        id=flow.flow_id,
+        status=flow.status.value,
+        reason=flow.reason,
+        last_cycle=flow.last_cycle if flow.last_cycle >= 0 else None,
+        in_cycle=flow.in_cycle,
+        next_at=utc(flow.next_at),
+        ended={status.value: count for status, count in flow.ended.items()},
+        missed=flow.missed,
+    )
+
+
+async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) -> FlowDetail:
+    """Return a flow with a cycle, without a number the last. Raises Refused for an unknown one."""
+    # Imported only where flows are on.
+    from edge.features.flows.plan import Plan  # noqa: PLC0415
+
+    flow = await flows.load(flow_id)
+    plan = flows.plan_of(flow)
+    record = await _load_cycle(flows, flow, number)
+    first = max(0, flow.last_cycle - _LAST_CYCLES + 1)
+    last = [await flows.load_cycle(flow, each) for each in range(flow.last_cycle, first - 1, -1)]
+    return FlowDetail(
+        flow=flow_summary(flow),
+        components=plan.components if isinstance(plan, Plan) else (),
+        cycle=await _cycle(flows, record) if record else None,
+        cycles=tuple(_line(each) for each in last if each),
+        config=msgspec.json.decode(flow.document),
+    )
+
+
+async def flow_graph(flows: "FlowService", flow_id: str, number: int | None) -> str:
+    """Return the graph of a flow as SVG with the states of a cycle. Raises Refused for an unknown one."""
+    # Imported only where flows are on.
+    from edge.chart.svg import chart_svg  # noqa: PLC0415
+    from edge.features.flows.graph_drawing import draw_flow  # noqa: PLC0415
+    from edge.features.flows.plan import Plan  # noqa: PLC0415
+
+    flow = await flows.load(flow_id)
+    plan = flows.plan_of(flow)
+    if not isinstance(plan, Plan):
+        raise Refused("unknown_kind", f"flow {flow_id!r} has node kinds that are not installed here.")
+    record = await _load_cycle(flows, flow, number)
+    # The flow may have been replaced since this cycle.
+    fits = record is not None and record.cycle.tasks.keys() == plan.nodes.keys()
+    return chart_svg(draw_flow(plan, record.cycle if record and fits else None))
+
+
+async def _load_cycle(flows: "FlowService", flow: "FlowRecord", number: int | None) -> "CycleRecord | None":
+    record = await flows.load_cycle(flow, number)
+    if record is None and number is not None:
+        raise Refused("unknown_cycle", f"cycle {number} of flow {flow.flow_id!r} is not kept.", "Look at the flow.")
+    return record
+
+
+def _line(record: "CycleRecord") -> CycleLine:
+    cycle = record.cycle
+    return CycleLine(
+        number=cycle.number,
+        status=cycle.status.value,
+        at=utc(cycle.at),
+        took_ms=None if record.ended_at is None else record.ended_at - record.started_at,
+        failed=tuple(node for node, task in cycle.tasks.items() if task.status.value == "failed"),
+    )
+
+
+async def _cycle(flows: "FlowService", record: "CycleRecord") -> FlowCycle:
+    cycle, progress = record.cycle, await flows.progress(record.cycle)
+    nodes = []
+    for node, task in cycle.tasks.items():
+        worker = progress.get(node)
+        nodes.append(
+            FlowNodeLine(
+                node=node,
+                status=task.shown_status.value,
+                attempts=task.attempts,
+                progress=worker.progress if worker else 0,
+                worker=(worker.worker_id or "") if worker else "",
+                message=(worker.message or "") if worker else "",
+                reason=task.reason or "",
+                output=_output(task),
+            )
+        )
+    return FlowCycle(
+        number=cycle.number,
+        status=cycle.status.value,
+        at=utc(cycle.at),
+        started_at=utc(record.started_at),
+        ended_at=utc(record.ended_at),
+        owner=record.owner,
+        nodes=tuple(nodes),
+    )
+
+
+def _output(task: "NodeTask") -> str:
+    if task.output is None:
+        return ""
+    text = msgspec.json.encode(task.output).decode()
+    return text if len(text) <= _LONGEST_OUTPUT else f"{text[:_LONGEST_OUTPUT]}…"
+
 
 _CYCLE: Final = {"cycle": "The number of a cycle; without it the last."}
 
 
 async def _flows(services: WebServices, _: ApiCall) -> FlowList:
-    return await flow_views.list_flows(services.flows)
+    return await list_flows(services.flows)
 
 
 async def _flow(services: WebServices, call: ApiCall) -> FlowDetail:
-    flows = flow_views.require_flows(services.flows)
-    return await flow_views.flow_detail(flows, call.path["flow"], cycle_number(call.query.get("cycle", "")))
+    flows = require_flows(services.flows)
+    return await flow_detail(flows, call.path["flow"], cycle_number(call.query.get("cycle", "")))
 
 
 async def _graph(services: WebServices, call: ApiCall) -> Svg:
-    flows = flow_views.require_flows(services.flows)
-    return Svg(await flow_views.flow_graph(flows, call.path["flow"], cycle_number(call.query.get("cycle", ""))))
+    flows = require_flows(services.flows)
+    return Svg(await flow_graph(flows, call.path["flow"], cycle_number(call.query.get("cycle", ""))))
 
 
 def cycle_number(text: str) -> int | None:
@@ -43,7 +247,7 @@ def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody, st
     """Return the operation that changes a flow."""
 
     async def execute(services: WebServices, call: ApiCall) -> FlowDetail:
-        flows, flow_id, asked = flow_views.require_flows(services.flows), call.path["flow"], call.body
+        flows, flow_id, asked = require_flows(services.flows), call.path["flow"], call.body
         try:
             await change(flows, flow_id, asked, f"by {call.caller.at_page}")
         except Refused as refusal:
@@ -51,7 +255,7 @@ def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody, st
             raise
         services.audit.called(call.caller, action, flow_id, asked.reason)
         services.events.publish("flows")
-        return await flow_views.flow_detail(flows, flow_id, None)
+        return await flow_detail(flows, flow_id, None)
 
     return execute
 

@@ -1,4 +1,7 @@
-"""The operations of the HTTP API about the gateway: maintenance, operations, locks, sessions, trust, log, doctor."""
+"""The operations of the HTTP API about the gateway, and how their data are read.
+
+They are about maintenance, operations, locks, sessions, trust, the log and what doctor finds.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -7,11 +10,20 @@ from edge.access.audit_trail import plan_append
 from edge.access.locks import delete_locks, find_locks
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.access.operation_state import Cancel
-from edge.access.operations import change_operation, schedule_operation
+from edge.access.operations import change_operation, listed, schedule_operation
 from edge.access.sessions import request_end
 from edge.features.page import gateway_models as models
-from edge.features.page import gateway_views
-from edge.features.page.models import Status
+from edge.features.page.gateway_models import (
+    ComponentView,
+    Fleet,
+    LockList,
+    LockView,
+    OperationList,
+    OperationView,
+    SessionOverview,
+    SessionView,
+)
+from edge.features.page.models import Status, utc
 from edge.features.page.operation import ApiCall, ApiOperation, Execute
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
@@ -20,26 +32,119 @@ from edge.model.lock import LockKind
 from edge.model.maintenance import MaintenanceKind
 from edge.model.operation import OperationType
 from edge.model.role import Role
+from edge.store import components, operations, sessions
+from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock
+from edge.store.operations import StoredOperation
+from edge.store.server_time import server_time
+
+
+async def list_operations(store: Store) -> OperationList:
+    """Return every operation, the newest first."""
+    now = await server_time(store)
+    return OperationList(operations=tuple(_operation(each, now) for each in await operations.load_all(store)))
+
+
+def _operation(stored: StoredOperation, now: int) -> OperationView:
+    found = listed(stored, now)
+    return OperationView(
+        id=found.id,
+        type=found.type.value,
+        state=found.state.value,
+        progress=stored.progress,
+        text=found.text,
+        by=found.by,
+        daily=found.daily,
+        due_at=utc(found.due) if found.due else None,
+        created_at=utc(found.created),
+        ended_at=utc(found.ended),
+        result=found.result,
+        error=found.error,
+        has_ended=found.has_ended,
+    )
+
+
+async def list_locks(store: Store) -> LockList:
+    """Return every lock."""
+    now = await server_time(store)
+    found = await find_locks(store, tuple(LockKind), ())
+    return LockList(
+        locks=tuple(
+            LockView(
+                kind=each.kind.value,
+                id=each.object_id,
+                owner=each.lock.holder.owner,
+                reason=each.lock.holder.reason,
+                since=since,
+                alive=not each.lock.holder.has_expired(now),
+                waiters=tuple(waiter.owner for waiter in each.lock.waiters),
+            )
+            for each in found
+            if each.lock and (since := utc(each.lock.holder.since))
+        )
+    )
+
+
+async def list_sessions(store: Store) -> SessionOverview:
+    """Return every session, the one active last first."""
+    return SessionOverview(
+        sessions=tuple(
+            SessionView(
+                id=id,
+                user=each.user,
+                role=each.role,
+                way=each.way,
+                gateway=each.instance,
+                address=each.address,
+                client=each.client,
+                since=utc(each.since),
+                last_activity=at,
+            )
+            for id, (each, at) in (await sessions.load_all(store)).items()
+        )
+    )
+
+
+async def list_components(store: Store) -> Fleet:
+    """Return the components on the store by their ids."""
+    found = (await components.load_all(store)).values()
+    return Fleet(
+        components=tuple(
+            ComponentView(
+                id=each.component.id,
+                kind=each.component.kind,
+                version=each.component.version,
+                host=each.component.host,
+                seen_at=utc(each.seen_s * 1000) if each.seen_s else None,
+                problems=each.component.problems,
+                jobs=each.component.jobs,
+                alarms=each.component.alarms,
+                certificate_expiry=each.component.certificate_expiry,
+                drift=each.component.drift or "",
+            )
+            for each in found
+        )
+    )
+
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 
 
 async def _operations(services: WebServices, _: ApiCall) -> models.OperationList:
-    return await gateway_views.list_operations(services.store)
+    return await list_operations(services.store)
 
 
 async def _locks(services: WebServices, _: ApiCall) -> models.LockList:
-    return await gateway_views.list_locks(services.store)
+    return await list_locks(services.store)
 
 
 async def _sessions(services: WebServices, _: ApiCall) -> models.SessionOverview:
-    return await gateway_views.list_sessions(services.store)
+    return await list_sessions(services.store)
 
 
 async def _fleet(services: WebServices, _: ApiCall) -> models.Fleet:
-    return await gateway_views.list_components(services.store)
+    return await list_components(services.store)
 
 
 async def _users(services: WebServices, _: ApiCall) -> models.PersonList:

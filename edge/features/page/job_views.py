@@ -9,7 +9,6 @@ from edge.chart.marks import marks_of
 from edge.chart.page import draw
 from edge.chart.reading import read_chart
 from edge.chart.svg import chart_svg
-from edge.features.page.instants import utc
 from edge.features.page.models import (
     ActionLine,
     DecisionLine,
@@ -23,6 +22,7 @@ from edge.features.page.models import (
     WaitingAction,
     WaitingTransition,
     Waits,
+    utc,
 )
 from edge.foundation.errors import Refused
 from edge.foundation.ticks import REST_S, in_slices

@@ -1,7 +1,7 @@
 """The data of the HTTP API: what it takes and returns; OpenAPI is generated from these types."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -340,3 +340,11 @@ class ChangeNotice(Struct, frozen=True, kw_only=True):
 
     subjects: tuple[str, ...]
     pages: int
+
+
+def utc(milliseconds: int | None) -> datetime | None:
+    """Return an instant in UTC; None also for one out of range, which another program may have stored."""
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -10,8 +10,16 @@ from edge.features.page import job_views, models, telemetry_views
 from edge.features.page.caller import WebCaller
 from edge.features.page.flow_operations import FLOW_OPERATIONS
 from edge.features.page.gateway_operations import GATEWAY_OPERATIONS
-from edge.features.page.operation import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
-from edge.features.page.outcome import refusal_of, refuse_unless_done, source_of
+from edge.features.page.operation import (
+    TEXT_QUERY,
+    ApiCall,
+    ApiOperation,
+    Execute,
+    Svg,
+    refusal_of,
+    refuse_unless_done,
+    source_of,
+)
 from edge.features.page.problems import Denied
 from edge.features.page.recipe_operations import RECIPE_OPERATIONS
 from edge.features.page.result_operations import RESULT_OPERATIONS

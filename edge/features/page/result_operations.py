@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from edge.features.page import result_models, result_views
+from edge.features.page import result_views
 from edge.features.page.operation import ApiCall, ApiOperation, Download, Svg
 from edge.features.page.services import WebServices
 from edge.features.traces.files import media_type_of
@@ -13,7 +13,7 @@ _TRACE: Final = "/jobs/{job}/traces/{trace}"
 _LARGEST_CHANNEL: Final = 6
 
 
-async def _results(services: WebServices, call: ApiCall) -> result_models.ResultList:
+async def _results(services: WebServices, call: ApiCall) -> result_views.ResultList:
     return await result_views.job_results(services.store, call.path["job"])
 
 
@@ -47,7 +47,7 @@ RESULT_OPERATIONS: Final = (
         "/jobs/{job}/results",
         f"Return the newest {result_views.MOST_RESULTS} results of a job.",
         Role.OBSERVER,
-        result_models.ResultList,
+        result_views.ResultList,
         _results,
     ),
     ApiOperation("GET", _TRACE, "Return the file of a trace: gzipped JSON.", Role.OBSERVER, Download, _file),

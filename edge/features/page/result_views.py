@@ -1,21 +1,22 @@
-"""Reads the results of a job and the files of their traces for the API and the pages."""
+"""What the HTTP API and the pages show of the results of a job and the files of their traces, and how it is read."""
 
 import asyncio
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from edge.features.page.instants import utc
+from edge.features.page.models import utc
 from edge.features.page.plot import PlotPoint, plot_svg
-from edge.features.page.result_models import FileLine, ResultLine, ResultList, ResultValue, TraceLine
 from edge.features.traces.files import media_type_of, read_file
 from edge.foundation.errors import Refused
 from edge.model.exact_value import plain_value
 from edge.model.result_part import MEMBER as PARTS
-from edge.model.result_part import parts_of
+from edge.model.result_part import ResultPart, parts_of
 from edge.ports.result_trace import (
     FILE_MEMBER,
     MEMBER,
@@ -30,6 +31,57 @@ from edge.ports.result_trace import (
 from edge.sfc.run import Association, PastAttempt
 from edge.station.stored_job import StoredJob, load
 from edge.store.client import Store
+
+
+class ResultValue(Struct, frozen=True, kw_only=True):
+    """A value of a result; `name` is its path in the result, `unit` is empty without one."""
+
+    name: str
+    value: Any
+    unit: str = ""
+
+
+class TraceLine(Struct, frozen=True, kw_only=True):
+    """A stored trace: the hash names it, `channels` are the names of its curves."""
+
+    sha256: str
+    size: int
+    points: int
+    channels: tuple[str, ...]
+
+
+class FileLine(Struct, frozen=True, kw_only=True):
+    """A stored file that equipment offered with a result, such as an image: the hash names it."""
+
+    sha256: str
+    size: int
+    media_type: str
+
+
+class ResultLine(Struct, frozen=True, kw_only=True):
+    """The result of one attempt at an action: its first values, its traces and files; `late` came after its end.
+
+    `parts` are the joinings of a batch, or the spindles of a tool; `values` are then those of the whole.
+    """
+
+    action: str
+    step: str
+    attempt: int
+    state: str
+    late: bool
+    ended_at: datetime | None
+    values: tuple[ResultValue, ...]
+    parts: tuple[ResultPart, ...]
+    traces: tuple[TraceLine, ...]
+    files: tuple[FileLine, ...]
+
+
+class ResultList(Struct, frozen=True, kw_only=True):
+    """The newest results of a job, in the order of their ends."""
+
+    job_order_id: str
+    results: tuple[ResultLine, ...]
+
 
 MOST_RESULTS: Final = 200
 _MOST_VALUES: Final = 40

@@ -16,8 +16,8 @@ from edge import __version__
 from edge.access.sessions import show_sessions
 from edge.app.interface import open_interface
 from edge.app.parts import GatewayParts, Works
-from edge.features.page.log_memory import LogMemory, remembered_log
 from edge.features.page.models import MaintenanceState, Status
+from edge.features.page.tools import LogMemory, remembered_log
 from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.model.equipment_health import EquipmentHealth
@@ -67,8 +67,7 @@ async def _serve(page: PageParts, tls: ssl.SSLContext | None) -> None:
 
 async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSLContext | None) -> None:
     from edge.features.page.app import build_app  # noqa: PLC0415 - imported only where the page is on
-    from edge.features.page.protocol import ConnectionBounds  # noqa: PLC0415 - as above
-    from edge.features.page.server import WebAddress, serve  # noqa: PLC0415 - as above
+    from edge.features.page.server import ConnectionBounds, WebAddress, serve  # noqa: PLC0415 - as above
 
     settings = parts.settings.web
     # Templates are compiled meanwhile: nothing waits for them, and the first view finds them ready.

@@ -8,7 +8,6 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from edge.features.page.instants import utc
 from edge.features.page.models import (
     AlarmChangeView,
     AlarmHistory,
@@ -19,6 +18,7 @@ from edge.features.page.models import (
     TagTrend,
     TagView,
     TrendPoint,
+    utc,
 )
 from edge.features.page.plot import PlotLimit, PlotPoint, plot_svg
 from edge.features.page.services import DefinitionOf, TrendSource

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from edge.access.login import Users
-from edge.features.page.openapi import openapi, operation_id
+from edge.features.page.openapi import openapi, operation_id, subjects_of, types_of
 from edge.features.page.operations import OPERATIONS
 from tests.features.page.serving import IN_PATHS, Browser, services_of, serving
 from tests.station.plant import Plant
@@ -128,3 +128,28 @@ async def test_sample_requests_are_answered_as_documented(page: Browser) -> None
 async def test_many_requests_of_each_role_are_answered_as_documented(page: Browser, name: str) -> None:
     person = await page.logged_in(name)
     assert await asyncio.to_thread(_exercise, person, 40) > 1_000
+
+
+def test_operations_are_grouped_by_subject() -> None:
+    found = subjects_of(openapi())
+    assert {"jobs", "alarms", "session", "events"} <= found.keys()
+    order = next(each for each in found["jobs"] if (each.method, each.path) == ("POST", "/api/v1/jobs"))
+    assert (order.role, order.body and order.body.link, order.answer and order.answer.link) == (
+        "engineer",
+        "JobOrderBody",
+        "MethodDone",
+    )
+    (events,) = found["events"]
+    assert events.answer
+    assert events.answer.text == "text/event-stream"
+    assert {each.method for each in found["session"]} == {"POST", "DELETE"}
+
+
+def test_types_are_described_in_words() -> None:
+    found = {each.name: {one.name: one for one in each.members} for each in types_of(openapi())}
+    assert found["MethodDone"]["job"].type.text in {"JobSummary or null", "null or JobSummary"}
+    assert found["MethodDone"]["job"].type.link == "JobSummary"
+    assert found["AlarmHistory"]["changes"].type.text == "list of AlarmChangeView"
+    assert found["InterventionRequestBody"]["kind"].type.text == "complete | force | retry | skip"
+    assert found["InterventionRequestBody"]["reason"].type.text == "string, 1 to 1000"
+    assert not found["InterventionRequestBody"]["step"].is_required

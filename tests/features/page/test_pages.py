@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from edge.features.page.app import build_app
 from edge.features.page.pages import templates
-from edge.features.page.protocol import ConnectionBounds
-from edge.features.page.server import WebAddress, serve
+from edge.features.page.server import ConnectionBounds, WebAddress, serve
 from edge.features.page.services import WebServices
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth

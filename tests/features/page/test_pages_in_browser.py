@@ -12,8 +12,7 @@ from edge.access.login import Users
 from edge.config import UsersSettings
 from edge.features.page.app import build_app
 from edge.features.page.models import MaintenanceState
-from edge.features.page.protocol import ConnectionBounds
-from edge.features.page.server import WebAddress, serve
+from edge.features.page.server import ConnectionBounds, WebAddress, serve
 from edge.features.page.services import WebServices
 from edge.model.job_state import Cause, SubState
 from edge.ports.alarm import AlarmChangeKind

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from edge.access.login import Users
-from edge.features.page.protocol import ConnectionBounds
-from edge.features.page.server import WebAddress, serve
+from edge.features.page.server import ConnectionBounds, WebAddress, serve
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Unavailable
 from edge.uaserver.certificates import load_or_make

@@ -1,10 +1,11 @@
 """The page runs a command of the program in a separate process with a time limit."""
 
 import asyncio
+import logging
 
 import pytest
 
-from edge.features.page.tools import EndedCommand, Simulator, run_edge
+from edge.features.page.tools import EndedCommand, LogMemory, Simulator, remembered_log, run_edge
 from edge.foundation.errors import Refused, Unavailable
 
 
@@ -54,3 +55,18 @@ async def test_simulations_beyond_the_waiting_ones_are_refused() -> None:
     ends.set()
     await asyncio.gather(*waiting)
     assert await simulator.simulate({}, None) == {"within": 15}
+
+
+def test_newest_records_are_kept_and_shortened() -> None:
+    with remembered_log() as memory:
+        logging.getLogger("edge.x").warning("y" * 1000)
+    logging.getLogger("edge.x").warning("after the block")
+    (line,) = memory.lines
+    assert (line.level, line.text) == ("warning", "y" * 500)
+
+
+def test_oldest_record_is_dropped() -> None:
+    memory = LogMemory(lines=2)
+    for text in ("a", "b", "c"):
+        memory.emit(logging.LogRecord("edge", logging.INFO, "", 0, text, None, None))
+    assert [each.text for each in memory.lines] == ["b", "c"]

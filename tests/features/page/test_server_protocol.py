@@ -2,7 +2,7 @@
 
 import asyncio
 
-from edge.features.page.protocol import ConnectionBounds
+from edge.features.page.server import ConnectionBounds
 from edge.features.page.services import WebServices
 from tests.conftest import WaitUntil
 from tests.features.page.serving import Browser, serving
