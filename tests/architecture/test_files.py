@@ -32,10 +32,6 @@ TESTED_ELSEWHERE = {
     "edge/features/telemetry/opening.py": ("tests/features/telemetry/test_service.py", "a gateway opens telemetry"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/links/file_transfer.py": ("tests/equipment/test_result_file.py", "a file is that of a result"),
-    "edge/features/simulator/opcua_result_file.py": (
-        "tests/equipment/test_result_file.py",
-        "a gateway fetches the file",
-    ),
     "edge/features/page/app.py": ("tests/features/page/test_server.py", "the application is served whole"),
     "edge/features/page/audit.py": ("tests/features/page/test_api.py", "the records are those of requests"),
     "edge/features/page/gateway_models.py": (

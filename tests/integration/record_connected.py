@@ -21,7 +21,7 @@ from edge.features.admin.recording import ExchangeRecord, RecordingHeader
 from edge.features.joining.ijt import open_ijt
 from edge.features.joining.settings import IjtSettings
 from edge.features.simulator.ijt import open_ijt as open_controller
-from edge.features.simulator.ijt_fault import IjtFault
+from edge.features.simulator.tightening_faults import IjtFault
 from edge.features.simulator.vision import VisionFault
 from edge.features.simulator.vision import open_vision as open_camera
 from edge.features.vision.settings import VisionSettings

@@ -13,15 +13,20 @@ from msgspec import Struct
 
 from edge.config import MqttSettings
 from edge.features.simulator.broker import open_broker
-from edge.features.simulator.demo_address import OpcuaAddress
 from edge.features.simulator.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevice, DemoDevices
-from edge.features.simulator.demo_page import DemoPage, page_section
-from edge.features.simulator.demo_parts import GiveUp, edge_command, limit_demo, wait_until
+from edge.features.simulator.demo_parts import (
+    DemoPage,
+    GiveUp,
+    OpcuaAddress,
+    edge_command,
+    limit_demo,
+    page_section,
+    wait_until,
+)
 from edge.features.simulator.demo_view import DemoView
 from edge.features.simulator.mes import Mes, open_mes
-from edge.features.simulator.observed_job import COMPLETED, ObservedJob, plain_text
+from edge.features.simulator.observed_job import COMPLETED, ObservedJob, apply_station_report, plain_text
 from edge.features.simulator.process import READY, Process, open_process, run_process
-from edge.features.simulator.station_report import apply_station_report
 from edge.foundation.errors import Defect, EdgeError, Refused, Unavailable
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import Message, open_session, to_event

@@ -1,7 +1,9 @@
-"""What every scene of the demo needs: the command line of its parts, a deadline that a failed part ends, waiting."""
+"""What every scene of the demo needs: its command lines, a deadline, its address for clients and its station page."""
 
 import asyncio
 import json
+import secrets
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,7 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from edge.access.users import User, hash_password, write_user
+from edge.features.simulator.broker import free_port
 from edge.foundation.errors import Unavailable
+from edge.model.role import Role
 
 # On a small board, a device with an OPC UA server starts slowly; in qemu on a busy machine everything does.
 DEADLINE_SECONDS = 900.0
@@ -87,3 +95,88 @@ async def wait_until(condition: Callable[[], bool | Awaitable[bool]], seconds: f
         if time.monotonic() > end:
             return False
         await asyncio.sleep(_POLL_SECONDS)
+
+
+DEFAULT_PORT = 4840
+"""The IANA port of OPC UA, the default of clients."""
+
+_LOOPBACK = "127.0.0.1"
+_ALL_NETWORKS = "0.0.0.0"  # noqa: S104 - used only on request of the user
+_ELSEWHERE = ("192.0.2.1", 9)
+"""A documentation address without a machine (RFC 5737); connecting a UDP socket sends no packet."""
+
+
+class OpcuaAddress(Struct, frozen=True):
+    """The IPv4 address and port at which the OPC UA server listens; port 0 selects a free port."""
+
+    host: str = _LOOPBACK
+    port: int = 0
+
+    def with_free_port(self) -> "OpcuaAddress":
+        """Return the address with a port that is free now; raises Unavailable when the requested port is in use."""
+        if not self.port:
+            return replace(self, port=free_port())
+        try:
+            with socket.create_server((self.host, self.port)):
+                return self
+        except OSError as error:
+            message = f"the OPC UA server cannot listen on {self.host}:{self.port}: {error.strerror}"
+            raise Unavailable(message, "Choose another port or address: --port, --listen.") from error
+
+    @property
+    def endpoint(self) -> str:
+        """Return the value of the setting `[opcua] endpoint`."""
+        return f"opc.tcp://{self.host}:{self.port}"
+
+    @property
+    def local(self) -> str:
+        """Return the address for a client on this machine."""
+        return f"opc.tcp://{_LOOPBACK if self.host == _ALL_NETWORKS else self.host}:{self.port}"
+
+    @property
+    def remote(self) -> str:
+        """Return the address for a client on another machine."""
+        return f"opc.tcp://{_own_address() if self.host == _ALL_NETWORKS else self.host}:{self.port}"
+
+
+def _own_address() -> str:
+    """Return the address of this machine on its default network, or its host name."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(_ELSEWHERE)
+            return str(probe.getsockname()[0])
+    except OSError:
+        return socket.gethostname()
+
+
+NAME = "demo"
+_USERS_FILE = "people"
+
+
+class DemoPage(Struct, frozen=True):
+    """The page at a free port of this host; the person has a password of this run."""
+
+    port: int = field(default_factory=free_port)
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+
+    @property
+    def address(self) -> str:
+        """Return the address for a browser on this machine."""
+        return f"http://localhost:{self.port}/"
+
+    def section(self, users_file: Path) -> str:
+        """Write the user, and return the sections of the settings."""
+        write_user(users_file, User(NAME, Role.ENGINEER, hash_password(self.password)))
+        return f"""
+[web]
+listen = "127.0.0.1:{self.port}"
+kiosk = "on"
+
+[users]
+file = {json.dumps(str(users_file))}
+"""
+
+
+def page_section(page: DemoPage | None, directory: Path) -> str:
+    """Return the settings of the page with its user in a directory; nothing without a page."""
+    return page.section(directory / _USERS_FILE) if page else ""

@@ -1,33 +1,252 @@
-"""Checks a device over MQTT as the gateway will use it: one finding for each thing that the gateway expects."""
+"""Checks a device over MQTT as the gateway will use it, and judges its answers: one finding for each expectation."""
 
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from enum import StrEnum
+from math import inf
 from types import MappingProxyType
 
+import msgspec
+from msgspec import Struct
+
 from edge.equipment.change_signal import ChangeSignal
-from edge.features.simulator.device_findings import (
-    CheckFinding,
-    Grade,
-    TimedAnswer,
-    WorkTimes,
-    judge_answer,
-    judge_confirmed,
-    judge_lock,
-    judge_offered_again,
-    judge_other_parameters,
-    judge_presence,
-    judge_repeated,
-    judge_repeated_at_work,
-    judge_reset,
-    judge_stop,
-)
-from edge.links.mqtt import Message, MqttSession, to_message
-from edge.model.cloudevent import CloudEvent
+from edge.equipment.mqtt_answer import NOT_STOPPED, UNKNOWN, complete_answer
+from edge.foundation.errors import Refused
+from edge.links.mqtt import Message, MqttSession, to_event, to_message
+from edge.model.cloudevent import CloudEvent, correlation_bytes
 from edge.model.equipment_data import CommandData
 from edge.sfc.signal import Phase
+from edge.station.safing_tries import INTERVALS_S
+
+_REQUIRED = ("specversion", "id", "source", "type")
+_SHORTEST_S = 0.02
+_MEASURABLE_RATIO = 2
+"""Work is measurable when it takes at least so many times as long as an idle answer, which TCP may delay by 40 ms."""
+_AS_LONG_AGAIN = 0.7
+"""An answer from memory takes a smaller part than this of the time that the work took."""
+_SLOWER = 1.1
+"""An answer that takes so many times as long as one without work was not ready before."""
+_UNTIL_ITS_END = 0.8
+"""A stopped work ends before this part of its duration."""
+
+
+class Grade(StrEnum):
+    """The grade of a finding; the gateway tolerates a `note`, a strict check does not."""
+
+    OK = "ok"
+    NOTE = "note"
+    FAILED = "failed"
+
+
+class CheckFinding(Struct, frozen=True):
+    """A finding of a check."""
+
+    check: str
+    grade: Grade
+    detail: str
+
+
+class TimedAnswer(Struct, frozen=True):
+    """An answer and the instant of its arrival, in monotonic seconds."""
+
+    at: float
+    message: Message
+
+    @property
+    def error_kind(self) -> str:
+        """The kind of the error; empty for a result."""
+        return self.message.user_properties.get("mdcserrorkind", "")
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it reports no error."""
+        return not self.error_kind
+
+
+class WorkTimes(Struct, frozen=True):
+    """Seconds until the answers to a start, to its repetitions and to its reset; None where none came."""
+
+    work: float | None
+    again: tuple[float | None, ...]
+    reset: float | None
+
+    @property
+    def measurable(self) -> float:
+        """The duration of the work; 0 when it is hardly longer than an answer takes."""
+        if self.work is None or self.work < max(_SHORTEST_S, _MEASURABLE_RATIO * self.idle):
+            return 0.0
+        return self.work
+
+    @property
+    def idle(self) -> float:
+        """The shortest time until an answer without work; infinite when no answer came."""
+        return min((seconds for seconds in (*self.again, self.reset) if seconds is not None), default=inf)
+
+    @property
+    def half(self) -> float:
+        """The middle of the work; 0 when it cannot be measured."""
+        return self.measurable / 2
+
+
+def has_passed(findings: Iterable[CheckFinding], *, strict: bool) -> bool:
+    """Return whether the gateway can work with the device; a strict check tolerates no note."""
+    tolerated = {Grade.OK} if strict else {Grade.OK, Grade.NOTE}
+    return all(finding.grade in tolerated for finding in findings)
+
+
+def judge_presence(presence: bytes | None, topic: str) -> CheckFinding:
+    """Return the finding about the retained presence; None when there is none."""
+    match presence:
+        case b"online":
+            return CheckFinding("presence", Grade.OK, "a retained message says online")
+        case None:
+            detail = f"no retained message on {topic}/presence: commands that it lost are sent again late"
+            return CheckFinding("presence", Grade.NOTE, detail)
+        case other:
+            return CheckFinding("presence", Grade.FAILED, f"expected online, found {other[:40]!r}")
+
+
+def judge_answer(
+    command_id: str, answers: Mapping[str, Sequence[TimedAnswer]], correlation_id: str, answer_s: float
+) -> Iterator[CheckFinding]:
+    """Yield the findings about the first answer to a start, among the answers by their `causationid`."""
+    check = "start"
+    if not answers.get(command_id):
+        detail = f"no answer with causationid {command_id} in {answer_s:g} s"
+        if others := [answer or "(none)" for answer in answers]:
+            detail += f"; an answer came with causationid {', '.join(others[:3])}"
+        yield CheckFinding(check, Grade.FAILED, detail)
+        return
+    message = answers[command_id][0].message
+    try:
+        event = to_event(complete_answer(message))
+    except Refused as refusal:
+        yield CheckFinding(check, Grade.FAILED, f"the answer cannot be read: {refusal.message}")
+        return
+    if event.mdcserrorkind:
+        reason = event.mdcserrormessage or event.mdcserrorkind
+        yield CheckFinding(check, Grade.NOTE, f"the answer is an error ({event.mdcserrorkind}): {reason}")
+    else:
+        yield CheckFinding(check, Grade.OK, f"answered with {message.payload[:200].decode(errors='replace')}")
+    if missing := [name for name in _REQUIRED if name not in message.user_properties]:
+        yield CheckFinding("attributes", Grade.NOTE, f"the answer has no {', '.join(missing)}")
+    if message.payload and message.content_type != "application/json":
+        yield CheckFinding("content type", Grade.NOTE, f"expected application/json, found {message.content_type!r}")
+    if message.correlation_data is not None and message.correlation_data != correlation_bytes(correlation_id):
+        yield CheckFinding("correlation data", Grade.NOTE, "they are not those of the command: return its 16 bytes")
+
+
+def judge_repeated(times: WorkTimes, answers: Sequence[TimedAnswer]) -> CheckFinding:
+    """Return the finding about a start that was sent again after its answer."""
+    check = "repeated start"
+    if times.work is None or None in times.again:
+        return CheckFinding(check, Grade.FAILED, "it does not answer a start again that it has answered")
+    if len({answer.message.payload for answer in answers}) > 1:
+        return CheckFinding(check, Grade.FAILED, "the second answer differs: it may have done the work again")
+    again = min(seconds for seconds in times.again if seconds is not None)
+    if times.measurable and again >= _AS_LONG_AGAIN * times.work:
+        detail = (
+            f"the same answer after {again:.2f} s, as long as the work ({times.work:.2f} s): it may have worked again"
+        )
+        return CheckFinding(check, Grade.NOTE, detail)
+    return CheckFinding(check, Grade.OK, f"the same answer came again{_unless_measurable(times)}")
+
+
+def judge_other_parameters(answers: Sequence[TimedAnswer]) -> CheckFinding:
+    """Return the finding about a start with the id of an answered one and other parameters, by the answers to it."""
+    check = "start of a known id with other parameters"
+    if any(answer.is_result for answer in answers):
+        detail = "it answers with a result: which of the two commands it belongs to cannot be known"
+        return CheckFinding(check, Grade.NOTE, detail)
+    if not answers:
+        return CheckFinding(check, Grade.NOTE, "no answer: it has to decline it with an error such as repeated_id")
+    return CheckFinding(check, Grade.OK, f"it declines ({answers[0].error_kind})")
+
+
+def judge_repeated_at_work(times: WorkTimes, answers: Sequence[TimedAnswer]) -> CheckFinding:
+    """Return the finding about a start that was sent again in the middle of its work."""
+    check = "repeated start at work"
+    if not answers:
+        return CheckFinding(check, Grade.FAILED, "no answer to a start that was sent twice")
+    if len({answer.message.payload for answer in answers}) > 1:
+        return CheckFinding(check, Grade.FAILED, "two different answers: it may have done the work twice")
+    later = answers[-1].at - answers[0].at
+    if times.measurable and later >= max(_AS_LONG_AGAIN * times.half, _SLOWER * times.idle):
+        detail = f"a second answer {later:.2f} s after the first: it may have worked twice ({times.work:.2f} s each)"
+        return CheckFinding(check, Grade.NOTE, detail)
+    return CheckFinding(check, Grade.OK, f"it works once{_unless_measurable(times)}")
+
+
+def judge_stop(times: WorkTimes, began: float, answers: Sequence[TimedAnswer]) -> CheckFinding:
+    """Return the finding about a stop in the middle of work that began at an instant; `answers` are those after it."""
+    first, check = answers[0], Phase.STOP.value
+    if first.error_kind == NOT_STOPPED:
+        return CheckFinding(check, Grade.NOTE, "it declines the stop: the gateway repeats it, without end")
+    end = began + _UNTIL_ITS_END * times.measurable
+    late = [answer for answer in answers if times.measurable and answer.is_result and answer.at >= end]
+    if first in late:
+        took = first.at - began
+        detail = f"the result came after {took:.2f} s, as without a stop ({times.work:.2f} s): it may ignore stops"
+        return CheckFinding(check, Grade.NOTE, detail)
+    if late:
+        return CheckFinding(check, Grade.FAILED, "a result came after it had confirmed the stop: it went on working")
+    return CheckFinding(check, Grade.OK, f"an answer confirms the stop{_unless_measurable(times)}")
+
+
+def judge_reset(took: float | None, starts: Sequence[TimedAnswer], resets: Sequence[TimedAnswer]) -> CheckFinding:
+    """Return the finding about a reset, by the answers to the start and to its reset."""
+    finding = judge_confirmed(Phase.RESET, took)
+    if took is None or not starts:
+        return finding
+    work, reset = (_members(answers[0].message.payload) for answers in (starts, resets))
+    if reset and reset == work:
+        detail = "the answer looks like that of a start: it may ignore phase; a reset must start nothing"
+        return CheckFinding(finding.check, Grade.NOTE, detail)
+    return finding
+
+
+def judge_offered_again(answers: Sequence[TimedAnswer]) -> CheckFinding:
+    """Return the finding about a start with `offeredagain` that the device has not seen."""
+    check = "start that was offered before"
+    if not answers:
+        return CheckFinding(check, Grade.FAILED, "no answer: it has to do the work, or to answer unknown")
+    if answers[0].error_kind == UNKNOWN:
+        return CheckFinding(check, Grade.OK, "it answers unknown: it has no memory of the time before")
+    return CheckFinding(check, Grade.OK, "it works: its memory has to survive a restart")
+
+
+def judge_lock(answers: Sequence[TimedAnswer]) -> CheckFinding:
+    """Return the finding about a start without the permission to work."""
+    check = "start without permission"
+    if any(answer.is_result for answer in answers):
+        return CheckFinding(check, Grade.FAILED, "it works although its permission is false")
+    if answers:
+        return CheckFinding(check, Grade.OK, f"it declines ({answers[0].error_kind})")
+    return CheckFinding(check, Grade.OK, "it does not answer before it has the permission")
+
+
+def judge_confirmed(phase: Phase, took: float | None) -> CheckFinding:
+    """Return the finding about a command that must be answered; None when no answer came."""
+    if took is None:
+        detail = f"no answer confirms the {phase.value}: the gateway repeats it each {INTERVALS_S[-1]:g} s, without end"
+        return CheckFinding(phase.value, Grade.FAILED, detail)
+    return CheckFinding(phase.value, Grade.OK, f"an answer confirms the {phase.value}")
+
+
+def _unless_measurable(times: WorkTimes) -> str:
+    return "" if times.measurable else "; the work is too short to time it: choose --parameters that make it longer"
+
+
+def _members(payload: bytes) -> frozenset[str]:
+    """Return the names of the members of a JSON object; of other data, none."""
+    try:
+        return frozenset(msgspec.json.decode(payload, type=dict[str, object]))
+    except msgspec.MsgspecError:
+        return frozenset()
+
 
 _SOURCE = "urn:microdcs-edge:device-check"
 _RETAINED_S = 1.0

@@ -16,9 +16,18 @@ import msgspec
 from msgspec import Struct, field
 
 from edge.config import RedisSettings
-from edge.features.simulator.event_queue import EventQueue, EventRank, milliseconds
-from edge.features.simulator.mirrored import mirrored
-from edge.features.simulator.script import AnswerPlan, Script, ScriptError, ScriptEvent, ScriptJob, TimelineEntry
+from edge.features.simulator.script import (
+    AnswerPlan,
+    EventQueue,
+    EventRank,
+    Script,
+    ScriptError,
+    ScriptEvent,
+    ScriptJob,
+    TimelineEntry,
+    milliseconds,
+    mirrored,
+)
 from edge.features.simulator.trace import Trace, TraceRecorder, rejected_at_load
 from edge.foundation.instant import Clock, now_ms
 from edge.links.background_task import background_task

@@ -1,16 +1,61 @@
-"""The simulation script: the answers of equipment and the timeline of events."""
+"""The simulation script: the answers of equipment and the timeline of events, in the order in which they are due."""
 
 from __future__ import annotations
 
+import heapq
 import math
-from typing import Any, Literal, TypeAlias
+from enum import IntEnum
+from itertools import count
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from edge.features.simulator.event_queue import milliseconds
 from edge.foundation.errors import EdgeError
 from edge.model.recipe import MAX_SECONDS, Intervention
+from edge.sfc.mirror_copy import MirrorCopy
 from edge.sfc.signal import Intervene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_T = TypeVar("_T")
+
+
+class EventRank(IntEnum):
+    """The order of the events of one instant."""
+
+    SET = 0
+    START = 1
+    TIMELINE = 2
+    ANSWER = 3
+
+
+class EventQueue(Generic[_T]):
+    """A queue of planned events, ordered by instant, rank and insertion; instants are milliseconds."""
+
+    def __init__(self) -> None:
+        self._planned: list[tuple[int, EventRank, int, _T]] = []
+        self._order = count()
+
+    @property
+    def next_at(self) -> int | None:
+        """Return the instant of the next event; None when the queue is empty."""
+        return self._planned[0][0] if self._planned else None
+
+    def push(self, at: int, rank: EventRank, what: _T) -> None:
+        """Add an event to the queue."""
+        heapq.heappush(self._planned, (at, rank, next(self._order), what))
+
+    def pop(self) -> tuple[int, _T]:
+        """Remove the next event; return its instant and the event."""
+        at, _, _, what = heapq.heappop(self._planned)
+        return at, what
+
+
+def milliseconds(seconds: float) -> int:
+    """Return seconds of a script as whole milliseconds."""
+    return round(seconds * 1000)
+
 
 Seconds: TypeAlias = float
 
@@ -165,3 +210,14 @@ def _problems(script: Script) -> list[str]:
     if not all(math.isfinite(time) and 0 <= time <= MAX_SECONDS for time in times):
         found.append(f"times must be seconds between 0 and {MAX_SECONDS}")
     return found
+
+
+def mirrored(known: Mapping[str, MirrorCopy], entries: Mapping[str, Iterable[str] | None]) -> dict[str, MirrorCopy]:
+    """Return the copies after an entry of a script: new members by name; None makes the last copy stale."""
+    after = dict(known)
+    for name, members in entries.items():
+        if members is not None:
+            after[name] = MirrorCopy(frozenset(members))
+        elif name in after:
+            after[name] = MirrorCopy(after[name].members, is_stale=True)
+    return after

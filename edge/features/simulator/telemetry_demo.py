@@ -3,29 +3,169 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from rich.console import Console
+from rich.live import Live
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.text import Text
 
 from edge.config import MqttSettings
-from edge.features.simulator.alarm_trend import AlarmTrend
 from edge.features.simulator.broker import open_broker
-from edge.features.simulator.demo_page import DemoPage, page_section
-from edge.features.simulator.demo_parts import GiveUp, edge_command, limit_demo, scene_settings, wait_until
+from edge.features.simulator.demo_parts import (
+    DemoPage,
+    GiveUp,
+    edge_command,
+    limit_demo,
+    page_section,
+    scene_settings,
+    wait_until,
+)
 from edge.features.simulator.demo_view import DemoView, view_on
 from edge.features.simulator.mes import Mes, open_mes
 from edge.features.simulator.process import Process, open_process
-from edge.features.simulator.trend_view import follow_trend
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.ports.alarm import AlarmChangeKind
 from edge.ports.alarm_message import AlarmCall, AlarmNotice
+
+EXPECTED: Final = ("raised", "escalated", "acknowledged", "eased", "cleared")
+
+
+class ObservedChange(Struct, frozen=True):
+    """A change of the alarm, and the milliseconds from its instant to its arrival at the MES."""
+
+    notice: AlarmNotice
+    took_ms: int
+
+
+class AlarmTrend(Struct):
+    """The values that the sensor sent, and the changes of its alarm that the MES received."""
+
+    tag: str
+    high: float
+    high_high: float
+    values: list[float] = field(default_factory=list)
+    changes: list[ObservedChange] = field(default_factory=list)
+
+    def take_change(self, notice: AlarmNotice, now: int) -> bool:
+        """Keep a change of the alarm of this tag; return whether it is one, and new."""
+        known = any(
+            (each.notice.change, each.notice.changed_at) == (notice.change, notice.changed_at) for each in self.changes
+        )
+        if notice.subject != self.tag or known:
+            return False
+        self.changes.append(ObservedChange(notice, max(0, now - notice.changed_at)))
+        return True
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the changes, in their order."""
+        return tuple(each.notice.change.value for each in self.changes)
+
+    @property
+    def alarm(self) -> AlarmNotice | None:
+        """The alarm as the MES knows it; None before its first change."""
+        return self.changes[-1].notice if self.changes else None
+
+    def faults(self) -> Iterator[str]:
+        """Yield what differs from one alarm that goes up, is acknowledged and goes down again."""
+        if self.kinds != EXPECTED:
+            yield f"the MES received the changes {', '.join(self.kinds) or 'none'}; expected {', '.join(EXPECTED)}"
+        if len({each.notice.alarm_id for each in self.changes}) > 1:
+            yield "the changes belong to several alarms"
+
+
+COLUMNS: Final = 60
+ROWS: Final = 8
+_FRAMES_PER_SECOND: Final = 15
+_BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+_LEAST: Final = 60.0
+_MOST: Final = 100.0
+
+
+@contextmanager
+def follow_trend(console: Console, trend: AlarmTrend) -> Iterator[None]:
+    """Draw the trend continuously on a terminal; the last frame stays on the screen. Elsewhere draw nothing."""
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield
+        return
+    with Live(get_renderable=lambda: trend_panel(trend), console=console, refresh_per_second=_FRAMES_PER_SECOND):
+        yield
+
+
+def trend_panel(trend: AlarmTrend) -> Padding:
+    """Return the trend in a frame of the colour of its alarm."""
+    alarm = trend.alarm
+    style, state = "bright_black", "no alarm"
+    if alarm:
+        style = "green" if not alarm.active else "red" if alarm.severity >= trend_severity(trend) else "yellow"
+        state = f"{alarm.state}, severity {alarm.severity}" if alarm.active else alarm.state
+    shown = f"{trend.values[-1]:.1f} °C" if trend.values else "–"
+    title = Text.assemble((trend.tag, "bold"), "  ", (shown, level_style(trend, trend.values[-1:] or [0.0])))
+    panel = Panel(
+        Text("\n").join(_rows(trend)),
+        title=title,
+        title_align="left",
+        subtitle=Text(state, style=style),
+        subtitle_align="right",
+        border_style=style,
+        expand=False,
+        padding=(0, 1),
+    )
+    return Padding(panel, (1, 0, 1, 2))
+
+
+def trend_severity(trend: AlarmTrend) -> int:
+    """Return the severity from which the alarm of a trend is shown as critical."""
+    return max(each.notice.severity for each in trend.changes)
+
+
+def level_style(trend: AlarmTrend, values: Sequence[float]) -> str:
+    """Return the style of values: by the highest limit that one of them is above."""
+    top = max(values)
+    return "bold red" if top > trend.high_high else "bold yellow" if top > trend.high else "green"
+
+
+def _rows(trend: AlarmTrend) -> Iterator[Text]:
+    """Yield the lines of the chart, the highest first; limits are dotted lines behind the values."""
+    columns = _columns(trend.values)
+    step = (_MOST - _LEAST) / ROWS
+    limits = {
+        _row_of(trend.high_high, step): ("red", f"{trend.high_high:g}"),
+        _row_of(trend.high, step): ("yellow", f"{trend.high:g}"),
+    }
+    for row in reversed(range(ROWS)):
+        bottom = _LEAST + row * step
+        colour, label = limits.get(row, ("bright_black", ""))
+        line = Text(f"{label:>4} ", style=colour)
+        for column in range(COLUMNS):
+            part = columns[column] if column < len(columns) else []
+            filled = (max(part) - bottom) / step if part else 0.0
+            block = _BLOCKS[max(0, min(8, round(filled * 8)))]
+            if block == " ":
+                line.append("┄" if label else " ", style=colour)
+            else:
+                line.append(block, style=level_style(trend, part))
+        yield line
+
+
+def _row_of(limit: float, step: float) -> int:
+    return int((limit - _LEAST) / step)
+
+
+def _columns(values: Sequence[float]) -> list[Sequence[float]]:
+    """Return the values in groups that fit the width."""
+    size = max(1, -(-len(values) // COLUMNS))
+    return [values[start : start + size] for start in range(0, len(values), size)]
+
 
 _SCOPE: Final = "station-1"
 _TAG: Final = "wrench.temperature"

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from edge.features.simulator.event_queue import EventQueue, EventRank, milliseconds
-from edge.features.simulator.lock_table import LockTable
-from edge.features.simulator.mirrored import mirrored
+from edge.access.lock_queue import acquire, is_held_by, release
+from edge.features.simulator.script import EventQueue, EventRank, milliseconds, mirrored
 from edge.features.simulator.trace import Trace, TraceRecorder, rejected_at_load
+from edge.model.lock import LockClaim
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
@@ -40,11 +40,38 @@ from edge.sfc.signal import (
 from edge.sfc.view import next_deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from edge.features.simulator.script import AnswerPlan, Script, ScriptEvent, TimelineEntry
+    from edge.model.lock import Lock
     from edge.sfc.condition import RunAccess
+    from edge.sfc.lock_change import LockChange
     from edge.sfc.mirror_copy import MirrorCopy
+
+
+class LockTable(Struct):
+    """The holder of each lock, and those that wait for it."""
+
+    locks: dict[str, Lock] = field(default_factory=dict)
+
+    def change(self, job_id: str, change: LockChange, now: int) -> list[str]:
+        """Apply what a decision does with the locks of its job; return the jobs that may go on."""
+        woken = []
+        for name in change.names:
+            if name in change.released:
+                after = release(self.locks.pop(name), job_id, now)
+                if after is not None:
+                    self.locks[name] = after
+                    woken.append(after.holder.owner)
+        return [*woken, job_id] if change.claimed else woken
+
+    def acquire(self, job_id: str, names: Sequence[str], now: int) -> bool:
+        """Acquire locks in their order up to the first that is not free; return whether the job holds all of them."""
+        for name in names:
+            self.locks[name] = acquire(self.locks.get(name), LockClaim(owner=job_id, since=now))
+            if not is_held_by(self.locks[name], job_id):
+                return False
+        return True
 
 
 def simulate(recipe: object, script: Script) -> Trace:

@@ -7,7 +7,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.features.simulator.openprotocol import JAMMED, TighteningController, open_openprotocol_controller
-from edge.features.simulator.openprotocol_fault import OpenProtocolFault
+from edge.features.simulator.tightening_faults import OpenProtocolFault
 from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK
 from tests.equipment.recording_station import RecordingStation

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.simulator.openprotocol import TighteningController, open_openprotocol_controller
-from edge.features.simulator.openprotocol_fault import OpenProtocolFault
+from edge.features.simulator.tightening_faults import OpenProtocolFault
 from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK
 from tests.equipment.recording_station import RecordingStation

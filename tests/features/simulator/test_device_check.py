@@ -8,8 +8,7 @@ import pytest
 
 from edge.config import MqttSettings
 from edge.features.simulator.controller import open_controller
-from edge.features.simulator.device_check import DeviceCheck
-from edge.features.simulator.device_findings import CheckFinding, Grade
+from edge.features.simulator.device_check import CheckFinding, DeviceCheck, Grade
 from edge.links.mqtt import Message, MqttSession, open_session
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from edge.features.simulator.ijt import JoiningController, open_ijt
-from edge.features.simulator.ijt_fault import IjtFault
+from edge.features.simulator.tightening_faults import IjtFault
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, Node, TypeName, open_client
 

@@ -4,9 +4,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from edge.features.simulator.openprotocol import AWAY_SECONDS, TighteningController, open_openprotocol_controller
-from edge.features.simulator.openprotocol_fault import OpenProtocolFault
+from edge.features.openprotocol.protocol.trace import TORQUE, parse_curve
+from edge.features.simulator.openprotocol import (
+    AWAY_SECONDS,
+    TighteningController,
+    curve_of,
+    open_openprotocol_controller,
+)
 from edge.features.simulator.openprotocol_server import DeclineError
+from edge.features.simulator.tightening_faults import OpenProtocolFault
 from tests.conftest import WaitUntil
 
 
@@ -93,3 +99,9 @@ async def test_clock_can_be_set() -> None:
     async with open_openprotocol_controller(now=lambda: start) as controller:
         controller.set_time(start + timedelta(minutes=5))
         assert controller.time == start + timedelta(minutes=5)
+
+
+def test_curve_ends_with_the_value_of_its_result() -> None:
+    at = datetime(2026, 5, 1, 12)  # noqa: DTZ001 - the local time of a controller
+    curve = parse_curve(curve_of({"result": 7, "time": at, "torque": 85.2, "angle": 42}, TORQUE, 2000))
+    assert (len(curve.values), curve.values[0], round(curve.values[-1], 2)) == (2000, 0.0, 85.2)

@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from edge.features.simulator.script import AnswerPlan, Script, ScriptError, ScriptJob, parse_script
+from edge.features.simulator.script import (
+    AnswerPlan,
+    EventQueue,
+    EventRank,
+    Script,
+    ScriptError,
+    ScriptJob,
+    milliseconds,
+    mirrored,
+    parse_script,
+)
+from edge.sfc.mirror_copy import MirrorCopy
 
 TYPE = "com.example.work.v1"
 
@@ -82,3 +93,27 @@ def test_script_with_the_wrong_structure_is_refused_with_its_place(keys: dict[st
 def test_text_that_is_not_a_script_is_refused(data: object) -> None:
     with pytest.raises(ScriptError):
         parse_script(data)
+
+
+def test_events_are_ordered_by_time_then_rank_then_insertion() -> None:
+    calendar: EventQueue[str] = EventQueue()
+    calendar.push(5, EventRank.SET, "late")
+    calendar.push(1, EventRank.ANSWER, "answer")
+    calendar.push(1, EventRank.START, "first start")
+    calendar.push(1, EventRank.START, "second start")
+    calendar.push(1, EventRank.SET, "value")
+    given = []
+    while calendar.next_at is not None:
+        given.append(calendar.pop())
+    assert given == [(1, "value"), (1, "first start"), (1, "second start"), (1, "answer"), (5, "late")]
+
+
+def test_seconds_of_a_script_are_rounded_to_milliseconds() -> None:
+    assert milliseconds(0.1 + 0.2) == 300
+
+
+def test_set_members_are_replaced_and_a_null_set_is_stale() -> None:
+    first = mirrored({}, {"carriers": ["C1", "C2"], "tools": None})
+    assert first == {"carriers": MirrorCopy(frozenset({"C1", "C2"}))}
+    assert mirrored(first, {"carriers": None}) == {"carriers": MirrorCopy(frozenset({"C1", "C2"}), is_stale=True)}
+    assert mirrored(first, {"carriers": []}) == {"carriers": MirrorCopy(frozenset())}

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from edge.features.simulator.demo_page import DemoPage
+    from edge.features.simulator.demo_parts import DemoPage
     from edge.features.simulator.demo_view import DemoView
 
 
@@ -65,7 +65,7 @@ def demo(
 
     from edge.app.logs import set_up
     from edge.config import LoggingSettings
-    from edge.features.simulator.demo_page import DemoPage
+    from edge.features.simulator.demo_parts import DemoPage
 
     set_up(LoggingSettings(level="error"))
     console, shown, served, stays = Console(), asyncio.Event(), DemoPage() if page else None, keep or page
@@ -93,7 +93,7 @@ async def _show_job(
 ) -> None:
     """Run a job; set `shown` at its end, and keep the demo running if asked."""
     from edge.features.simulator.demo import open_demo
-    from edge.features.simulator.demo_address import DEFAULT_PORT, OpcuaAddress
+    from edge.features.simulator.demo_parts import DEFAULT_PORT, OpcuaAddress
     from edge.features.simulator.demo_view import view_on
 
     view = view_on(console)
@@ -108,7 +108,7 @@ async def _show_job(
 
 
 def _report_page(view: "DemoView", served: "DemoPage | None") -> None:
-    from edge.features.simulator.demo_page import NAME
+    from edge.features.simulator.demo_parts import NAME
 
     if served:
         view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}")

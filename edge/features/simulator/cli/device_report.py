@@ -8,7 +8,7 @@ import msgspec
 
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import print_json
-from edge.features.simulator.device_findings import CheckFinding
+from edge.features.simulator.device_check import CheckFinding
 
 
 def parse_parameters(text: str) -> dict[str, Any]:

@@ -139,8 +139,7 @@ def device(
     """
     from edge.config import MqttSettings
     from edge.features.simulator.cli.device_report import parse_parameters, print_report
-    from edge.features.simulator.device_check import DeviceCheck
-    from edge.features.simulator.device_findings import CheckFinding, has_passed
+    from edge.features.simulator.device_check import CheckFinding, DeviceCheck, has_passed
     from edge.links.mqtt import open_session
 
     given = parse_parameters(parameters)
@@ -209,8 +208,8 @@ def ijt(name: str, port: int, delay: float, fault: str, points: int, processes: 
     joining process, such as `front axle 85Nm`.
     """
     from edge.features.simulator.ijt import open_ijt
-    from edge.features.simulator.ijt_fault import IjtFault
     from edge.features.simulator.process import READY
+    from edge.features.simulator.tightening_faults import IjtFault
 
     async def run() -> None:
         async with open_ijt(name, port=port, delay=delay, processes=processes) as device:
@@ -246,8 +245,8 @@ def openprotocol(
     sets 1 to 4 (10, 80, 85 and 120 N·m) and the jobs 1 and 2.
     """
     from edge.features.simulator.openprotocol import open_openprotocol_controller
-    from edge.features.simulator.openprotocol_fault import OpenProtocolFault
     from edge.features.simulator.process import READY
+    from edge.features.simulator.tightening_faults import OpenProtocolFault
 
     async def run() -> None:
         async with open_openprotocol_controller(

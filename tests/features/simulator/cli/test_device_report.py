@@ -6,7 +6,7 @@ import click
 import pytest
 
 from edge.features.simulator.cli.device_report import parse_parameters, print_report
-from edge.features.simulator.device_findings import CheckFinding, Grade
+from edge.features.simulator.device_check import CheckFinding, Grade
 
 FINDINGS = [
     CheckFinding("start", Grade.OK, "answered with {}"),

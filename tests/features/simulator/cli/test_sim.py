@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 from edge.features.simulator.broker import LocalBroker
 from edge.features.simulator.cli.sim import ijt, openprotocol, sim, vision
-from edge.features.simulator.ijt_fault import IjtFault
-from edge.features.simulator.openprotocol_fault import OpenProtocolFault
+from edge.features.simulator.tightening_faults import IjtFault, OpenProtocolFault
 from edge.features.simulator.vision import VisionFault
 
 pytestmark = pytest.mark.slow

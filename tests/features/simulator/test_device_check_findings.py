@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.features.simulator.device_findings import (
+from edge.features.simulator.device_check import (
     CheckFinding,
     Grade,
     TimedAnswer,

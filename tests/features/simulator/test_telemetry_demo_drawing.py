@@ -4,9 +4,8 @@ import io
 
 from rich.console import Console
 
-from edge.features.simulator.alarm_trend import AlarmTrend
-from edge.features.simulator.trend_view import COLUMNS, follow_trend, level_style, trend_panel
-from tests.features.simulator.test_alarm_trend import NOTICE, changed
+from edge.features.simulator.telemetry_demo import COLUMNS, AlarmTrend, follow_trend, level_style, trend_panel
+from tests.features.simulator.test_telemetry_demo_trend import NOTICE, changed
 
 
 def lines_of(trend: AlarmTrend) -> list[str]:

@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from edge.features.simulator.observed_job import ObservedJob
-from edge.features.simulator.station_report import apply_station_report
+from edge.features.simulator.observed_job import ObservedJob, apply_station_report
 from edge.model.cloudevent import CloudEvent
 from edge.model.engineering_unit import engineering_unit
 from edge.model.event_types import JOB_RESPONSE_TYPE, PROGRESS_TYPE
