@@ -5,7 +5,6 @@ python debian/manual_pages.py DIRECTORY
 
 import inspect
 import json
-import pkgutil
 import re
 import sys
 from collections.abc import Iterator
@@ -16,9 +15,9 @@ import click
 import msgspec
 
 from edge import __version__
-from edge.app.features import equipment_settings
+from edge.app.sections import declared_sections
 from edge.cli import main as edge
-from edge.config import SECTIONS, load
+from edge.config import load
 from edge.config.value import expected, meaning
 
 
@@ -85,11 +84,11 @@ def edge_toml_5() -> Iterator[str]:
 
 def sections() -> Iterator[type[msgspec.Struct]]:
     """Yield every section in its order, the one of equipment once for each kind."""
-    for name, cls in SECTIONS.items():
+    for name, section in declared_sections().items():
         if name == "southbound":
-            yield from map(pkgutil.resolve_name, equipment_settings().values())
+            yield from map(section.keys_of, section.kinds)
         else:
-            yield cls
+            yield section.keys
 
 
 def heading(name: str, section: int, description: str) -> list[str]:

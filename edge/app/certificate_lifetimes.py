@@ -19,7 +19,7 @@ from edge.uaserver.namespaces import application_uri
 def certificates_of(settings: Settings, may_write: Callable[[Path], bool] = may_write) -> Iterator[HealthFinding]:
     """Yield a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
     now = datetime.now(UTC)
-    if settings.opcua.endpoint or settings.web.shares_certificate:
+    if settings.opcua.endpoint or settings.certificate_hosts:
         yield _own(settings, now, may_write)
     for name, path in tls_files(settings).items():
         if not name.endswith(".key_file"):

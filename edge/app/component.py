@@ -53,7 +53,7 @@ class GatewayDescription:
             started=self._started,
             host=socket.gethostname(),
             pid=os.getpid(),
-            labels=settings.fleet.labels,
+            labels=settings.labels,
             scopes=settings.gateway.scopes,
             problems=self._parts.health.problem_line,
             jobs=self._parts.active_runs.count,

@@ -32,10 +32,6 @@ def _always(_settings: "Settings") -> bool:
     return True
 
 
-def _nothing(_settings: "Settings") -> Sequence[str]:
-    return ()
-
-
 class Feature(Struct, frozen=True):
     """A feature of a gateway: one folder below `edge/features`, and one row in `edge.app.features`.
 
@@ -50,6 +46,14 @@ class Feature(Struct, frozen=True):
     """Its commands below nouns of the core: by noun and name the location of each, as `module:name`."""
     options: Mapping[str, str] = {}
     """Its option of a command of the core, such as `jobs results`: the location of what `click.option` returned."""
+    sections: str = ""
+    """Its sections of the settings: the location of a mapping of names to `Section`."""
+    mirrors: str = ""
+    """Returns the names of the mirrored sets that the settings have, for conditions of recipes."""
+    folders: str = ""
+    """Returns the folders that a backup keeps, by their names in it."""
+    has_logins: bool = False
+    """Whether people log in there while it is on."""
     payloads: Mapping[str, tuple[str, str]] = {}
     """The model of each payload that it publishes or takes, and its CloudEvents type, by the name of its schema."""
     schemas: Mapping[str, str] = {}
@@ -71,8 +75,8 @@ class Feature(Struct, frozen=True):
 
     The namespace of types is the same whatever is on. It returns a `ServerPart`, or None.
     """
-    discovered_as: "Callable[[Settings], Sequence[str]]" = _nothing
-    """What the settings let OPC UA clients find of it: the identifiers that discovery announces (OPC 10000-12, D)."""
+    discovered_as: str = ""
+    """Returns what OPC UA clients find of it: the identifiers that discovery announces (OPC 10000-12, D)."""
     checks: str = ""
     """Returns what `edge doctor` examines for settings: pairs of a subject and its findings."""
     calls: Sequence[str] = ()

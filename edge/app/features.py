@@ -5,6 +5,7 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge.app.feature import Feature
@@ -12,6 +13,7 @@ from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 
 if TYPE_CHECKING:
     from edge.app.parts import GatewayParts, Works
+    from edge.config import Settings
     from edge.uaserver.parts import AddPart
 
 FEATURES = (
@@ -63,6 +65,22 @@ def command_options(command: str) -> Sequence[str]:
 def settings_kinds() -> Mapping[str, str]:
     """Return the location of each kind of station settings of features, for `StationSettings`."""
     return {kind: where for feature in features() for kind, where in feature.settings_kinds.items()}
+
+
+def has_logins(settings: "Settings") -> bool:
+    """Return whether people log in to a feature that is on."""
+    return any(each.has_logins and each.is_on(settings) for each in features())
+
+
+def mirrored_sets(settings: "Settings") -> tuple[str, ...]:
+    """Return the names of the mirrored sets that conditions of recipes may ask for."""
+    return tuple(name for each in features() if each.mirrors for name in pkgutil.resolve_name(each.mirrors)(settings))
+
+
+def folders_of(settings: "Settings") -> Mapping[str, Path]:
+    """Return the folders of features that a backup keeps, by their names in it."""
+    found = [pkgutil.resolve_name(each.folders)(settings) for each in features() if each.folders]
+    return {name: folder for folders in found for name, folder in folders.items()}
 
 
 async def prepare_features(stack: AsyncExitStack, core: "GatewayParts") -> None:

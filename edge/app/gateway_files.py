@@ -8,6 +8,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 from msgspec import Struct
 
+from edge.app.features import folders_of
 from edge.app.tls_files import tls_files
 from edge.config import Settings
 from edge.opcua.application_certificate import SUFFIXES
@@ -86,7 +87,7 @@ def locate_files(settings: Settings, main: Path) -> GatewayFiles:
         "settings/passwords": main.parent / "passwords",
         "opcua/trusted": Path(settings.opcua.trusted),
         "opcua/issuers.trusted": Path(settings.opcua.trusted) / "issuers",
-        "fleet/keys": Path(settings.fleet.keys),
+        **folders_of(settings),
     }
     if settings.opcua.trusted_users:
         users = Path(settings.opcua.trusted_users)

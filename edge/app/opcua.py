@@ -85,7 +85,7 @@ async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, wo
             trail=parts.trail,
             users=works.users or open_users(parts),
             parts=opcua_parts(parts),
-            shares_certificate=settings.web.shares_certificate,
+            shares_certificate=bool(settings.certificate_hosts),
         )
     )
     await stack.enter_async_context(show_sessions(store, partial(server.live_sessions, name)))

@@ -74,7 +74,7 @@ def _files(settings: Settings, main: Path) -> Iterator[Path]:
 
 def _password_files(settings: Settings, passed: Collection[Path]) -> Iterator[Path]:
     """Yield the files of passwords that are in no directory which systemd passes to the service."""
-    sections = (settings.redis, settings.mqtt, *settings.southbound.values(), *settings.source.values())
+    sections = (settings.redis, settings.mqtt, *settings.southbound.values(), *settings.sections.values())
     named = [getattr(section, "password_file", "") for section in sections]
     for file in map(Path, (*named, settings.redis.sentinel_password_file)):
         if file.name and (file.parent not in passed or file.name.startswith(".")):

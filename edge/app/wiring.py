@@ -14,6 +14,8 @@ from edge.app.component import GatewayDescription, join_plant
 from edge.app.features import (
     calls_switched_off,
     equipment_kinds,
+    has_logins,
+    mirrored_sets,
     open_features,
     prepare_features,
     serve_features,
@@ -109,11 +111,11 @@ async def open_gateway(
         dedupe_ms = settings.retention.dedupe * 1000
         routes = routes_of((each.equipment, each.type_ids) for each in core.watch.watched)
         dispatch = Dispatch(core.runs, routes, core.direct_commands.is_busy)
-        recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted, settings.mirrors)
+        recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted, mirrored_sets(settings))
         jobs = JobService(
             core.store, core.runs, most, dedupe_ms, now_ms, recipes, core.retention.refuses_beyond, core.mode
         )
-        users = open_users(core) if settings.opcua.endpoint or settings.web.listen else None
+        users = open_users(core) if settings.opcua.endpoint or has_logins(settings) else None
         describe = GatewayDescription(core, now_ms()).describe
         works = Works(
             jobs, dispatch, StationSettings(core.store, settings_kinds(), dedupe_ms), users, settings_file, describe
@@ -224,7 +226,7 @@ async def _open_background_work(
     jobs.listeners.append(timers.expect)
     safing = SafingSender(runs, scopes, dispatch.routes, core.clock)
     core.watch.open_safing = safing.open_at
-    mirrors = core.settings.mirrors
+    mirrors = mirrored_sets(core.settings)
     worker = Worker(store, scopes, runs, Starter(store, runs, dispatch, core.mode, mirrors))
     works: tuple[tuple[str, TaskFactory], ...] = (
         ("sender", Sender(runs, dispatch).run),

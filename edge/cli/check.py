@@ -32,15 +32,15 @@ def settings(file: Path, *, as_json: bool) -> None:
     environment. Passwords and keys that others can read are reported as warnings. As root on an installed gateway, it
     also names files that the service cannot read.
     """
-    from edge.app.features import equipment_settings
     from edge.app.secrets_check import examine_secrets
+    from edge.app.sections import declared_sections
     from edge.app.service_user import access_problems
     from edge.config import load_settings, main_file
     from edge.foundation.errors import SettingsError
 
     main, loaded, problems = main_file(file, os.environ), None, list[str]()
     try:
-        loaded = load_settings(file, os.environ, equipment_settings())
+        loaded = load_settings(file, os.environ, declared_sections())
     except SettingsError as error:
         problems += error.problems
     problems += access_problems(main.absolute(), loaded)

@@ -266,10 +266,10 @@ def _own(settings: "OpcuaSettings") -> "OwnCertificate":
 
 
 def _settings(settings_file: Path | None) -> "Settings":
-    from edge.app.features import equipment_settings
+    from edge.app.sections import declared_sections
     from edge.config import load_settings
 
-    return load_settings(settings_file, os.environ, equipment_settings())
+    return load_settings(settings_file, os.environ, declared_sections())
 
 
 def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:

@@ -27,15 +27,15 @@ def run(file: Path | None) -> None:
 
     import uvloop
 
-    from edge.app.features import equipment_settings
     from edge.app.lifecycle import serve
     from edge.app.logs import set_up
+    from edge.app.sections import declared_sections
     from edge.app.systemd import notifier
     from edge.config import Settings, load_settings
     from edge.foundation.errors import EdgeError
 
     def load() -> Settings:
-        settings = load_settings(file, os.environ, equipment_settings())
+        settings = load_settings(file, os.environ, declared_sections())
         set_up(settings.logging)
         return settings
 

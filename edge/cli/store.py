@@ -32,7 +32,7 @@ def status(settings_file: Path | None, *, as_json: bool) -> None:
     import asyncio
     import os
 
-    from edge.app.features import equipment_settings
+    from edge.app.sections import declared_sections
     from edge.cli.terminal.store_access import log_to_stderr
     from edge.cli.terminal.store_status import print_state
     from edge.config import load_settings
@@ -43,7 +43,7 @@ def status(settings_file: Path | None, *, as_json: bool) -> None:
         async with open_observer(settings.redis) as observer:
             return await observer.read()
 
-    settings = load_settings(settings_file, os.environ, equipment_settings())
+    settings = load_settings(settings_file, os.environ, declared_sections())
     log_to_stderr()
     raise SystemExit(print_state(asyncio.run(read()), as_json=as_json))
 

@@ -227,10 +227,10 @@ def logout(settings_file: Path | None) -> None:
 def _settings(settings_file: Path | None) -> "Settings":
     import os
 
-    from edge.app.features import equipment_settings
+    from edge.app.sections import declared_sections
     from edge.config import load_settings
 
-    return load_settings(settings_file, os.environ, equipment_settings())
+    return load_settings(settings_file, os.environ, declared_sections())
 
 
 def _users(settings: "Settings") -> "dict[str, User]":

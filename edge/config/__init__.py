@@ -11,6 +11,7 @@ from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
 from edge.config.sections import (
     SECTIONS,
     EquipmentSettings,
+    FeatureSettings,
     GatewaySettings,
     LoggingSettings,
     MetricsSettings,
@@ -18,31 +19,24 @@ from edge.config.sections import (
     MqttSettings,
     RedisSettings,
     RpcSettings,
+    Section,
     Settings,
     broker_settings,
 )
 from edge.config.station import StationFilesSettings
 from edge.config.users import UsersSettings
-from edge.features.fleet.settings import FleetSettings
-from edge.features.flows.settings import FlowsSettings
-from edge.features.page.settings import WebSettings
-from edge.features.sparkplug.settings import SparkplugSettings
-from edge.features.telemetry.settings import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
 
 __all__ = [
     "SECTIONS",
     "SESSION_EXPIRY_SECONDS",
     "EquipmentSettings",
-    "FleetSettings",
-    "FlowsSettings",
+    "FeatureSettings",
     "GatewaySettings",
     "LoggingSettings",
     "MaintenanceSettings",
     "MetricsSettings",
-    "MirrorSettings",
     "MqttEquipmentSettings",
     "MqttSettings",
-    "MqttSourceSettings",
     "NorthboundSettings",
     "OpcuaEquipmentSettings",
     "OpcuaSettings",
@@ -50,13 +44,10 @@ __all__ = [
     "RedisSettings",
     "RetentionSettings",
     "RpcSettings",
+    "Section",
     "Settings",
-    "SourceSettings",
-    "SparkplugSettings",
     "StationFilesSettings",
-    "TelemetrySettings",
     "UsersSettings",
-    "WebSettings",
     "broker_settings",
     "load_settings",
     "main_file",

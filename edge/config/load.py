@@ -5,7 +5,6 @@ Later sources win, key by key: the named file, `conf.d/*.toml` in its folder, th
 """
 
 import os
-import pkgutil
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,25 +15,22 @@ import msgspec
 from msgspec import Struct
 
 from edge.config import value
-from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Settings
-from edge.features.telemetry.settings import SOURCE_KINDS
+from edge.config.sections import NAME, NAME_EXPECTED, SECTIONS, Section, Settings
 from edge.foundation.errors import SettingsError
 
 _PASSWORDS = ("password", "sentinel_password")
-_NESTED = ("southbound", "source", "mirror")
-"""Sections of which each name is a section of its own: `[southbound.wrench]`."""
 
 DEFAULT_DIRECTORY = "/etc/microdcs-edge"
 """Default directory of `edge.toml` and `conf.d/`, unless systemd names another."""
 
 
-def load_settings(path: Path | None, environ: Mapping[str, str], kinds: Mapping[str, str]) -> Settings:
+def load_settings(path: Path | None, environ: Mapping[str, str], sections: Mapping[str, Section]) -> Settings:
     """Read the settings; without a path from the default directory, else the default values.
 
-    `kinds` names for each `kind` of equipment the type of its section, as `module:name`; it is imported once the
-    settings name the kind. Raises SettingsError with every problem of every file and variable.
+    `sections` are all that there may be, those of the features included; what is named by its location is imported
+    once the settings have it. Raises SettingsError with every problem of every file and variable.
     """
-    draft = _SettingsDraft(kinds)
+    draft = _SettingsDraft(sections)
     for file in _files(path, environ, draft.problems):
         draft.read_file(file)
     draft.read_environment(environ)
@@ -92,9 +88,10 @@ class _RawValue(Struct, frozen=True):
 class _SettingsDraft:
     """Collects raw values by section and every problem found so far."""
 
-    def __init__(self, kinds: Mapping[str, str]) -> None:
+    def __init__(self, sections: Mapping[str, Section]) -> None:
         self.problems: list[str] = []
-        self._kinds = kinds
+        self._sections = sections
+        self._named = [name for name, section in sections.items() if section.is_named]
         self._given: dict[str, dict[str, _RawValue]] = {}
 
     def read_file(self, file: Path) -> None:
@@ -105,13 +102,13 @@ class _SettingsDraft:
             self.problems.append(f"{file}: cannot be read: {error}")
             return
         for name, table in tables.items():
-            if name in _NESTED and isinstance(table, dict):
+            if name in self._named and isinstance(table, dict):
                 for member, keys in table.items():
                     self._add_table(f"{name}.{member}", keys, str(file))
-            elif name in SECTIONS:
+            elif name in self._sections:
                 self._add_table(name, table, str(file))
             else:
-                self.problems.append(f"{file}: {name}: there is no such section{_suggestion(name, SECTIONS)}")
+                self.problems.append(f"{file}: {name}: there is no such section{_suggestion(name, self._sections)}")
 
     def _add_table(self, section: str, table: object, origin: str) -> None:
         if isinstance(table, dict):
@@ -125,14 +122,14 @@ class _SettingsDraft:
         for variable in sorted(name for name in environ if name.startswith("EDGE_")):
             given = _RawValue(f"environment {variable}", environ[variable], from_environment=True)
             match variable.removeprefix("EDGE_").lower().split("__"):
-                case [section, name, key] if section in _NESTED:
+                case [section, name, key] if section in self._named:
                     self._given.setdefault(self._member(section, name), {})[key] = given
-                case [section, key] if section in SECTIONS and section not in _NESTED:
+                case [section, key] if section in self._sections and section not in self._named:
                     self._given.setdefault(section, {})[key] = given
                 case [name]:
                     self._check_single_underscore(name, given.origin)
                 case parts:
-                    near = _suggestion(parts[0], SECTIONS)
+                    near = _suggestion(parts[0], self._sections)
                     self.problems.append(f"{given.origin}: {parts[0]}: there is no such section{near}")
 
     def _member(self, section: str, name: str) -> str:
@@ -142,7 +139,7 @@ class _SettingsDraft:
 
     def _check_single_underscore(self, name: str, origin: str) -> None:
         section, _, key = name.partition("_")
-        if section in SECTIONS and key in SECTIONS[section].__struct_fields__:
+        if section in self._sections and key in self._sections[section].keys.__struct_fields__:
             meant = f"EDGE_{section}__{key}".upper()
             self.problems.append(f"{origin}: not a setting; did you mean {meant}?")
 
@@ -177,27 +174,27 @@ class _SettingsDraft:
 
     def build(self) -> Settings:
         """Build the settings; with problems they serve only to find more problems."""
-        plain = {name: self._section(name, cls) for name, cls in SECTIONS.items() if name not in _NESTED}
-        nested: Any = {section: self._members(section) for section in _NESTED}
-        return Settings(**plain, **nested)
+        core: dict[str, Any] = {}
+        added: dict[str, Any] = {}
+        for name, section in self._sections.items():
+            written = [given for given in self._given if given == name or given.startswith(f"{name}.")]
+            built = {given: each for given in written if (each := self._built(section, given)) is not None}
+            if name == "southbound":
+                core[name] = {given.removeprefix("southbound."): each for given, each in built.items()}
+            else:
+                (core if name in SECTIONS else added).update(built)
+        return Settings(**core, sections=added)
 
-    def _members(self, section: str) -> dict[str, Any]:
-        names = [name for name in self._given if name.startswith(f"{section}.")]
-        built = {name.removeprefix(f"{section}."): self._member_section(section, name) for name in names}
-        return {name: each for name, each in built.items() if each is not None}
-
-    def _member_section(self, section: str, name: str) -> Any:
-        """Build the section of equipment or of a source; its keys depend on its kind."""
+    def _built(self, section: Section, name: str) -> Any:
+        """Build one section; the keys of equipment or of a source depend on its kind."""
         kind = self._given[name].get("kind")
-        if kind is None or section == "mirror":
-            return self._section(name, SECTIONS[section])
-        known = self._kinds if section == "southbound" else SOURCE_KINDS
-        found = known.get(kind.written) if isinstance(kind.written, str) else None
-        if found is None:
-            expected = ", ".join(known)
+        if kind is None or not section.kinds:
+            return self._section(name, section.keys)
+        if not isinstance(kind.written, str) or kind.written not in section.kinds:
+            expected = ", ".join(section.kinds)
             self._add_problems(f"{kind.origin}: {name}.kind", [f"expected one of {expected}, got {kind.written!r}"])
             return None
-        return self._section(name, pkgutil.resolve_name(found) if isinstance(found, str) else found)
+        return self._section(name, section.keys_of(kind.written))
 
     def _section(self, name: str, cls: type[Struct]) -> Any:
         """Build one section, with defaults for wrong values; None when a required value is wrong."""
@@ -232,20 +229,14 @@ def _conflicts(settings: Settings) -> Iterator[str]:
     found = {"redis": settings.redis.conflicts(), "mqtt": settings.mqtt.conflicts()}
     found |= {name: equipment.conflicts(settings) for name, equipment in southbound.items()}
     found |= {"opcua": settings.opcua.conflicts()}
-    found |= {"fleet": settings.fleet.conflicts(settings.mqtt.url)}
     found |= {"rpc": settings.rpc.conflicts(), "metrics": settings.metrics.conflicts()}
-    found |= {"web": settings.web.conflicts()}
-    found |= {"sparkplug": settings.sparkplug.conflicts(settings.mqtt.url, settings.telemetry.mode)}
     found |= {"retention": settings.retention.conflicts(settings.mqtt.url, settings.mqtt.broker_autosave)}
+    found |= {name: section.conflicts(settings) for name, section in settings.sections.items()}
     for name, conflicts in found.items():
         yield from (f"{name}.{each}" for each in conflicts)
-    for name, source in settings.source.items():
-        yield from (f"source.{name}.{each}" for each in source.conflicts(settings.mqtt.url))
-        if not re.match(NAME, name):
-            yield f"source.{name}: expected {NAME_EXPECTED}"
-    for name in settings.mirror:
-        if not re.match(NAME, name):
-            yield f"mirror.{name}: expected {NAME_EXPECTED}"
+    for name in settings.sections:
+        if "." in name and not re.match(NAME, name.partition(".")[2]):
+            yield f"{name}: expected {NAME_EXPECTED}"
     takers: dict[str, str] = {}
     for name, equipment in southbound.items():
         if not re.match(NAME, name.removeprefix("southbound.")):

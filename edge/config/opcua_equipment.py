@@ -46,7 +46,7 @@ class OpcuaEquipmentSettings(EquipmentSettings, frozen=True, kw_only=True):
 
     def conflicts(self, settings: Settings) -> Iterator[str]:
         """Yield missing TLS files, TLS files that are unused without encryption, and files without a directory."""
-        if self.files == "on" and not settings.traces.directory:
+        if self.files == "on" and not settings.results_folder:
             yield "files: on needs a directory; expected [traces] directory"
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
         if self.security == "encrypted":

@@ -4,8 +4,9 @@ The annotation of a key has its meaning (`description`), its bounds, and in `ext
 validates beyond the type: the `schemes` of a URL, a path that `must_be` there, a `secret`.
 """
 
+import pkgutil
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,12 +21,6 @@ from edge.config.operations import OperationsSettings
 from edge.config.retention import RetentionSettings
 from edge.config.station import StationFilesSettings
 from edge.config.users import UsersSettings
-from edge.features.fleet.settings import FleetSettings
-from edge.features.flows.settings import FlowsSettings
-from edge.features.page.settings import WebSettings
-from edge.features.sparkplug.settings import SparkplugSettings
-from edge.features.telemetry.settings import MirrorSettings, MqttSourceSettings, SourceSettings, TelemetrySettings
-from edge.features.traces.settings import TracesSettings
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
 """Pattern of a name that is one level of an MQTT topic and one part of a Redis key."""
@@ -286,6 +281,37 @@ class LoggingSettings(Struct, frozen=True, kw_only=True):
     ] = "auto"
 
 
+class FeatureSettings(Struct, frozen=True, kw_only=True):
+    """The section of a feature, with what the core asks of each of them."""
+
+    def conflicts(self, _settings: "Settings") -> Iterator[str]:
+        """Yield conflicts with other keys of this or another section, as `key: fault`."""
+        return iter(())
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it switches its feature on."""
+        return False
+
+    @property
+    def component_labels(self) -> Mapping[str, str]:
+        """The labels of this component, to list and to address it by."""
+        return {}
+
+    @property
+    def results_folder(self) -> str:
+        """The folder of the files of results; empty if none are kept."""
+        return ""
+
+    @property
+    def certificate_hosts(self) -> tuple[str, ...]:
+        """The hosts at which the feature listens with the certificate of the OPC UA server."""
+        return ()
+
+
+_Feature = TypeVar("_Feature", bound=FeatureSettings)
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """All settings, parsed once; an adapter receives only its own section."""
 
@@ -299,18 +325,25 @@ class Settings(Struct, frozen=True, kw_only=True):
     station: StationFilesSettings = StationFilesSettings()
     rpc: RpcSettings = RpcSettings()
     retention: RetentionSettings = RetentionSettings()
-    telemetry: TelemetrySettings = TelemetrySettings()
-    source: Mapping[str, SourceSettings] = msgspec.field(default_factory=dict)
-    mirror: Mapping[str, MirrorSettings] = msgspec.field(default_factory=dict)
-    sparkplug: SparkplugSettings = SparkplugSettings()
-    traces: TracesSettings = TracesSettings()
     metrics: MetricsSettings = MetricsSettings()
-    web: WebSettings = WebSettings()
-    flows: FlowsSettings = FlowsSettings()
-    fleet: FleetSettings = FleetSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     operations: OperationsSettings = OperationsSettings()
     logging: LoggingSettings = LoggingSettings()
+    sections: Mapping[str, FeatureSettings] = msgspec.field(default_factory=dict)
+    """The sections of features that are given, by name, as in `flows` or `source.line`."""
+
+    def section(self, settings: type[_Feature]) -> _Feature:
+        """Return the section of a feature; its default values if it is not given."""
+        return next((each for each in self.sections.values() if isinstance(each, settings)), None) or settings()
+
+    def named(self, settings: type[_Feature]) -> Mapping[str, _Feature]:
+        """Return the sections below one of a feature by their names, as the `line` of `[source.line]`."""
+        found = ((name, each) for name, each in self.sections.items() if isinstance(each, settings))
+        return {name.partition(".")[2]: each for name, each in found}
+
+    def is_on(self, section: str) -> bool:
+        """Return whether a section of a feature switches it on."""
+        return section in self.sections and self.sections[section].is_on
 
     @property
     def users_file(self) -> str:
@@ -318,33 +351,52 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.users.file or self.opcua.users_file
 
     @property
-    def mirrors(self) -> tuple[str, ...]:
-        """The names of the sets that are mirrored: none while telemetry is off."""
-        return tuple(self.mirror) if self.telemetry.mode == "on" else ()
+    def labels(self) -> Mapping[str, str]:
+        """The labels of this component."""
+        return {name: label for each in self.sections.values() for name, label in each.component_labels.items()}
+
+    @property
+    def results_folder(self) -> str:
+        """The folder of the files of results; empty if none are kept."""
+        return next((each.results_folder for each in self.sections.values() if each.results_folder), "")
+
+    @property
+    def certificate_hosts(self) -> tuple[str, ...]:
+        """The hosts at which others listen with the certificate of the OPC UA server."""
+        return tuple(host for each in self.sections.values() for host in each.certificate_hosts)
 
 
-SECTIONS: dict[str, type[Struct]] = {
-    "gateway": GatewaySettings,
-    "redis": RedisSettings,
-    "mqtt": MqttSettings,
-    "northbound": NorthboundSettings,
-    "southbound": MqttEquipmentSettings,
-    "opcua": OpcuaSettings,
-    "users": UsersSettings,
-    "station": StationFilesSettings,
-    "rpc": RpcSettings,
-    "retention": RetentionSettings,
-    "telemetry": TelemetrySettings,
-    "source": MqttSourceSettings,
-    "mirror": MirrorSettings,
-    "sparkplug": SparkplugSettings,
-    "traces": TracesSettings,
-    "metrics": MetricsSettings,
-    "web": WebSettings,
-    "flows": FlowsSettings,
-    "fleet": FleetSettings,
-    "maintenance": MaintenanceSettings,
-    "operations": OperationsSettings,
-    "logging": LoggingSettings,
+class Section(Struct, frozen=True):
+    """A section of the settings file, with the type of its keys."""
+
+    keys: type[Struct]
+    after: str = ""
+    """The section of a feature follows this one in reports and on pages; else it is the last."""
+    is_named: bool = False
+    """Whether each name below it is a section of its own: `[southbound.wrench]`."""
+    kinds: Mapping[str, type[Struct] | str] = {}
+    """The type of its keys, or its location as `module:name`, for each value of `kind`."""
+
+    def keys_of(self, kind: str) -> type[Struct]:
+        """Return the type of the keys of a kind."""
+        keys = self.kinds[kind]
+        return pkgutil.resolve_name(keys) if isinstance(keys, str) else keys
+
+
+SECTIONS: Mapping[str, Section] = {
+    "gateway": Section(GatewaySettings),
+    "redis": Section(RedisSettings),
+    "mqtt": Section(MqttSettings),
+    "northbound": Section(NorthboundSettings),
+    "southbound": Section(MqttEquipmentSettings, is_named=True),
+    "opcua": Section(OpcuaSettings),
+    "users": Section(UsersSettings),
+    "station": Section(StationFilesSettings),
+    "rpc": Section(RpcSettings),
+    "retention": Section(RetentionSettings),
+    "metrics": Section(MetricsSettings),
+    "maintenance": Section(MaintenanceSettings),
+    "operations": Section(OperationsSettings),
+    "logging": Section(LoggingSettings),
 }
-"""Section -> its keys; those of `southbound` and `source` apply to a `[southbound.<name>]` without a kind."""
+"""The sections of the core."""

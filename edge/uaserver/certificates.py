@@ -156,11 +156,10 @@ def own_hosts(*configured: str) -> Iterator[str]:
 
 
 def listening_hosts(settings: Settings) -> Iterator[str]:
-    """Yield the hosts at which the OPC UA server listens, and the station page where it uses the same certificate."""
+    """Yield the hosts at which the OPC UA server listens, and what else uses the same certificate."""
     if settings.opcua.endpoint:
         yield urlsplit(settings.opcua.endpoint).hostname or ""
-    if settings.web.shares_certificate:
-        yield settings.web.address[0]
+    yield from settings.certificate_hosts
 
 
 def server_hosts(settings: OpcuaSettings, *listening: str) -> Iterator[str]:

@@ -1,22 +1,21 @@
 """The role knows every section and key of the settings: it refuses the others before it changes a machine."""
 
 import json
-import pkgutil
 from pathlib import Path
 
-from edge.app.features import equipment_settings
-from edge.config import SECTIONS
-from edge.features.telemetry.settings import SOURCE_KINDS
+from edge.app.sections import declared_sections
+from edge.config import Section
 
 FILE = Path(__file__).parents[2] / "ansible/roles/gateway/vars/known_settings.json"
 
 
 def expected() -> str:
-    known = {name: sorted(section.__struct_fields__) for name, section in SECTIONS.items()}
-    for section, kinds in (("southbound", equipment_settings()), ("source", SOURCE_KINDS)):
-        models = [pkgutil.resolve_name(each) if isinstance(each, str) else each for each in kinds.values()]
-        known[section] = sorted({key for each in (SECTIONS[section], *models) for key in each.__struct_fields__})
+    known = {name: sorted(_keys(section)) for name, section in declared_sections().items()}
     return json.dumps(known, indent=1) + "\n"
+
+
+def _keys(section: Section) -> set[str]:
+    return {key for each in (section.keys, *map(section.keys_of, section.kinds)) for key in each.__struct_fields__}
 
 
 def test_file_of_the_role_is_written_from_the_settings() -> None:

@@ -8,7 +8,8 @@ from cryptography.hazmat.primitives import serialization
 from msgspec.structs import replace
 
 from edge.app.certificate_lifetimes import certificates_of
-from edge.config import GatewaySettings, MqttEquipmentSettings, MqttSettings, OpcuaSettings, Settings, WebSettings
+from edge.config import GatewaySettings, MqttEquipmentSettings, MqttSettings, OpcuaSettings, Settings
+from edge.features.page.settings import WebSettings
 from edge.links.host_addresses import host_addresses
 from edge.model.finding import Level
 from edge.uaserver import certificates
@@ -74,7 +75,7 @@ def test_address_without_a_name_in_the_certificate_is_a_warning(opcua: OpcuaSett
 def test_certificate_of_the_page_alone_is_examined(opcua: OpcuaSettings, tmp_path: Path) -> None:
     certificates.renew(tmp_path / "pki", application_uri("edge"), ["localhost"])
     web = WebSettings(listen="tls://192.0.2.9:8443")
-    (finding,) = certificates_of(Settings(opcua=replace(opcua, endpoint=""), web=web))
+    (finding,) = certificates_of(Settings(opcua=replace(opcua, endpoint=""), sections={"web": web}))
     assert finding.found == "it does not name 192.0.2.9"
 
 

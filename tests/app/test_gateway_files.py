@@ -7,7 +7,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from edge.app.gateway_files import environment_variable, is_below, is_secret, locate_files
-from edge.config import FleetSettings, MqttSettings, OpcuaSettings, Settings
+from edge.config import MqttSettings, OpcuaSettings, Settings
+from edge.features.fleet.settings import FleetSettings
 
 
 def test_backup_name_of_each_file_leads_to_its_path(tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_backup_name_of_each_file_leads_to_its_path(tmp_path: Path) -> None:
             pki=str(tmp_path / "pki"), trusted=str(tmp_path / "trusted"), users_file=str(tmp_path / "users")
         ),
         mqtt=MqttSettings(url="mqtts://b", ca_file=str(tmp_path / "users")),
-        fleet=FleetSettings(keys=str(tmp_path / "k")),
+        sections={"fleet": FleetSettings(keys=str(tmp_path / "k"))},
     )
     (tmp_path / "k" / "private-key-left-here.pem").touch()
     at = locate_files(settings, tmp_path / "edge.toml")

@@ -87,7 +87,7 @@ async def test_client_receives_alarm_condition_and_reads_history(
     endpoint = f"opc.tcp://127.0.0.1:{free_port()}"
     telemetry = TelemetrySettings(history_days=1, history_directory=str(tmp_path / "history"), record="all")
     served = msgspec.structs.replace(opcua_in(tmp_path), endpoint=endpoint)
-    settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served, telemetry=telemetry)
+    settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served, sections={"telemetry": telemetry})
     async with open_gateway(settings), alarm_client(endpoint) as client, other_stack(endpoint) as other:
         await client.ask("monitor")
         alarm = await change(store, "gateway.memory_mib", HOT, rule="memory")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from edge.access.operations import schedule_operation
-from edge.app.features import equipment_settings
 from edge.app.operation_work import accepts, remove_old_files, stages
+from edge.app.sections import declared_sections
 from edge.app.wiring import open_gateway
 from edge.config import load_settings
 from edge.features.station_files.apply import find_differences
@@ -46,7 +46,7 @@ async def test_backup_is_executed_or_its_error_is_reported(
     file = tmp_path / "edge.toml"
     folder = tmp_path / directory
     file.write_text(f'{settings_text}[operations]\ndirectory = "{folder}"\n')
-    settings = load_settings(file, {}, equipment_settings())
+    settings = load_settings(file, {}, declared_sections())
     scheduled = await schedule_operation(store, OperationType.BACKUP, "anna", 0, {})
     async with open_gateway(settings, settings_file=file), asyncio.timeout(60):
         while not (found := await operations.load(store, scheduled.id)) or not found.operation.has_ended:  # noqa: ASYNC110
@@ -67,7 +67,7 @@ def settings_text(store: Store, valkey: str) -> str:
 async def test_station_is_imported_from_files_and_exported(settings_text: str, tmp_path: Path, store: Store) -> None:
     file, folder = tmp_path / "edge.toml", tmp_path / "station.d"
     file.write_text(f'{settings_text}[operations]\ndirectory = "{tmp_path}"\n[station]\nfiles = "{folder}"\n')
-    settings = load_settings(file, {}, equipment_settings())
+    settings = load_settings(file, {}, declared_sections())
     async with open_gateway(settings, settings_file=file), asyncio.timeout(60):
         make_site(folder)
         results = []
@@ -90,7 +90,7 @@ async def test_import_of_absent_or_faulty_files_fails_with_the_reason(
 ) -> None:
     file, folder = tmp_path / "edge.toml", tmp_path / "station.d"
     file.write_text(f'{settings_text}[station]\nfiles = "{folder}"\n')
-    settings = load_settings(file, {}, equipment_settings())
+    settings = load_settings(file, {}, declared_sections())
     errors = []
     async with open_gateway(settings, settings_file=file), asyncio.timeout(60):
         for content in (None, "{bad"):
@@ -107,7 +107,7 @@ async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: 
     file, folder = tmp_path / "edge.toml", tmp_path / "files"
     light = '[southbound.light]\nkind = "stacklight"\nchip = "fake"\nlamps = { red = 1 }\ntype_ids = ["a"]\n'
     file.write_text(f'{settings_text}[operations]\ndirectory = "{folder}"\n{light}')
-    settings = load_settings(file, {}, equipment_settings())
+    settings = load_settings(file, {}, declared_sections())
     found = []
     async with open_gateway(settings, settings_file=file), asyncio.timeout(60):
         for arguments in ({"equipment": "light", "seconds": "1"}, {"equipment": "light", "seconds": "0"}, {}):
@@ -128,6 +128,6 @@ async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: 
 )
 def test_operation_for_another_gateway_is_not_accepted(arguments: dict[str, str], *, expected: bool) -> None:
     """A recording was executed by the first gateway, which did not have the equipment."""
-    settings = load_settings(None, {"EDGE_GATEWAY__NAME": "gw-1"}, equipment_settings())
+    settings = load_settings(None, {"EDGE_GATEWAY__NAME": "gw-1"}, declared_sections())
     asked = Operation(id="1", type=OperationType.RECORD, by="anna", due=0, created=0, arguments=arguments)
     assert accepts(settings, asked) is expected

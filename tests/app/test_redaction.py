@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.app.features import equipment_settings
 from edge.app.redaction import redact_data, redact_settings, redactor, secrets_of
+from edge.app.sections import declared_sections
 from edge.config import load_settings
 
 SETTINGS = """
@@ -37,7 +37,7 @@ def main(tmp_path: Path) -> Path:
 def test_secrets_of_every_settings_source_are_found(main: Path) -> None:
     (main.parent / "passwords" / "old").mkdir()
     environ = {"EDGE_MQTT__PASSWORD": "canary-6", "HOME": "canary-no"}
-    settings = load_settings(main, {}, equipment_settings())
+    settings = load_settings(main, {}, declared_sections())
     found = secrets_of(settings, main, environ)
     assert found == {"canary-1", "canary-2", "canary 3/ü", "canary-4", "canary-5", "canary-6"}
 
@@ -49,7 +49,7 @@ def test_secrets_of_unusable_settings_are_hidden(main: Path) -> None:
 
 
 def test_settings_are_shown_without_secrets(main: Path) -> None:
-    settings = load_settings(main, {}, equipment_settings())
+    settings = load_settings(main, {}, declared_sections())
     redact = redactor(secrets_of(settings, main, {}))
     text = redact(msgspec.json.encode(redact_settings(settings)).decode())
     assert "canary" not in text

@@ -2,8 +2,9 @@
 
 import pytest
 
-from edge.config import MqttSettings, SparkplugSettings
+from edge.config import MqttSettings
 from edge.config.broker_keys import BrokerKeys, broker_conflicts
+from edge.features.sparkplug.settings import SparkplugSettings
 
 
 @pytest.mark.parametrize("section", [MqttSettings, SparkplugSettings])

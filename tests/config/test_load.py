@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from edge.app.features import equipment_settings
+from edge.app.sections import declared_sections
 from edge.config import MqttEquipmentSettings, Settings, load_settings, main_file
 from edge.foundation.errors import SettingsError
 
@@ -22,7 +23,7 @@ def write(directory: Path, text: str, name: str = "edge.toml") -> Path:
 def problems(path: Path | None, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return what the settings are refused for."""
     with pytest.raises(SettingsError) as refused:
-        load_settings(path, environ, equipment_settings())
+        load_settings(path, environ, declared_sections())
     return refused.value.problems
 
 
@@ -33,14 +34,12 @@ def test_settings_file_is_the_given_one_or_that_of_the_directory() -> None:
 
 
 def test_defaults_apply_without_files(tmp_path: Path) -> None:
-    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, equipment_settings()) == Settings()
+    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, declared_sections()) == Settings()
 
 
 def test_systemd_directory_is_read_without_a_path(tmp_path: Path) -> None:
     write(tmp_path, '[gateway]\nname = "line-4"')
-    assert (
-        load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, equipment_settings()).gateway.name == "line-4"
-    )
+    assert load_settings(None, {"CONFIGURATION_DIRECTORY": str(tmp_path)}, declared_sections()).gateway.name == "line-4"
 
 
 @pytest.mark.parametrize(
@@ -48,14 +47,14 @@ def test_systemd_directory_is_read_without_a_path(tmp_path: Path) -> None:
 )
 def test_topic_filter_of_the_standard_is_accepted(tmp_path: Path, topic_filter: str) -> None:
     file = write(tmp_path, f"[northbound]\nresponse_topics = ['{topic_filter}']")
-    assert load_settings(file, {}, equipment_settings()).northbound.response_topics == (topic_filter,)
+    assert load_settings(file, {}, declared_sections()).northbound.response_topics == (topic_filter,)
 
 
 def test_later_sources_override_earlier_ones_per_key(tmp_path: Path) -> None:
     main = write(tmp_path, '[redis]\nurl = "redis://a"\nprefix = "a"\n[gateway]\nname = "a"\nscopes = ["a"]')
     write(tmp_path, '[redis]\nprefix = "b"\n[gateway]\nname = "b"', "conf.d/10-b.toml")
     write(tmp_path, '[gateway]\nname = "c"', "conf.d/20-c.toml")
-    settings = load_settings(main, {"EDGE_GATEWAY__SCOPES": "d, e"}, equipment_settings())
+    settings = load_settings(main, {"EDGE_GATEWAY__SCOPES": "d, e"}, declared_sections())
     assert (settings.redis.url, settings.redis.prefix) == ("redis://a", "b")
     assert (settings.gateway.name, settings.gateway.scopes) == ("c", ("d", "e"))
 
@@ -71,13 +70,13 @@ def test_equipment_is_configured_by_variables_alone(
     tmp_path: Path, variable: str, text: str, expected: dict[str, tuple[str, ...]]
 ) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), variable: text}
-    southbound = load_settings(None, environ, equipment_settings()).southbound
+    southbound = load_settings(None, environ, declared_sections()).southbound
     assert {name: equipment.type_ids for name, equipment in southbound.items()} == expected
 
 
 def test_variable_configures_equipment_with_a_special_name(tmp_path: Path) -> None:
     file = write(tmp_path, '[southbound.Rear-axle]\ntype_ids = ["tighten"]')
-    settings = load_settings(file, {"EDGE_SOUTHBOUND__REAR_AXLE__TOPIC_PREFIX": "plant/tools"}, equipment_settings())
+    settings = load_settings(file, {"EDGE_SOUTHBOUND__REAR_AXLE__TOPIC_PREFIX": "plant/tools"}, declared_sections())
     assert settings.southbound == {
         "Rear-axle": MqttEquipmentSettings(type_ids=("tighten",), topic_prefix="plant/tools")
     }
@@ -85,13 +84,13 @@ def test_variable_configures_equipment_with_a_special_name(tmp_path: Path) -> No
 
 def test_numbers_in_variables_are_read_as_numbers(tmp_path: Path) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_RETENTION__ENDED_JOBS": "3600"}
-    assert load_settings(None, environ, equipment_settings()).retention.ended_jobs == 3600
+    assert load_settings(None, environ, declared_sections()).retention.ended_jobs == 3600
 
 
 def test_password_is_read_from_systemd_credentials_and_hidden(tmp_path: Path) -> None:
     write(tmp_path, "correct horse\n", "redis-password")
     file = write(tmp_path, '[redis]\npassword_file = "redis-password"')
-    settings = load_settings(file, {"CREDENTIALS_DIRECTORY": str(tmp_path)}, equipment_settings())
+    settings = load_settings(file, {"CREDENTIALS_DIRECTORY": str(tmp_path)}, declared_sections())
     assert settings.redis.password == "correct horse"
     assert "horse" not in repr(settings)
 
@@ -105,7 +104,7 @@ def test_password_that_is_not_utf_8_is_reported(tmp_path: Path) -> None:
 
 def test_other_variables_with_a_similar_prefix_are_ignored(tmp_path: Path) -> None:
     environ = {"CONFIGURATION_DIRECTORY": str(tmp_path), "EDGE_HOME": "/somewhere", "EDGEWISE": "1"}
-    assert load_settings(None, environ, equipment_settings()) == Settings()
+    assert load_settings(None, environ, declared_sections()) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -286,7 +285,7 @@ def test_remote_calls_require_client_certificates(tmp_path: Path, keys: str, rep
     ],
 )
 def test_calls_from_this_host_need_no_certificate(tmp_path: Path, listen: str) -> None:
-    assert load_settings(write(tmp_path, f"[rpc]\nlisten = '{listen}'"), {}, equipment_settings()).rpc.listen == listen
+    assert load_settings(write(tmp_path, f"[rpc]\nlisten = '{listen}'"), {}, declared_sections()).rpc.listen == listen
 
 
 def test_password_and_password_file_together_are_refused(tmp_path: Path) -> None:
@@ -313,16 +312,16 @@ def test_missing_requested_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_settings_file_may_be_a_device_but_not_a_directory(tmp_path: Path) -> None:
-    assert load_settings(Path(os.devnull), {}, equipment_settings()) == Settings()
+    assert load_settings(Path(os.devnull), {}, declared_sections()) == Settings()
     assert "cannot be read" in problems(tmp_path, {})[0]
 
 
 def test_settings_error_has_advice(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refused:
-        load_settings(tmp_path / "none.toml", {}, equipment_settings())
+        load_settings(tmp_path / "none.toml", {}, declared_sections())
     assert "edge check settings" in refused.value.advice
 
 
 def test_sentinel_url_with_several_addresses_is_accepted(tmp_path: Path) -> None:
     url = "redis+sentinel://edge:secret@10.0.0.1:26379,10.0.0.2:26379/line"
-    assert load_settings(write(tmp_path, f"[redis]\nurl = '{url}'"), {}, equipment_settings()).redis.url == url
+    assert load_settings(write(tmp_path, f"[redis]\nurl = '{url}'"), {}, declared_sections()).redis.url == url

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge.app.features import equipment_settings
+from edge.app.sections import declared_sections
 from edge.config import load_settings
 from edge.foundation.errors import SettingsError
 
@@ -24,9 +24,9 @@ def main(tmp_path: Path) -> Path:
 
 
 def test_user_outside_the_service_reads_the_credential_source_file(main: Path) -> None:
-    assert load_settings(main, {}, equipment_settings()).mqtt.password == "sesame"
+    assert load_settings(main, {}, declared_sections()).mqtt.password == "sesame"
     assert (
-        load_settings(None, {"CONFIGURATION_DIRECTORY": str(main.parent)}, equipment_settings()).mqtt.password
+        load_settings(None, {"CONFIGURATION_DIRECTORY": str(main.parent)}, declared_sections()).mqtt.password
         == "sesame"
     )
 
@@ -36,14 +36,14 @@ def test_the_service_reads_its_credentials(main: Path, tmp_path: Path) -> None:
     handed.mkdir()
     (handed / "password_mqtt").write_text("open sesame")
     assert (
-        load_settings(main, {"CREDENTIALS_DIRECTORY": str(handed)}, equipment_settings()).mqtt.password == "open sesame"
+        load_settings(main, {"CREDENTIALS_DIRECTORY": str(handed)}, declared_sections()).mqtt.password == "open sesame"
     )
 
 
 def test_missing_credential_and_source_file_is_reported(main: Path) -> None:
     (main.parent / "passwords" / "mqtt").unlink()
     with pytest.raises(SettingsError, match=r"mqtt\.password_file: there is no file .*/passwords/mqtt"):
-        load_settings(main, {}, equipment_settings())
+        load_settings(main, {}, declared_sections())
 
 
 def deny(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
@@ -65,8 +65,8 @@ def test_service_reads_the_credential_instead_of_its_source_file(main: Path, tmp
     handed.mkdir()
     (handed / "password_mqtt").write_text("open sesame")
     environ = {"CREDENTIALS_DIRECTORY": str(handed)}
-    assert load_settings(main, environ, equipment_settings()).mqtt.password == "open sesame"
-    assert load_settings(main, {}, equipment_settings()).mqtt.password == "sesame"
+    assert load_settings(main, environ, declared_sections()).mqtt.password == "open sesame"
+    assert load_settings(main, {}, declared_sections()).mqtt.password == "sesame"
 
 
 def refuse_reading(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
@@ -84,7 +84,7 @@ def refuse_reading(monkeypatch: pytest.MonkeyPatch, denied: Path) -> None:
 def test_settings_load_although_root_passwords_are_unreadable(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     password = main.parent / "passwords" / "mqtt"
     refuse_reading(monkeypatch, password)
-    mqtt = load_settings(main, {}, equipment_settings()).mqtt
+    mqtt = load_settings(main, {}, declared_sections()).mqtt
     assert (mqtt.password, mqtt.password_file) == ("", str(password))
 
 
@@ -94,7 +94,7 @@ def test_unreadable_password_outside_the_credentials_is_a_problem(main: Path, mo
     main.write_text(f'[mqtt]\npassword_file = "{file}"\n')
     refuse_reading(monkeypatch, file)
     with pytest.raises(SettingsError, match=f"mqtt.password_file: {file}: this user may not read it"):
-        load_settings(main, {}, equipment_settings())
+        load_settings(main, {}, declared_sections())
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -104,4 +104,4 @@ def test_user_without_access_to_the_settings_is_advised_to_use_root(
     deny(monkeypatch, main)
     environ = {} if named else {"CONFIGURATION_DIRECTORY": str(main.parent)}
     with pytest.raises(SettingsError, match=r"this user may not read it; .*\(sudo\)"):
-        load_settings(main if named else None, environ, equipment_settings())
+        load_settings(main if named else None, environ, declared_sections())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.config import load_settings
+from edge.config import SECTIONS, load_settings
 from edge.foundation.errors import SettingsError
 
 
@@ -12,7 +12,7 @@ def listening(directory: Path, address: str) -> str:
     """Return where these settings have the gateway listen for monitoring."""
     file = directory / "edge.toml"
     file.write_text(f'[metrics]\nlisten = "{address}"\n')
-    return load_settings(file, {}, {}).metrics.listen
+    return load_settings(file, {}, SECTIONS).metrics.listen
 
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1:9464", "[::1]:9464", "localhost:9464", "127.0.0.2:0"])

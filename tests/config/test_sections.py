@@ -1,31 +1,23 @@
 """Every key has a description, and the reference page has the same text."""
 
 import json
-import pkgutil
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
 
-from edge.app.features import equipment_kinds
-from edge.config import SECTIONS, EquipmentSettings, MqttEquipmentSettings, Settings, value
-from edge.features.telemetry.settings import SOURCE_KINDS
+from edge.app.sections import declared_sections
+from edge.config import SECTIONS, MqttEquipmentSettings, Settings, value
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
-EQUIPMENT: dict[str, type[EquipmentSettings]] = {
-    name: pkgutil.resolve_name(kind.settings) for name, kind in equipment_kinds().items()
+DECLARED = declared_sections()
+EQUIPMENT = {kind: DECLARED["southbound"].keys_of(kind) for kind in DECLARED["southbound"].kinds}
+TABLES: dict[str, type[msgspec.Struct]] = {name: section.keys for name, section in DECLARED.items()} | {
+    f"{name}, kind {kind}": section.keys_of(kind) for name, section in DECLARED.items() for kind in section.kinds
 }
-SOURCES: dict[str, type[msgspec.Struct]] = {
-    name: pkgutil.resolve_name(kind) if isinstance(kind, str) else kind for name, kind in SOURCE_KINDS.items()
-}
-TABLES: dict[str, type[msgspec.Struct]] = (
-    SECTIONS
-    | {f"southbound, kind {kind}": cls for kind, cls in EQUIPMENT.items()}
-    | {f"source, kind {kind}": cls for kind, cls in SOURCES.items()}
-)
 
 
 def expected_kinds(section: type[msgspec.Struct]) -> tuple[str, ...]:
@@ -66,8 +58,8 @@ def test_default_values_are_valid_values(section: str) -> None:
 
 
 def test_table_of_sections_matches_the_settings() -> None:
-    assert list(SECTIONS) == [field.name for field in msgspec.structs.fields(Settings)]
-    assert SECTIONS["southbound"] is next(iter(EQUIPMENT.values())) is MqttEquipmentSettings
+    assert [*SECTIONS, "sections"] == [field.name for field in msgspec.structs.fields(Settings)]
+    assert SECTIONS["southbound"].keys is next(iter(EQUIPMENT.values())) is MqttEquipmentSettings
     assert [each for kind, cls in EQUIPMENT.items() for each in expected_kinds(cls) if each == kind] == list(EQUIPMENT)
 
 

@@ -1,7 +1,7 @@
 """A device belongs to the carrier that it was bound to last; its samples have that carrier."""
 
-from edge.config import MqttSourceSettings
 from edge.equipment.device_carriers import DeviceCarriers
+from edge.features.telemetry.settings import MqttSourceSettings
 from edge.features.telemetry.sources.mqtt import SampleSource
 from edge.links.mqtt import Message
 from edge.ports.sample_lines import Sample

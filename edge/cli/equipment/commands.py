@@ -120,12 +120,13 @@ async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":
 
 
 async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, PingResult]":
-    from edge.app.features import equipment_kinds, equipment_settings
+    from edge.app.features import equipment_kinds
+    from edge.app.sections import declared_sections
     from edge.cli.terminal.store_access import log_to_stderr, usage_failure
     from edge.config import load_settings
     from edge.equipment import ping as asking
 
-    settings = load_settings(settings_file, os.environ, equipment_settings())
+    settings = load_settings(settings_file, os.environ, declared_sections())
     if unknown := [name for name in names if name not in settings.southbound]:
         usage_failure(*(f"the settings have no [southbound.{name}]" for name in unknown))
     log_to_stderr("critical")

@@ -9,7 +9,7 @@ import msgspec
 
 from edge.access.audit_trail import plan_append
 from edge.access.locks import delete_locks, find_locks
-from edge.app.features import equipment_settings
+from edge.app.sections import declared_sections
 from edge.cli.jobs.table import local_time, plain_table
 from edge.cli.terminal.audit import authorize_command, record_as, record_of
 from edge.cli.terminal.operator import operator_name
@@ -82,7 +82,7 @@ async def delete_through(
 
 async def _authorized(settings_file: Path | None, action: str, subject: str) -> str:
     """Return who runs a command through a gateway; the store is used only where the settings require a login."""
-    if load_settings(settings_file, os.environ, equipment_settings()).users.cli == "open":
+    if load_settings(settings_file, os.environ, declared_sections()).users.cli == "open":
         return operator_name()
     async with open_access(settings_file) as at:
         return await authorize_command(at, action, subject)

@@ -70,11 +70,11 @@ def _scope_error(problem: str, known: Iterable[str]) -> click.UsageError:
 @asynccontextmanager
 async def open_access(settings_file: Path | None) -> AsyncIterator[StoreAccess]:
     """Open the store of the settings. Raises SettingsError and Unavailable."""
-    from edge.app.features import equipment_settings
+    from edge.app.sections import declared_sections
     from edge.config import load_settings
     from edge.store.opening import open_store
 
-    settings = load_settings(settings_file, os.environ, equipment_settings())
+    settings = load_settings(settings_file, os.environ, declared_sections())
     log_to_stderr()
     async with open_store(settings.redis, consumer=None) as store:
         yield StoreAccess(settings, store)

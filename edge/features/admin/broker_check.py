@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
 from edge.features.sparkplug.host_state import HostState, read_state
+from edge.features.sparkplug.settings import SparkplugSettings
 from edge.links.mqtt_broker import address_of, diagnostic_broker
 from edge.links.mqtt_connection import Connection, connect
 from edge.links.topic_probe import read_retained
@@ -39,16 +40,17 @@ def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerS
         heard = [f"{topic}/{each}" for each in ("answers", "events", "data")]
         listeners = at.setdefault(broker_settings(section, settings.mqtt), [])
         listeners.append(BrokerSubscriber(f"equipment {name}", heard, f"{topic}/presence"))
-    if settings.sparkplug.group:
-        first = broker_settings(settings.sparkplug, settings.mqtt)
-        for url in (first.url, *settings.sparkplug.further_urls):
+    sparkplug = settings.section(SparkplugSettings)
+    if sparkplug.group:
+        first = broker_settings(sparkplug, settings.mqtt)
+        for url in (first.url, *sparkplug.further_urls):
             at.setdefault(msgspec.structs.replace(first, url=url), []).append(_edge_node(settings))
     yield from at.items()
 
 
 def _edge_node(settings: Settings) -> BrokerSubscriber:
-    group, node = settings.sparkplug.group, settings.sparkplug.edge_node or settings.gateway.scopes[0]
-    host = settings.sparkplug.primary_host
+    sparkplug = settings.section(SparkplugSettings)
+    group, node, host = sparkplug.group, sparkplug.edge_node or settings.gateway.scopes[0], sparkplug.primary_host
     commands = [f"spBv1.0/{group}/NCMD/{node}", f"spBv1.0/{group}/DCMD/{node}/+"]
     state = f"spBv1.0/STATE/{host}" if host else ""
     subject = f"Sparkplug host {host}" if host else "Sparkplug edge node"

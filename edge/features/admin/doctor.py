@@ -8,9 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from edge.app.features import equipment_settings, features
+from edge.app.features import features
 from edge.app.installation import advise, install_advice, store_advice
 from edge.app.opcua_hello import examine_server
+from edge.app.sections import declared_sections
 from edge.app.service_user import access_problems
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
 from edge.features.admin.board_check import STORE, examine_storage
@@ -37,7 +38,7 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
     asyncio.get_running_loop().set_default_executor(_DaemonExecutor())
     settings = None
     try:
-        settings = await asyncio.to_thread(load_settings, file, environ, equipment_settings())
+        settings = await asyncio.to_thread(load_settings, file, environ, declared_sections())
     except SettingsError as error:
         found = [failing("settings", problem, error.advice) for problem in error.problems]
         examinations = list(_host_examinations(["/", STORE]))

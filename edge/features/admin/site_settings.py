@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from edge.app.features import equipment_settings
 from edge.app.installation import starts_with_gateway
+from edge.app.sections import declared_sections
 from edge.config import (
     Settings,
     load_settings,
@@ -140,7 +141,7 @@ def write_site(site: Site, directory: Path) -> Settings:
     names = (FILE, "edge.toml", _PASSWORD, _CLIENT / "own.pem", _CLIENT / "own.der")
     with _restored_on_failure(*(directory / name for name in names)):
         _write_files(site, directory)
-        return load_settings(None, {**os.environ, "CONFIGURATION_DIRECTORY": str(directory)}, equipment_settings())
+        return load_settings(None, {**os.environ, "CONFIGURATION_DIRECTORY": str(directory)}, declared_sections())
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from edge.app.features import equipment_settings
 from edge.app.redaction import redact_settings, redactor, secrets_of
+from edge.app.sections import declared_sections
 from edge.config import Settings, load_settings, main_file
 from edge.features.admin.archive import write_archive
 from edge.features.admin.backup import Progress
@@ -86,7 +86,7 @@ async def gather(
 
 def _settings(given: Path | None, environ: Mapping[str, str]) -> tuple[Settings | None, tuple[str, ...]]:
     try:
-        return load_settings(given, environ, equipment_settings()), ()
+        return load_settings(given, environ, declared_sections()), ()
     except SettingsError as error:
         return None, error.problems
 

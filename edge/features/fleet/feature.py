@@ -4,7 +4,9 @@ from edge.app.feature import Feature, Noun
 
 FEATURE = Feature(
     "fleet",
-    is_on=lambda settings: settings.fleet.listen != "off",
+    sections="edge.features.fleet.settings:SECTIONS",
+    folders="edge.features.fleet.settings:key_folders",
+    is_on=lambda settings: settings.is_on("fleet"),
     serve="edge.features.fleet.service:open_fleet",
     commands={
         "fleet": Noun(

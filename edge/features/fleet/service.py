@@ -22,6 +22,7 @@ from edge.features.fleet.admission import FleetPolicy
 from edge.features.fleet.command_service import MOST_OUTPUT, FleetAnswer, FleetService
 from edge.features.fleet.commands import COMMANDS, UPGRADE, argv
 from edge.features.fleet.messages import FleetCommand, PublicKey
+from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.topics import FleetInbox
 from edge.features.fleet.upgrade_request import follow_upgrade, request_upgrade
 from edge.features.fleet.watch import FleetWatch, remove_expired
@@ -48,7 +49,7 @@ _SIGNAL_AFTER_S = 0.5
 
 async def open_fleet(stack: contextlib.AsyncExitStack, parts: GatewayParts, works: Works) -> None:
     """Execute signed commands until the stack closes."""
-    settings = parts.settings.fleet
+    settings = parts.settings.section(FleetSettings)
     policy = FleetPolicy(parts.settings.gateway.name, settings.labels, settings.allow)
     name, level = parts.settings.gateway.name, parts.settings.logging.level
     executor = FleetExecutor(works.describe, works.settings_file, Path(settings.directory), parts.store, name, level)

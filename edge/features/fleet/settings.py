@@ -1,12 +1,14 @@
 """`[fleet]`: this component among the others of the plant, and the signed commands that it executes."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from edge.config.northbound import Topic
+from edge.config.sections import FeatureSettings, Section, Settings
 
 COMMANDS: Final = (
     "status",
@@ -40,7 +42,7 @@ COMMANDS: Final = (
 """The commands that components execute; edge.features.fleet.commands has their forms."""
 
 
-class FleetSettings(Struct, frozen=True, kw_only=True):
+class FleetSettings(FeatureSettings, frozen=True, kw_only=True):
     """`[fleet]`: what names this component in the list of all, and which commands it executes."""
 
     labels: Annotated[
@@ -96,15 +98,33 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
         ),
     ] = "/var/lib/microdcs-edge/fleet"
 
-    def conflicts(self, broker: str) -> Iterator[str]:
-        """Yield unknown commands, and a missing broker; `broker` is the URL of `[mqtt]`."""
+    @property
+    def is_on(self) -> bool:
+        """Whether signed commands are executed."""
+        return self.listen != "off"
+
+    @property
+    def component_labels(self) -> Mapping[str, str]:
+        """The labels of this component."""
+        return self.labels
+
+    def conflicts(self, settings: Settings) -> Iterator[str]:
+        """Yield unknown commands, and a missing broker."""
         for each in self.allow:
             if not any(is_command(name, each) for name in COMMANDS):
                 yield f"allow: {each!r} is not a command of the fleet; these are {', '.join(COMMANDS)}"
-        if self.listen == "mqtt" and not broker:
+        if self.listen == "mqtt" and not settings.mqtt.url:
             yield "listen: mqtt needs a broker; set mqtt.url, or choose store"
+
+
+SECTIONS = {"fleet": Section(FleetSettings, after="flows")}
 
 
 def is_command(command: str, allowed: str) -> bool:
     """Return whether an entry of `allow` means a command: by its words, or by the first of them."""
     return command == allowed or command.startswith(f"{allowed} ")
+
+
+def key_folders(settings: Settings) -> Mapping[str, Path]:
+    """Return the folder of the public keys by its name in a backup."""
+    return {"fleet/keys": Path(settings.section(FleetSettings).keys)}

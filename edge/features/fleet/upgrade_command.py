@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from edge.app.features import equipment_settings
+from edge.app.sections import declared_sections
 from edge.config import Settings, load_settings, main_file
 from edge.features.fleet import upgrade_record
 from edge.features.fleet.admission import (
@@ -31,6 +31,7 @@ from edge.features.fleet.commands import UPGRADE, argv
 from edge.features.fleet.keys import read_folder
 from edge.features.fleet.messages import FleetCommand, FleetState, PublicKey
 from edge.features.fleet.package_upgrade import Run, run_program, upgrade_package
+from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.upgrade_record import FOLDER, UpgradeRecord
 from edge.foundation.errors import EdgeError, Refused
 
@@ -57,8 +58,8 @@ def execute_upgrade(text: str, host: UpgradeHost, on_begun: Callable[[str], None
     with upgrade_record.only_upgrade(host.records) as is_ours:
         if not is_ours:
             raise Refused("upgrade", "another upgrade runs", "Wait for its end.")
-        settings = load_settings(host.settings, {}, equipment_settings())
-        keys = Path(settings.fleet.keys)
+        settings = load_settings(host.settings, {}, declared_sections())
+        keys = Path(settings.section(FleetSettings).keys)
         deciding = settings_files(main_file(host.settings, {}), keys)
         if found := list(writable_by_others(deciding, host.owner)):
             raise Refused(
@@ -90,7 +91,7 @@ def admit_upgrade(
     text: str, settings: Settings, keys: Mapping[str, PublicKey], now_s: int
 ) -> tuple[FleetCommand, PublicKey]:
     """Return the upgrade command of a text and its key. Raises Refused for everything else."""
-    fleet = settings.fleet
+    fleet = settings.section(FleetSettings)
     if fleet.listen == "off" or fleet.keys_from != "folder":
         problem = "the keys of upgrades are in the folder [fleet] keys, not in the store"
         raise Refused("upgrade", problem, "Set [fleet] listen, and keys_from to folder.")

@@ -6,8 +6,9 @@ from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 
 FEATURE = Feature(
     "flows",
+    sections="edge.features.flows.settings:SECTIONS",
     payloads={"flow.call": ("edge.features.flows.messages:FlowCall", FLOW_METHOD_TYPE.format("METHOD"))},
-    is_on=lambda settings: settings.flows.run != "off",
+    is_on=lambda settings: settings.is_on("flows"),
     prepare="edge.features.flows.opening:prepare_flows",
     open="edge.features.flows.opening:open_flow_calls",
     serve="edge.features.flows.opening:run_flows",

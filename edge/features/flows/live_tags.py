@@ -15,6 +15,7 @@ from edge.features.flows.ports.table import Handler
 from edge.features.flows.ports.tags import TagReader, TagWriter
 from edge.features.flows.state import FlowState
 from edge.features.telemetry.interest import RuleInterest
+from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.instant import now_ms
 from edge.store.client import Store
 from edge.store.retry import restart_on_outage
@@ -37,7 +38,7 @@ async def tag_handlers(
     """
     reader = TagReader([core.store, volatile] if volatile else [core.store])
     await core.keep_running(stack, "tag windows", partial(restart_on_outage, "tag windows", reader.follow))
-    writer = TagWriter(volatile or core.store, now_ms, core.settings.telemetry.stream_length)
+    writer = TagWriter(volatile or core.store, now_ms, core.settings.section(TelemetrySettings).stream_length)
     return {
         LatestValue: reader.read,
         SampleWindow: reader.read,

@@ -17,6 +17,7 @@ from edge.features.flows.plan import Plans
 from edge.features.flows.plugins import load_usable_kinds
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.service import open_flows
+from edge.features.flows.settings import FlowsSettings
 from edge.model.component import PluginState
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class FlowsPort(Struct, frozen=True):
 
 async def prepare_flows(_stack: contextlib.AsyncExitStack, core: GatewayParts) -> Opened:
     """Load the node kinds that can be imported, before any work begins."""
-    kinds = await load_usable_kinds(core.settings.flows.nodes)
+    kinds = await load_usable_kinds(core.settings.section(FlowsSettings).nodes)
 
     def clock() -> int:
         return core.store_time() // _NS_PER_MS

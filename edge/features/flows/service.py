@@ -23,6 +23,7 @@ from edge.features.flows.ports.table import Handler, HandlerTable
 from edge.features.flows.ports.web import get_resource, post_resource
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.runner import RunnerContext
+from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.station.jobs import JobService
 from edge.store import instance_leases
@@ -69,8 +70,8 @@ async def open_flows(
         plans=plans,
         clock=clock,
         owner=store.consumer,
-        kept_cycles=core.settings.flows.kept_cycles,
-        kept_bytes=core.settings.flows.kept_mb << 20,
+        kept_cycles=core.settings.section(FlowsSettings).kept_cycles,
+        kept_bytes=core.settings.section(FlowsSettings).kept_mb << 20,
         store_fullness=lambda: core.health.memory.fullness,
         measure_clock=core.store_time.refresh,
     )
@@ -83,7 +84,7 @@ async def open_flows(
 
 def _handlers(core: GatewayParts, jobs: JobService) -> dict[type, Handler]:
     """Return what every gateway serves; MQTT only with a broker."""
-    files = FileAppender(Path(core.settings.flows.directory), core.clock)
+    files = FileAppender(Path(core.settings.section(FlowsSettings).directory), core.clock)
     commander = EquipmentCommander(core.direct_commands, core.store.keys, core.watch.watched, core.scopes[0])
     handlers: dict[type, Handler] = {
         JobResults: ResultReader(core.store, core.scopes).read,

@@ -2,10 +2,12 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
+
+from edge.config.sections import FeatureSettings, Section
 
 
-class FlowsSettings(Struct, frozen=True, kw_only=True):
+class FlowsSettings(FeatureSettings, frozen=True, kw_only=True):
     """`[flows]`: whether and how this gateway runs flows."""
 
     run: Annotated[
@@ -45,3 +47,11 @@ class FlowsSettings(Struct, frozen=True, kw_only=True):
             extra={"must_be": "directory"},
         ),
     ] = ""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether flows run."""
+        return self.run != "off"
+
+
+SECTIONS = {"flows": Section(FlowsSettings, after="metrics")}

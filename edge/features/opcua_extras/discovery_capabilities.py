@@ -1,9 +1,12 @@
 """The capabilities of this server that discovery announces (OPC 10000-12, annex D)."""
 
+import pkgutil
+
 from edge.app.features import features
 from edge.config import Settings
 
 
 def discovery_capabilities(settings: Settings) -> tuple[str, ...]:
     """Return the identifiers of what clients find: live data, and what features add, such as alarms and history."""
-    return ("DA", *(name for each in features() for name in each.discovered_as(settings)))
+    found = (pkgutil.resolve_name(each.discovered_as)(settings) for each in features() if each.discovered_as)
+    return ("DA", *(name for names in found for name in names))

@@ -4,6 +4,8 @@ from edge.app.feature import Feature
 
 FEATURE = Feature(
     "page",
-    is_on=lambda settings: bool(settings.web.listen),
+    sections="edge.features.page.settings:SECTIONS",
+    has_logins=True,
+    is_on=lambda settings: settings.is_on("web"),
     serve="edge.features.page.service:open_page",
 )

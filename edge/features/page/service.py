@@ -17,7 +17,9 @@ from edge.access.sessions import show_sessions
 from edge.app.interface import open_interface
 from edge.app.parts import GatewayParts, Works
 from edge.features.page.models import MaintenanceState, Status
+from edge.features.page.settings import WebSettings
 from edge.features.page.tools import LogMemory, remembered_log
+from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.model.equipment_health import EquipmentHealth
@@ -55,7 +57,7 @@ async def open_page(stack: contextlib.AsyncExitStack, core: GatewayParts, works:
     telemetry: TelemetryService | None = core.ports.get("telemetry")
     flows: FlowService | None = core.ports["flows"].service if "flows" in core.ports else None
     page = PageParts(core, works.jobs, works.users, works.settings_file, telemetry, flows)
-    tls = await _tls_context(core) if core.settings.web.is_tls else None
+    tls = await _tls_context(core) if core.settings.section(WebSettings).is_tls else None
     await core.keep_running(stack, "station page", functools.partial(_serve, page, tls))
 
 
@@ -69,7 +71,7 @@ async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSL
     from edge.features.page.app import build_app  # noqa: PLC0415 - imported only where the page is on
     from edge.features.page.server import ConnectionBounds, WebAddress, serve  # noqa: PLC0415 - as above
 
-    settings = parts.settings.web
+    settings = parts.settings.section(WebSettings)
     # Templates are compiled meanwhile: nothing waits for them, and the first view finds them ready.
     app = await asyncio.to_thread(build_app, services)
     # As at the start of the gateway: a collection that visits libraries and templates would take tens of milliseconds.
@@ -110,17 +112,17 @@ def _services(page: PageParts, memory: LogMemory) -> "WebServices":
         status=functools.partial(status_of, parts),
         equipment=lambda: parts.watch.health,
         users=page.users,
-        sessions=WebSessions(now_ms, settings.web.idle, settings.users.session, page.users.role_of),
+        sessions=WebSessions(now_ms, settings.section(WebSettings).idle, settings.users.session, page.users.role_of),
         events=EventHub(parts.store, parts.scopes),
         audit=WebAudit(parts.trail),
         clock=now_ms,
-        is_kiosk=settings.web.kiosk == "on",
-        is_tls=settings.web.is_tls,
+        is_kiosk=settings.section(WebSettings).kiosk == "on",
+        is_tls=settings.section(WebSettings).is_tls,
         tools=gateway_tools(parts, page.settings_file, memory),
         trends=_trends(page),
         definition_of=page.telemetry.tags.find if page.telemetry else lambda _: None,
         store_state=lambda: parts.health.servers.state,
-        traces=TraceReader(parts.store, Path(settings.traces.directory)) if settings.traces.directory else None,
+        traces=TraceReader(parts.store, Path(settings.results_folder)) if settings.results_folder else None,
         flows=page.flows,
     )
 
@@ -134,7 +136,7 @@ def _trends(page: PageParts) -> "TrendSource | None":
 
     memory, processor = TrendMemory(), page.telemetry.processor
     processor.sample_listeners.append(memory.take)
-    directory = Path(page.core.settings.telemetry.history_directory)
+    directory = Path(page.core.settings.section(TelemetrySettings).history_directory)
     return Trends(page.core.store, memory, lambda: processor.rules, page.telemetry.history, directory)
 
 
@@ -198,7 +200,7 @@ class _ShownEquipment:
 
 async def _tls_context(parts: GatewayParts) -> ssl.SSLContext:
     """Return the TLS context with the certificate of the settings, else that of the OPC UA server."""
-    settings = parts.settings.web
+    settings = parts.settings.section(WebSettings)
     if settings.shares_certificate:
         # Imported only for the certificate of the OPC UA server.
         from edge.uaserver import certificates  # noqa: PLC0415

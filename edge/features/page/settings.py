@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from edge.config.loopback import is_loopback
+from edge.config.sections import FeatureSettings, Section, Settings
 
 _TLS = "tls://"
 _File = Annotated[str, Meta(extra={"must_be": "file"})]
 
 
-class WebSettings(Struct, frozen=True, kw_only=True):
+class WebSettings(FeatureSettings, frozen=True, kw_only=True):
     """`[web]`: the station page and its HTTP API."""
 
     listen: Annotated[
@@ -55,7 +56,17 @@ class WebSettings(Struct, frozen=True, kw_only=True):
         parts = urlsplit(f"//{self.listen.removeprefix(_TLS)}")
         return parts.hostname or "", parts.port or 0
 
-    def conflicts(self) -> Iterator[str]:
+    @property
+    def is_on(self) -> bool:
+        """Whether the page is served."""
+        return bool(self.listen)
+
+    @property
+    def certificate_hosts(self) -> tuple[str, ...]:
+        """The host of the page, if it uses the certificate of the OPC UA server."""
+        return (self.address[0],) if self.shares_certificate else ()
+
+    def conflicts(self, _settings: Settings) -> Iterator[str]:
         """Yield passwords without encryption, and conflicts of the certificate."""
         try:
             host, _ = self.address
@@ -73,3 +84,6 @@ class WebSettings(Struct, frozen=True, kw_only=True):
                 "listen: passwords would cross the network in the clear; "
                 "expected a loopback address, or tls://, as in tls://0.0.0.0:8443"
             )
+
+
+SECTIONS = {"web": Section(WebSettings, after="metrics")}

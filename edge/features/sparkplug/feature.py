@@ -9,12 +9,16 @@ if TYPE_CHECKING:
 
 
 def _is_on(settings: "Settings") -> bool:
-    reads = any(getattr(each, "payload", "") == "sparkplug" for each in settings.source.values())
-    return settings.telemetry.mode != "off" and (reads or bool(settings.sparkplug.group))
+    if "telemetry" in settings.sections and not settings.is_on("telemetry"):
+        return False
+    return settings.is_on("sparkplug") or any(
+        getattr(section, "payload", "") == "sparkplug" for section in settings.sections.values()
+    )
 
 
 FEATURE = Feature(
     "sparkplug",
+    sections="edge.features.sparkplug.settings:SECTIONS",
     is_on=_is_on,
     serve="edge.features.sparkplug.service:open_sparkplug",
 )

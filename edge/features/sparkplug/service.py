@@ -9,11 +9,13 @@ import msgspec
 from edge.app.broker_session import open_session
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
-from edge.config import MqttSourceSettings, broker_settings
+from edge.config import broker_settings
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
+from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.sparkplug.source import LARGEST_PACKET, SparkplugSource
 from edge.features.sparkplug.topics import NodeTopics, as_id
 from edge.features.telemetry.service import TelemetryService
+from edge.features.telemetry.settings import MqttSourceSettings
 from edge.features.telemetry.sources.mqtt import IN_FLIGHT
 from edge.features.telemetry.sources.opening import broker_of as broker_of_source
 from edge.features.telemetry.sources.opening import flood_of
@@ -33,10 +35,10 @@ async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, _
     telemetry: TelemetryService | None = core.ports.get("telemetry")
     if telemetry is None:
         return None
-    for name, section in core.settings.source.items():
-        if isinstance(section, MqttSourceSettings) and section.payload == "sparkplug":
+    for name, section in core.settings.named(MqttSourceSettings).items():
+        if section.payload == "sparkplug":
             await _open_source(stack, core, name, section, telemetry)
-    return await _open_edge_node(stack, core, telemetry) if core.settings.sparkplug.group else None
+    return await _open_edge_node(stack, core, telemetry) if core.settings.section(SparkplugSettings).group else None
 
 
 async def _open_source(
@@ -58,7 +60,7 @@ async def _open_source(
 
 async def _open_edge_node(stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: TelemetryService) -> Opened:
     """Run the edge node while this instance publishes the changes of the first scope."""
-    settings = core.settings.sparkplug
+    settings = core.settings.section(SparkplugSettings)
     topics = NodeTopics(settings.group, settings.edge_node or core.scopes[0])
     identity = NodeIdentity(topics, settings.primary_host, settings.tags)
     first = broker_settings(settings, core.settings.mqtt)

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from edge.config.broker_keys import broker_conflicts
+from edge.config.sections import FeatureSettings, Section, Settings
+from edge.features.telemetry.settings import TelemetrySettings
 
 _Id = Annotated[
     str, Meta(pattern=r"^[^\s/+#]*$", extra={"expected": "a name without blanks or any of / + #"}, max_length=100)
@@ -15,7 +17,7 @@ _File = Annotated[str, Meta(extra={"must_be": "file"})]
 _MAX_FURTHER: Final = 4
 
 
-class SparkplugSettings(Struct, frozen=True, kw_only=True):
+class SparkplugSettings(FeatureSettings, frozen=True, kw_only=True):
     """`[sparkplug]`: the station as an edge node, and its equipment as devices, for host applications."""
 
     group: Annotated[_Id, Meta(description="Sparkplug group; empty switches it off.")] = ""
@@ -58,23 +60,28 @@ class SparkplugSettings(Struct, frozen=True, kw_only=True):
     cert_file: Annotated[_File, Meta(description="Our certificate, if that broker asks for one.")] = ""
     key_file: Annotated[_File, Meta(description="Private key of our certificate.")] = ""
 
-    def conflicts(self, mqtt_url: str, telemetry: str) -> Iterator[str]:
-        """Yield a missing broker, samples that are off, and conflicts of the connection.
+    @property
+    def is_on(self) -> bool:
+        """Whether the station is an edge node."""
+        return bool(self.group)
 
-        `mqtt_url` is the URL of `[mqtt]`, `telemetry` the mode of `[telemetry]`.
-        """
+    def conflicts(self, settings: Settings) -> Iterator[str]:
+        """Yield a missing broker, samples that are off, and conflicts of the connection."""
         yield from broker_conflicts(self)
         if not self.group:
             return
         yield from _url_faults(self.further_urls, is_encrypted=self.url.startswith("mqtts:"))
         if self.further_urls and not self.url:
             yield "further_urls: needs url, the first broker"
-        if not (self.url or mqtt_url):
+        if not (self.url or settings.mqtt.url):
             yield "url: needed, because mqtt.url is empty"
         elif not self.url and any((self.username, self.password, self.ca_file, self.cert_file)):
             yield "url: needed, because a user or certificates are given for it"
-        if telemetry == "off":
+        if settings.section(TelemetrySettings).mode == "off":
             yield "group: telemetry.mode is off, so there are no tags to publish"
+
+
+SECTIONS = {"sparkplug": Section(SparkplugSettings, after="mirror")}
 
 
 def _url_faults(urls: tuple[str, ...], *, is_encrypted: bool) -> Iterator[str]:

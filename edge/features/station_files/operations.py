@@ -10,6 +10,7 @@ from edge.access.operations import Report
 from edge.app.feature import Opened
 from edge.app.operation_work import ALMOST, STAGE, new_file, prefix_of, remove_old_files
 from edge.app.parts import GatewayParts, Works
+from edge.features.flows.settings import FlowsSettings
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
@@ -49,7 +50,7 @@ async def _import(core: GatewayParts, operation: Operation, report: Report) -> s
 
     if not core.settings.station.files:
         raise Refused("station", "[station] files is empty", "Name the folder of the station files.")
-    read = await read_files(Path(core.settings.station.files), core.settings.flows.nodes)
+    read = await read_files(Path(core.settings.station.files), core.settings.section(FlowsSettings).nodes)
     changed = 0
 
     async def record(each: "ObjectDifference") -> None:

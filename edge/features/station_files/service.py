@@ -14,6 +14,7 @@ from edge.access.initialization import FillOutcome
 from edge.app.component import ComponentPart
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
+from edge.features.flows.settings import FlowsSettings
 from edge.features.station_files.drift import StationDrift
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
@@ -66,7 +67,7 @@ async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None
     # Imported only where a store is filled.
     from edge.features.station_files.apply import fill_store, read_files  # noqa: PLC0415
 
-    read = functools.partial(read_files, folder, core.settings.flows.nodes, kinds)
+    read = functools.partial(read_files, folder, core.settings.section(FlowsSettings).nodes, kinds)
     outcome, written = await fill_store(core.store, core.instance.token, core.scopes, read, now_ms)
     logger.info("store filling ended", outcome=outcome.value, folder=str(folder), objects=written)
     if outcome is FillOutcome.FILLED_HERE:
@@ -134,7 +135,7 @@ class StationWatch:
 
         now = await asyncio.to_thread(signature, folder)
         if self._read is None or now != self._signature:
-            self._read = await read_files(folder, self._core.settings.flows.nodes, self._kinds)
+            self._read = await read_files(folder, self._core.settings.section(FlowsSettings).nodes, self._kinds)
             self._signature = now
         return self._read
 

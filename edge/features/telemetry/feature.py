@@ -5,6 +5,8 @@ from edge.app.feature import Feature, Noun
 FEATURE = Feature(
     "telemetry",
     checks="edge.features.telemetry.checks:checks",
+    sections="edge.features.telemetry.settings:SECTIONS",
+    mirrors="edge.features.telemetry.settings:mirrors_of",
     schemas={"rules": "edge.features.telemetry.model.rule:rules_schema"},
     open="edge.features.telemetry.opening:open_telemetry",
     serve="edge.features.telemetry.opening:serve_telemetry",
@@ -13,9 +15,7 @@ FEATURE = Feature(
         "tag": "edge.features.telemetry.station_settings:TAG_SETTING",
     },
     opcua="edge.features.telemetry.opening:show_to_opcua",
-    discovered_as=lambda settings: (
-        ("AC", *(("HD",) if settings.telemetry.history_days else ())) if settings.telemetry.mode == "on" else ()
-    ),
+    discovered_as="edge.features.telemetry.settings:discovered_as",
     commands={
         "alarms": Noun(
             "edge.features.telemetry.cli.alarms.commands",

@@ -212,7 +212,7 @@ class GatewayTags:
             yield f"equipment.{name}.fault", int(bool(each.equipment.problem))
             yield f"equipment.{name}.answers_flooded", int(name in self._core.watch.flooding)
             yield f"equipment.{name}.skipped_results", each.stats.skipped_since_answer
-            if self._core.settings.traces.directory:
+            if self._core.settings.results_folder:
                 yield f"equipment.{name}.lost_traces", each.stats.lost_since_stored
             yield f"equipment.{name}.unknown_outcomes", sum(unknown[type_id] for type_id in each.type_ids)
         yield "gateway.jobs_await_person", self._awaits_person()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from edge.access.working_instances import working_instances
 from edge.config import Settings
+from edge.features.telemetry.settings import mirrors_of
 from edge.model.finding import HealthFinding, ok, warning
 from edge.store import set_mirrors as mirrors
 from edge.store.client import Store
@@ -13,10 +14,10 @@ from edge.store.set_mirrors import Freshness
 
 async def examine_mirrors(settings: Settings) -> AsyncIterator[HealthFinding]:
     """Examine each mirror of the settings. Raises SettingsError and Unavailable when the store cannot be read."""
-    if not settings.mirrors or settings.redis.url == "embedded:":
+    if not mirrors_of(settings) or settings.redis.url == "embedded:":
         return
     async with open_store(settings.redis, consumer=None) as store:
-        for name in settings.mirrors:
+        for name in mirrors_of(settings):
             yield await examine_mirror(store, name)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from edge.app.broker_session import open_session
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
+from edge.features.telemetry.settings import SourceSettings, TelemetrySettings
 from edge.foundation.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import ALARM_METHOD_TYPE
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 async def open_telemetry(stack: AsyncExitStack, core: GatewayParts, works: Works) -> Opened:
     """Open the queue, the processor and the job actions. Raises SettingsError with every fault of the rules."""
     calls = {ALARM_METHOD_TYPE.format(method): partial(_answer, core, method) for method in ALARM_METHODS}
-    if core.settings.telemetry.mode == "off":
+    if core.settings.section(TelemetrySettings).mode == "off":
         return Opened(calls=calls)
     # Imported only when telemetry is on.
     from edge.app.component import ComponentPart  # noqa: PLC0415
@@ -37,7 +38,7 @@ async def open_telemetry(stack: AsyncExitStack, core: GatewayParts, works: Works
         return ComponentPart({"alarms": await alarms.count(core.store)})
 
     def serving() -> str:
-        sources = core.settings.source
+        sources = core.settings.named(SourceSettings)
         return f"{opened.own_rules} rules, {len(sources)} sources of samples" if opened.own_rules or sources else ""
 
     return Opened(

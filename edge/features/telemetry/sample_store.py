@@ -24,9 +24,10 @@ def is_volatile(telemetry: TelemetrySettings, redis: RedisSettings, computer: Co
 @asynccontextmanager
 async def open_volatile(settings: Settings, consumer: str) -> AsyncIterator[Store | None]:
     """Yield the second Redis, which connects at its first use; None where samples are kept in the store."""
-    if not is_volatile(settings.telemetry, settings.redis, Computer()):
+    telemetry = settings.section(TelemetrySettings)
+    if not is_volatile(telemetry, settings.redis, Computer()):
         yield None
         return
-    redis = RedisSettings(url=settings.telemetry.volatile_url, prefix=settings.redis.prefix, durability="any")
+    redis = RedisSettings(url=telemetry.volatile_url, prefix=settings.redis.prefix, durability="any")
     async with open_unchecked(redis, consumer) as store:
         yield store

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from edge.app.parts import GatewayParts, Works
+from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.telemetry.alarm_actions import follow_actions
 from edge.features.telemetry.alarm_publisher import AlarmPublisher
 from edge.features.telemetry.alarm_suppression import AlarmSuppression
@@ -22,6 +23,7 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rule_sources import RuleUpdates, read_rules
 from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
 from edge.features.telemetry.sample_store import open_volatile
+from edge.features.telemetry.settings import MirrorSettings, TelemetrySettings
 from edge.features.telemetry.tag_sources import TagUpdates, read_definitions
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
@@ -71,12 +73,12 @@ class TelemetryService(Struct):
 
 async def open_telemetry(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> TelemetryService:
     """Open the queue, the processor and the job actions. Raises SettingsError with every fault of the rules."""
-    settings = core.settings.telemetry
+    settings = core.settings.section(TelemetrySettings)
     own = read_rules(settings.rules)
     interest = RuleInterest(with_built_in(own), record_all=settings.record == "all")
-    if core.settings.sparkplug.group:
+    if core.settings.section(SparkplugSettings).group:
         # Before the sources: a broker delivers what it has kept at once.
-        interest.publish(core.settings.sparkplug.tags)
+        interest.publish(core.settings.section(SparkplugSettings).tags)
     limits = QueueLimits(stream_length=settings.stream_length)
     volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
     tags = read_definitions(settings.tags)
@@ -133,8 +135,8 @@ async def open_telemetry(stack: contextlib.AsyncExitStack, core: GatewayParts, w
 
 async def _open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, interest: RuleInterest) -> None:
     """Mirror the sets of the settings on every gateway that has them: the first that can read one does."""
-    length = core.settings.telemetry.stream_length
-    for name, section in core.settings.mirror.items():
+    length = core.settings.section(TelemetrySettings).stream_length
+    for name, section in core.settings.named(MirrorSettings).items():
         # Imported only for a mirror.
         from edge.store.other_redis import open_foreign  # noqa: PLC0415
 

@@ -1,16 +1,16 @@
 """`[telemetry]` and `[source.<name>]`: rules, and where samples come from."""
 
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from edge.config.northbound import TopicFilter
+from edge.config.sections import FeatureSettings, Section, Settings
 
 
-class TelemetrySettings(Struct, frozen=True, kw_only=True):
+class TelemetrySettings(FeatureSettings, frozen=True, kw_only=True):
     """`[telemetry]`: rules, and what is recorded for them."""
 
     mode: Annotated[
@@ -81,6 +81,11 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
         str, Meta(description="Directory of these files.", extra={"expected": "the path of a directory"})
     ] = "/var/lib/microdcs-edge/history"
 
+    @property
+    def is_on(self) -> bool:
+        """Whether rules are evaluated."""
+        return self.mode == "on"
+
 
 _Pointer = Annotated[
     str,
@@ -96,14 +101,10 @@ _SPARKPLUG_TOPIC: Final = re.compile(r"spBv1\.0/(#|[^/#]+/(#|\+/(#|[^/#]+/#)))$"
 """Topic filters that take births, data and deaths of edge nodes together."""
 
 
-class SourceSettings(Struct, frozen=True, kw_only=True):
+class SourceSettings(FeatureSettings, frozen=True, kw_only=True):
     """`[source.<name>]`: a source of samples; each kind adds its own keys."""
 
     kind: str
-
-    def conflicts(self, _mqtt_url: str) -> Iterator[str]:
-        """Yield conflicts with other keys, as `key: fault`."""
-        return iter(())
 
 
 class ValueSourceSettings(SourceSettings, frozen=True, kw_only=True):
@@ -155,9 +156,9 @@ class MqttSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
         ""
     )
 
-    def conflicts(self, mqtt_url: str) -> Iterator[str]:
+    def conflicts(self, settings: Settings) -> Iterator[str]:
         """Yield a missing broker, and what does not suit Sparkplug B."""
-        if not (self.url or mqtt_url):
+        if not (self.url or settings.mqtt.url):
             yield "url: needed, because mqtt.url is empty"
         if self.payload == "sparkplug":
             if not _SPARKPLUG_TOPIC.match(self.topic):
@@ -197,13 +198,13 @@ class RedisSourceSettings(ValueSourceSettings, frozen=True, kw_only=True):
         ),
     ] = "{topic}"
 
-    def conflicts(self, _mqtt_url: str) -> Iterator[str]:
+    def conflicts(self, _settings: Settings) -> Iterator[str]:
         """Yield a fault when neither patterns nor keys are set."""
         if not (self.patterns or self.keys):
             yield "patterns: needed, or keys: without them nothing is read"
 
 
-class MirrorSettings(Struct, frozen=True, kw_only=True):
+class MirrorSettings(FeatureSettings, frozen=True, kw_only=True):
     """`[mirror.<name>]`: a set of another system, copied every second."""
 
     url: Annotated[
@@ -217,11 +218,28 @@ class MirrorSettings(Struct, frozen=True, kw_only=True):
     ]
 
 
-SOURCE_KINDS: Mapping[str, type[SourceSettings] | str] = MappingProxyType(
-    {
-        "mqtt": MqttSourceSettings,
-        "redis": RedisSourceSettings,
-        "opcua": "edge.features.telemetry.sources.opcua:OpcuaSourceSettings",
-    }
-)
-"""Kind -> its keys, or their location as `module:name`."""
+def discovered_as(settings: Settings) -> tuple[str, ...]:
+    """Return the identifiers of alarms and of history, as far as there are any."""
+    telemetry = settings.section(TelemetrySettings)
+    return ("AC", *(("HD",) if telemetry.history_days else ())) if telemetry.is_on else ()
+
+
+def mirrors_of(settings: Settings) -> tuple[str, ...]:
+    """Return the names of the sets that are mirrored: none while telemetry is off."""
+    return tuple(settings.named(MirrorSettings)) if settings.section(TelemetrySettings).mode == "on" else ()
+
+
+SECTIONS = {
+    "telemetry": Section(TelemetrySettings, after="retention"),
+    "source": Section(
+        MqttSourceSettings,
+        after="telemetry",
+        is_named=True,
+        kinds={
+            "mqtt": MqttSourceSettings,
+            "redis": RedisSourceSettings,
+            "opcua": "edge.features.telemetry.sources.opcua:OpcuaSourceSettings",
+        },
+    ),
+    "mirror": Section(MirrorSettings, after="source", is_named=True),
+}

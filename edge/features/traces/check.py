@@ -49,4 +49,4 @@ def _sizes(directory: Path) -> Iterator[int]:
 
 def checks(settings: Settings) -> Iterator[Examination]:
     """Yield the examination of the directory."""
-    yield SUBJECT, examine_traces(settings.traces)
+    yield SUBJECT, examine_traces(settings.section(TracesSettings))

@@ -6,6 +6,7 @@ from edge.model.event_types import TRACES_METHOD_TYPE
 FEATURE = Feature(
     "traces",
     checks="edge.features.traces.check:checks",
+    sections="edge.features.traces.settings:SECTIONS",
     payloads={
         "traces.call": ("edge.features.traces.messages:TraceCall", TRACES_METHOD_TYPE.format("METHOD")),
         "traces.answer": ("edge.features.traces.messages:TraceAnswer", TRACES_METHOD_TYPE.format("METHOD")),

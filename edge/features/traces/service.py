@@ -10,6 +10,7 @@ from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
 from edge.features.traces.calls import TraceCalls
 from edge.features.traces.files import TraceFiles, TraceLimits
+from edge.features.traces.settings import TracesSettings
 from edge.foundation.errors import Refused
 from edge.station.stored_job import load
 from edge.store.client import Store
@@ -17,7 +18,7 @@ from edge.store.client import Store
 
 async def open_traces(stack: contextlib.AsyncExitStack, core: GatewayParts) -> Opened:
     """Store the traces and files of results, and let the MES read them; they are swept until the stack closes."""
-    settings = core.settings.traces
+    settings = core.settings.section(TracesSettings)
     calls = TraceCalls(settings.directory).table
     if not settings.directory:
         return Opened(calls=calls)

@@ -2,10 +2,12 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
+
+from edge.config.sections import FeatureSettings, Section
 
 
-class TracesSettings(Struct, frozen=True, kw_only=True):
+class TracesSettings(FeatureSettings, frozen=True, kw_only=True):
     """`[traces]`: curves and images of results as files, and how many of them are kept."""
 
     directory: Annotated[
@@ -33,3 +35,11 @@ class TracesSettings(Struct, frozen=True, kw_only=True):
     max_age: Annotated[int, Meta(ge=60, le=315_360_000, description="Seconds after which a file is removed.")] = (
         2_592_000
     )
+
+    @property
+    def results_folder(self) -> str:
+        """The folder of the files; empty stores none."""
+        return self.directory
+
+
+SECTIONS = {"traces": Section(TracesSettings, after="mirror")}

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, Settings, SparkplugSettings
+from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, Settings
 from edge.features.admin.broker_check import brokers, examine_broker
 from edge.features.simulator.broker import open_broker
+from edge.features.sparkplug.settings import SparkplugSettings
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import open_session
 from edge.model.finding import HealthFinding, Level
@@ -66,7 +67,7 @@ async def test_equipment_finding_follows_its_presence(mqtt: MqttSettings, unique
 
 def test_each_broker_of_the_edge_node_is_examined() -> None:
     sparkplug = SparkplugSettings(group="plant", url="mqtt://a", further_urls=("mqtt://b",), primary_host="scada")
-    settings = Settings(mqtt=MqttSettings(url="mqtt://main"), sparkplug=sparkplug)
+    settings = Settings(mqtt=MqttSettings(url="mqtt://main"), sections={"sparkplug": sparkplug})
     assert named(settings)[1:] == [(f"mqtt://{each}", ["Sparkplug host scada"]) for each in "ab"]
 
 
@@ -82,7 +83,7 @@ async def test_state_of_the_sparkplug_host_is_reported(
     mqtt: MqttSettings, unique: str, state: bytes, level: Level
 ) -> None:
     sparkplug = SparkplugSettings(group=unique, primary_host=unique)
-    settings = Settings(mqtt=mqtt, sparkplug=sparkplug)
+    settings = Settings(mqtt=mqtt, sections={"sparkplug": sparkplug})
     async with open_session(mqtt, f"{unique}-host") as session:
         await session.publish(f"spBv1.0/STATE/{unique}", state, retain=True)
         found = (await examined(settings))[f"Sparkplug host {unique}"]

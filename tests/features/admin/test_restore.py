@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from edge.app.features import equipment_settings
+from edge.app.sections import declared_sections
 from edge.config import RedisSettings, load_settings
 from edge.features.admin.archive import MANIFEST, Manifest, Member, read_archive, sha256, write_archive
 from edge.features.admin.backup import Part, back_up
@@ -111,7 +111,7 @@ async def test_backup_is_restored_on_a_new_gateway(backup: Path, settings: Path,
     # The key of the client was never the gateway's; own.der is made from own.pem at the next start.
     expected = {name for name in files if not name.startswith("client/") and name != "pki/own.der"}
     assert files_of(settings.parent).keys() == expected
-    assert load_settings(settings, {}, equipment_settings()).opcua.manufacturer == "Example"
+    assert load_settings(settings, {}, declared_sections()).opcua.manufacturer == "Example"
 
 
 async def test_trust_lists_of_equipment_are_restored(settings: Path, tmp_path: Path) -> None:

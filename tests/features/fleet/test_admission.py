@@ -75,7 +75,7 @@ def test_revoked_key_is_answered_and_unknown_one_is_not() -> None:
 
 
 def test_default_settings_allow_read_commands_only() -> None:
-    from edge.config import FleetSettings
+    from edge.features.fleet.settings import FleetSettings
 
     policy = FleetPolicy("gw-1", {}, FleetSettings().allow)
     for name in COMMANDS:

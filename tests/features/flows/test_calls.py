@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from edge.app.wiring import open_gateway
-from edge.config import FlowsSettings, MqttSettings, RedisSettings, RpcSettings, Settings
+from edge.config import MqttSettings, RedisSettings, RpcSettings, Settings
 from edge.features.flows.calls import FlowCalls
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.state import FlowStatus
 from edge.foundation.instant import now_ms
 from edge.links.rpc import open_client
@@ -185,7 +186,7 @@ async def socket() -> AsyncIterator[str]:
 def settings(redis: RedisSettings, socket: str, directory: Path, run: Any) -> Settings:
     flows = FlowsSettings(run=run, directory=str(directory))
     rpc = RpcSettings(listen=socket)
-    return Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, flows=flows, rpc=rpc)
+    return Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, sections={"flows": flows}, rpc=rpc)
 
 
 async def test_flow_registered_by_a_sidecar_runs(redis: RedisSettings, socket: str, tmp_path: Path) -> None:

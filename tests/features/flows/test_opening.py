@@ -9,10 +9,11 @@ import pytest
 from asyncua import ua
 
 from edge.app.wiring import open_gateway
-from edge.config import FlowsSettings, MqttSettings, RedisSettings, Settings
+from edge.config import MqttSettings, RedisSettings, Settings
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.plan import Plans
 from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.settings import FlowsSettings
 from edge.store.client import Store
 from tests.app.running import opcua_in
 from tests.features.flows.gateways import CHAIN
@@ -29,7 +30,7 @@ async def test_flow_of_the_store_is_shown(redis: RedisSettings, store: Store, tm
     served = msgspec.structs.replace(opcua_in(tmp_path), endpoint=endpoint, security="none", anonymous="observer")
     flows = FlowsSettings(run=run, directory=str(tmp_path))
     async with (
-        open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served, flows=flows)),
+        open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=served, sections={"flows": flows})),
         patient_client(endpoint) as client,
     ):
         state = client.get_node("ns=1;s=Gateway/Flows/flow/State")

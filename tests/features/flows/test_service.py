@@ -3,13 +3,13 @@
 import asyncio
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from edge.app.wiring import open_gateway
-from edge.config import FlowsSettings, MqttSettings, RedisSettings, Settings
+from edge.config import MqttSettings, RedisSettings, Settings
 from edge.features.flows.cycle import CycleStatus
 from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.settings import FlowsSettings
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA
 from tests.features.flows.documents import flow, node
@@ -32,7 +32,9 @@ LOG = flow(
 async def test_flow_runs_on_a_gateway(store: Store, redis: RedisSettings, tmp_path: Path) -> None:
     flows = FlowsSettings(run="on", directory=str(tmp_path))
     plant = Plant(RedisFlowState(store))
-    async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, flows=flows)):
+    async with open_gateway(
+        Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, sections={"flows": flows})
+    ):
         await plant.run(LOG)
         record = await plant.ended()
     assert record.cycle.status is CycleStatus.COMPLETED, record
@@ -53,4 +55,4 @@ def test_gateway_without_flows_imports_no_flow_module() -> None:
 
 
 def test_default_settings_have_no_flows() -> None:
-    assert msgspec.structs.asdict(Settings())["flows"].run == "off"
+    assert Settings().section(FlowsSettings).run == "off"

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from edge.app.features import equipment_settings
+from edge.app.sections import declared_sections
 from edge.config import load_settings
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.features.lamps import feature, stacklight
@@ -155,7 +155,7 @@ def test_settings_are_read_from_the_own_section(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(f"{SECTION}lamps = {{ red = 17 }}\n[southbound.light.buttons]\n'{START}' = 5\n")
     given = {"EDGE_SOUTHBOUND__LIGHT__SCOPE": "station-2", "EDGE_GATEWAY__SCOPES": "station-1,station-2"}
-    light = load_settings(file, given, equipment_settings()).southbound["light"]
+    light = load_settings(file, given, declared_sections()).southbound["light"]
     assert isinstance(light, StackLightSettings)
     assert (light.lamps, light.buttons, light.scope) == ({"red": 17}, {START: 5}, "station-2")
 
@@ -163,7 +163,7 @@ def test_settings_are_read_from_the_own_section(tmp_path: Path) -> None:
 def test_lamps_are_read_from_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(SECTION)
-    light = load_settings(file, {"EDGE_SOUTHBOUND__LIGHT__LAMPS": '{"red": 17}'}, equipment_settings()).southbound[
+    light = load_settings(file, {"EDGE_SOUTHBOUND__LIGHT__LAMPS": '{"red": 17}'}, declared_sections()).southbound[
         "light"
     ]
     assert isinstance(light, StackLightSettings)
@@ -187,7 +187,7 @@ def test_invalid_settings_are_reported(tmp_path: Path, keys: str, problem: str) 
     file = tmp_path / "edge.toml"
     file.write_text(SECTION + keys)
     with pytest.raises(SettingsError) as refused:
-        load_settings(file, {}, equipment_settings())
+        load_settings(file, {}, declared_sections())
     assert problem in refused.value.problems[0]
 
 
@@ -223,6 +223,6 @@ async def test_invalid_alarm_lamp_settings_are_reported(tmp_path: Path) -> None:
         "lamps = { red = 1, green = 2 }\nalarms = { blue = 5, green = 5 }\n"
     )
     with pytest.raises(SettingsError) as caught:
-        load_settings(file, {}, equipment_settings())
+        load_settings(file, {}, declared_sections())
     found = "\n".join(caught.value.problems)
     assert all(part in found for part in ("blue is none of lamps", "the same severity", "telemetry.mode"))

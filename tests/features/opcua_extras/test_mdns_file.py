@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from edge.config import GatewaySettings, OpcuaSettings, Settings, TelemetrySettings
+from edge.config import GatewaySettings, OpcuaSettings, Settings
 from edge.features.opcua_extras.mdns_file import FileChange, service_file, update_service_file
+from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused
 
 FILE = "microdcs-edge.service"
@@ -31,7 +32,9 @@ def announced(settings: Settings) -> tuple[str | None, str | None, str | None, l
 )
 def test_announcement_has_port_path_and_capabilities(telemetry: TelemetrySettings, capabilities: str) -> None:
     opcua = OpcuaSettings(advertise=True, endpoint="opc.tcp://0.0.0.0:4855")
-    settings = Settings(gateway=GatewaySettings(name="<line> & 1" + "x" * 60), opcua=opcua, telemetry=telemetry)
+    settings = Settings(
+        gateway=GatewaySettings(name="<line> & 1" + "x" * 60), opcua=opcua, sections={"telemetry": telemetry}
+    )
     name, kind, port, records = announced(settings)
     assert (kind, port, records) == ("_opcua-tcp._tcp", "4855", ["path=/", f"caps={capabilities}"])
     assert name == "<line> & 1" + "x" * 20 + " on %h"

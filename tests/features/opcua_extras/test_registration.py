@@ -113,7 +113,7 @@ async def test_server_that_was_never_registered_is_not_unregistered(wait_until: 
     ],
 )
 def test_discovery_announces_what_the_settings_switch_on(telemetry: TelemetrySettings, found: tuple[str, ...]) -> None:
-    assert discovery_capabilities(Settings(telemetry=telemetry)) == found
+    assert discovery_capabilities(Settings(sections={"telemetry": telemetry})) == found
 
 
 def test_registered_address_is_the_one_that_clients_reach() -> None:

@@ -8,8 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.app.wiring import open_gateway
-from edge.config import MqttSettings, RedisSettings, Settings, WebSettings
+from edge.config import MqttSettings, RedisSettings, Settings
 from edge.features.page.service import _ShownEquipment
+from edge.features.page.settings import WebSettings
 from edge.foundation.errors import SettingsError
 from edge.model.equipment_health import EquipmentHealth
 from tests.app.running import NO_OPCUA
@@ -19,7 +20,7 @@ from tests.free_ports import free_port
 
 def settings_of(redis: RedisSettings, directory: Path, web: WebSettings) -> Settings:
     opcua = msgspec.structs.replace(NO_OPCUA, users_file=str(directory / "users"), pki=str(directory / "pki"))
-    return Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua, web=web)
+    return Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua, sections={"web": web})
 
 
 async def first_line(port: int) -> bytes:

@@ -2,12 +2,13 @@
 
 import pytest
 
+from edge.config import Settings
 from edge.features.page.settings import WebSettings
 
 
 def test_page_is_off_by_default() -> None:
     assert WebSettings().listen == ""
-    assert list(WebSettings().conflicts()) == []
+    assert list(WebSettings().conflicts(Settings())) == []
 
 
 @pytest.mark.parametrize(
@@ -16,7 +17,7 @@ def test_page_is_off_by_default() -> None:
 )
 def test_address_is_read(listen: str, address: tuple[str, int], is_tls: object) -> None:
     settings = WebSettings(listen=listen)
-    assert (settings.address, settings.is_tls, list(settings.conflicts())) == (address, is_tls, [])
+    assert (settings.address, settings.is_tls, list(settings.conflicts(Settings()))) == (address, is_tls, [])
 
 
 @pytest.mark.parametrize(
@@ -30,4 +31,4 @@ def test_address_is_read(listen: str, address: tuple[str, int], is_tls: object) 
     ],
 )
 def test_conflict_names_its_key(settings: WebSettings, key: str) -> None:
-    assert [each.startswith(key) for each in settings.conflicts()] == [True]
+    assert [each.startswith(key) for each in settings.conflicts(Settings())] == [True]

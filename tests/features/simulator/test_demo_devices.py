@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from edge.app.features import equipment_settings
+from edge.app.sections import declared_sections
 from edge.config import load_settings
 from edge.features.simulator.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevices
 from edge.model.recipe import Recipe, parse_recipe
@@ -30,7 +30,7 @@ def test_every_action_of_the_recipe_has_its_device(over: str, tmp_path: Path) ->
     devices = chosen(over)
     file = tmp_path / "edge.toml"
     file.write_text("\n".join(each.section() for each in devices.every))
-    southbound = load_settings(file, {}, equipment_settings()).southbound
+    southbound = load_settings(file, {}, declared_sections()).southbound
     assert sorted(southbound) == [CAMERA, CONTROLLER]
     taken = sorted(type_id for each in southbound.values() for type_id in each.type_ids)
     assert taken == sorted({action.type_id for action in recipe_of(devices).actions})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge.access.users import read_users
-from edge.config import load_settings
+from edge.config import SECTIONS, Settings, load_settings
 from edge.features.page.settings import WebSettings
 from edge.features.simulator.demo_parts import (
     NAME,
@@ -54,7 +54,7 @@ async def test_wait_returns_whether_the_condition_became_true() -> None:
 def test_scene_ignores_the_station_files_of_the_machine(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text(scene_settings(tmp_path, "mqtt://127.0.0.1:1", "station-1"))
-    assert not load_settings(file, {}, {}).station.files
+    assert not load_settings(file, {}, SECTIONS).station.files
 
 
 def test_command_line_runs_this_interpreter() -> None:
@@ -82,7 +82,7 @@ def test_page_has_settings_and_a_user(tmp_path: Path) -> None:
     file = tmp_path / 'a "people" file'
     found = tomllib.loads(page.section(file))
     settings = WebSettings(**found["web"])
-    assert (settings.address, list(settings.conflicts())) == (("127.0.0.1", page.port), [])
+    assert (settings.address, list(settings.conflicts(Settings()))) == (("127.0.0.1", page.port), [])
     assert read_users(Path(found["users"]["file"]))[NAME].role is Role.ENGINEER
     assert page.address == f"http://localhost:{page.port}/"
 

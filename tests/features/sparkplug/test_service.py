@@ -3,9 +3,10 @@
 import pytest
 
 from edge.app.wiring import open_gateway
-from edge.config import MqttSettings, RedisSettings, Settings, SparkplugSettings, TelemetrySettings
+from edge.config import MqttSettings, RedisSettings, Settings
 from edge.features.simulator.broker import LocalBroker
-from edge.features.telemetry.settings import MqttSourceSettings
+from edge.features.sparkplug.settings import SparkplugSettings
+from edge.features.telemetry.settings import MqttSourceSettings, TelemetrySettings
 from tests.app.running import NO_OPCUA
 from tests.features.imports import imported_with
 from tests.features.sparkplug.peers import metrics_of, open_host
@@ -21,9 +22,11 @@ async def test_samples_of_a_source_reach_a_sparkplug_host(
         redis=redis,
         mqtt=MqttSettings(url=mqtt.url, client_id=group),
         opcua=NO_OPCUA,
-        telemetry=TelemetrySettings(),
-        source={"line": MqttSourceSettings(topic=f"{group}/oil", tag="press.oil")},
-        sparkplug=SparkplugSettings(group=group, tags=("press.*",)),
+        sections={
+            "telemetry": TelemetrySettings(),
+            "source.line": MqttSourceSettings(topic=f"{group}/oil", tag="press.oil"),
+            "sparkplug": SparkplugSettings(group=group, tags=("press.*",)),
+        },
     )
     async with open_host(broker.port, group) as host:
         async with open_gateway(settings) as gateway:

@@ -1,26 +1,32 @@
 """`[sparkplug]` is off without a group, and its conflicts are reported."""
 
-from typing import get_type_hints
+from typing import Literal, get_type_hints
 
 import pytest
 
-from edge.config import SparkplugSettings, value
+from edge.config import MqttSettings, Settings, value
+from edge.features.sparkplug.settings import SparkplugSettings
+from edge.features.telemetry.settings import TelemetrySettings
 
 BROKER = "mqtt://127.0.0.1:1883"
 
 
+def settings(broker: str, telemetry: Literal["on", "off"]) -> Settings:
+    return Settings(mqtt=MqttSettings(url=broker), sections={"telemetry": TelemetrySettings(mode=telemetry)})
+
+
 def test_sparkplug_without_a_group_has_no_conflicts() -> None:
-    assert list(SparkplugSettings().conflicts("", "off")) == []
+    assert list(SparkplugSettings().conflicts(settings("", "off"))) == []
 
 
 def test_edge_node_needs_a_broker_and_samples() -> None:
-    assert list(SparkplugSettings(group="plant").conflicts(BROKER, "on")) == []
-    assert list(SparkplugSettings(group="plant", url=BROKER).conflicts("", "on")) == []
-    assert list(SparkplugSettings(group="plant").conflicts("", "off")) == [
+    assert list(SparkplugSettings(group="plant").conflicts(settings(BROKER, "on"))) == []
+    assert list(SparkplugSettings(group="plant", url=BROKER).conflicts(settings("", "on"))) == []
+    assert list(SparkplugSettings(group="plant").conflicts(settings("", "off"))) == [
         "url: needed, because mqtt.url is empty",
         "group: telemetry.mode is off, so there are no tags to publish",
     ]
-    assert list(SparkplugSettings(group="plant", username="x").conflicts(BROKER, "on")) == [
+    assert list(SparkplugSettings(group="plant", username="x").conflicts(settings(BROKER, "on"))) == [
         "url: needed, because a user or certificates are given for it"
     ]
 
@@ -36,7 +42,7 @@ def test_edge_node_needs_a_broker_and_samples() -> None:
     ],
 )
 def test_invalid_further_broker_is_reported(url: str, further: tuple[str, ...], faults: int) -> None:
-    found = list(SparkplugSettings(group="plant", url=url, further_urls=further).conflicts(BROKER, "on"))
+    found = list(SparkplugSettings(group="plant", url=url, further_urls=further).conflicts(settings(BROKER, "on")))
     assert len(found) == faults
     assert all(each.startswith("further_urls: ") and "secret" not in each for each in found)
 

@@ -1,8 +1,9 @@
 """The Sparkplug source requests missed births, also those before its start."""
 
-from edge.config import MqttSettings, MqttSourceSettings
+from edge.config import MqttSettings
 from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, decode_payload, encode_payload
 from edge.features.sparkplug.source import SparkplugSource
+from edge.features.telemetry.settings import MqttSourceSettings
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, open_session
 from edge.ports.sample_lines import Quality, Sample

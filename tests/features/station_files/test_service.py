@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from edge.app.features import equipment_settings, settings_kinds
+from edge.app.features import settings_kinds
 from edge.app.parts import GatewayParts
+from edge.app.sections import declared_sections
 from edge.app.wiring import open_gateway
 from edge.config import Settings, load_settings
 from edge.features.station_files.apply import find_differences
@@ -27,7 +28,7 @@ def settings(store: Store, valkey: str, tmp_path: Path) -> Settings:
         f'[redis]\nurl = "{valkey}"\nprefix = "{store.keys.prefix}"\n[mqtt]\nurl = ""\n[opcua]\nendpoint = ""\n'
         f'[station]\nfiles = "{tmp_path / "station.d"}"\ncompare = 1\n'
     )
-    return load_settings(file, {}, equipment_settings())
+    return load_settings(file, {}, declared_sections())
 
 
 class Core:

@@ -37,7 +37,7 @@ def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
         for name, on in connected.items()
     ]
     return SimpleNamespace(
-        settings=Settings(traces=TracesSettings(directory="/var/lib/traces")),
+        settings=Settings(sections={"traces": TracesSettings(directory="/var/lib/traces")}),
         watch=SimpleNamespace(watched=watched, maybe_active=lambda: ["wrench"], flooding=["camera"]),
         health=SimpleNamespace(memory=memory, certificates_expiring=1, counts=COUNTS),
         runs=SimpleNamespace(listeners=[]),

@@ -13,8 +13,11 @@ from edge.store.set_mirrors import Freshness, MirrorReader
 
 
 async def found(redis: RedisSettings) -> HealthFinding:
-    mirror = {"carriers": MirrorSettings(url="redis://127.0.0.1:1", key="active")}
-    (finding,) = await findings_of("mirrors", examine_mirrors(Settings(redis=redis, mirror=mirror)))
+    mirror = {"mirror.carriers": MirrorSettings(url="redis://127.0.0.1:1", key="active")}
+    (finding,) = await findings_of(
+        "mirrors",
+        examine_mirrors(Settings(redis=redis, sections=mirror)),
+    )
     return finding
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from edge.config import RedisSettings, TelemetrySettings
+from edge.config import RedisSettings
 from edge.features.telemetry.sample_store import is_volatile
+from edge.features.telemetry.settings import TelemetrySettings
 from tests.foundation.computers import computer
 
 PACKAGED = RedisSettings(url="unix:///run/redis-microdcs/redis.sock")

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from edge.app.wiring import open_gateway
-from edge.config import MetricsSettings, MqttSettings, RedisSettings, Settings, TelemetrySettings
+from edge.config import MetricsSettings, MqttSettings, RedisSettings, Settings
 from edge.features.telemetry.rule_sources import read_rules
+from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA
@@ -39,8 +40,8 @@ async def test_gateway_with_rules_serves_alarms_and_metrics(redis: RedisSettings
         redis=redis,
         mqtt=MqttSettings(url=""),
         opcua=NO_OPCUA,
-        telemetry=TelemetrySettings(rules=str(file)),
         metrics=MetricsSettings(listen="127.0.0.1:0"),
+        sections={"telemetry": TelemetrySettings(rules=str(file))},
     )
     async with open_gateway(msgspec.structs.replace(settings)) as gateway:
         assert "1 rules, 0 sources of samples" in gateway.serving

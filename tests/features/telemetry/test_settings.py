@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from edge.app.features import equipment_settings
-from edge.config import MqttSourceSettings, TelemetrySettings, load_settings
+from edge.app.sections import declared_sections
+from edge.config import load_settings
 from edge.features.telemetry.rules.rule_form import parse_rules
+from edge.features.telemetry.settings import MqttSourceSettings, SourceSettings, TelemetrySettings
 from edge.foundation.errors import SettingsError
 
 PAGES = sorted((Path(__file__).parents[3] / "docs" / "how-to").glob("samples-*.md"))
@@ -19,8 +20,8 @@ SPARKPLUG = "[source.plc]\npayload = 'sparkplug'\n"
 def test_sources_are_read_by_name_from_file_and_environment(tmp_path: Path) -> None:
     file = tmp_path / "edge.toml"
     file.write_text("[source.oven]\ntopic = 'plant/+/temp'\npointer = '/value'\n[source.x]\nkind = 'mqtt'\ntopic = 'a'")
-    settings = load_settings(file, {"EDGE_SOURCE__OVEN__TAG": "oven.{2}"}, {})
-    assert settings.source == {
+    settings = load_settings(file, {"EDGE_SOURCE__OVEN__TAG": "oven.{2}"}, declared_sections())
+    assert settings.named(SourceSettings) == {
         "oven": MqttSourceSettings(topic="plant/+/temp", pointer="/value", tag="oven.{2}"),
         "x": MqttSourceSettings(topic="a"),
     }
@@ -45,7 +46,7 @@ def test_faults_are_reported_with_their_key(text: str, problem: str, tmp_path: P
     file = tmp_path / "edge.toml"
     file.write_text(text)
     with pytest.raises(SettingsError) as caught:
-        load_settings(file, {}, {})
+        load_settings(file, {}, declared_sections())
     assert problem in str(caught.value)
 
 
@@ -66,7 +67,7 @@ def test_settings_and_rules_of_each_page_are_valid(page: Path, tmp_path: Path) -
     for number, text in enumerate(blocks(page, "toml")):
         file = tmp_path / f"edge{number}.toml"
         file.write_text('[mqtt]\nurl = "mqtt://127.0.0.1"\n' + text.replace("/etc/microdcs-edge", str(tmp_path)))
-        load_settings(file, {}, equipment_settings())
+        load_settings(file, {}, declared_sections())
     assert blocks(page, "json")
     for text in blocks(page, "json"):
         rules: Any = json.loads(text)

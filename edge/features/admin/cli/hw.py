@@ -56,13 +56,14 @@ def volatile(settings_file: Path | None) -> None:
     """
     import os
 
-    from edge.app.features import equipment_settings
+    from edge.app.sections import declared_sections
     from edge.config import load_settings
     from edge.features.telemetry.sample_store import is_volatile
+    from edge.features.telemetry.settings import TelemetrySettings
     from edge.foundation.computer import Computer
 
-    settings = load_settings(settings_file, os.environ, equipment_settings())
-    found = is_volatile(settings.telemetry, settings.redis, Computer())
+    settings = load_settings(settings_file, os.environ, declared_sections())
+    found = is_volatile(settings.section(TelemetrySettings), settings.redis, Computer())
     click.echo("samples are kept in memory" if found else "samples are kept in the store")
     raise SystemExit(0 if found else 1)
 

@@ -49,8 +49,8 @@ def record(equipment: str, file: Path, seconds: float | None, mib: int, settings
     import asyncio
     import math
 
-    from edge.app.features import equipment_settings
     from edge.app.redaction import secrets_of
+    from edge.app.sections import declared_sections
     from edge.cli.terminal.stop_signal import wait_for_stop
     from edge.cli.terminal.store_access import log_to_stderr
     from edge.config import load_settings, main_file
@@ -58,7 +58,7 @@ def record(equipment: str, file: Path, seconds: float | None, mib: int, settings
 
     if seconds is not None and not math.isfinite(seconds):
         raise click.UsageError("--seconds must be finite; omit it to record without an end.")
-    settings = load_settings(settings_file, os.environ, equipment_settings())
+    settings = load_settings(settings_file, os.environ, declared_sections())
     secrets = secrets_of(settings, main_file(settings_file, os.environ), os.environ)
     log_to_stderr()
 

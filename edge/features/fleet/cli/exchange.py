@@ -13,6 +13,7 @@ from edge.cli.terminal.store_access import StoreAccess
 from edge.features.fleet import store as fleet
 from edge.features.fleet.admission import is_for
 from edge.features.fleet.messages import FleetCommand, FleetResult, FleetState
+from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.topics import JOSE, FleetTopics
 from edge.foundation.errors import Refused
 from edge.links.mqtt import Message, MqttSession, open_session
@@ -28,11 +29,11 @@ async def exchange(
 ) -> dict[str, FleetResult]:
     """Send a command and return the results that came in time, by component. Raises Unavailable."""
     async with recorded(at, "fleet send", " ".join(command.aud), f"{command.cmd} {' '.join(command.args)}".strip()):
-        if at.settings.fleet.listen != "mqtt":
+        if at.settings.section(FleetSettings).listen != "mqtt":
             await at.store.commit(fleet.put_command(at.store.keys, command.jti, text))
             return await _from_store(at, command.jti, names, wait_s)
         async with _results(at, command.jti) as (session, found):
-            topic = FleetTopics(at.settings.fleet.topic_prefix).command(command.jti)
+            topic = FleetTopics(at.settings.section(FleetSettings).topic_prefix).command(command.jti)
             expiry = max(1, command.exp - int(time.time()))
             await session.publish(topic, text.encode(), retain=True, content_type=JOSE, expiry=expiry)
             await _wait(found, names, wait_s)
@@ -50,7 +51,7 @@ async def collect(at: StoreAccess, id: str, names: Collection[str], wait_s: floa
     """Return the results of a command that was sent before. Raises Unavailable."""
     if not (id.isascii() and id.isalnum()):
         raise Refused("fleet", f"{id!r} is no id of a command", "`edge fleet send` prints the id.")
-    if at.settings.fleet.listen != "mqtt":
+    if at.settings.section(FleetSettings).listen != "mqtt":
         return await _from_store(at, id, names, wait_s)
     async with _results(at, id) as (_, found):
         await _wait(found, names, wait_s)
@@ -83,7 +84,7 @@ async def _results(at: StoreAccess, id: str) -> AsyncIterator[tuple[MqttSession,
             await at.store.commit(fleet.put_result(at.store.keys, id, result))
 
     async with open_session(at.settings.mqtt, f"edge-fleet-{secrets.token_hex(4)}", session_expiry=0) as session:
-        await session.follow(FleetTopics(at.settings.fleet.topic_prefix).results(id), keep)
+        await session.follow(FleetTopics(at.settings.section(FleetSettings).topic_prefix).results(id), keep)
         yield session, found
 
 

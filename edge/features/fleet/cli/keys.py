@@ -110,21 +110,23 @@ def read_password(*, from_stdin: bool, confirm: bool = False) -> str:
 
 async def _load(settings_file: Path | None) -> "dict[str, PublicKey]":
     from edge.features.fleet.keys import read_folder, usable
+    from edge.features.fleet.settings import FleetSettings
     from edge.features.fleet.store import load_keys
 
     async with open_access(settings_file) as at:
-        if at.settings.fleet.keys_from == "store":
+        if at.settings.section(FleetSettings).keys_from == "store":
             return usable(await load_keys(at.store))
-        return await asyncio.to_thread(read_folder, Path(at.settings.fleet.keys))
+        return await asyncio.to_thread(read_folder, Path(at.settings.section(FleetSettings).keys))
 
 
 async def _write(settings_file: Path | None, action: str, subject: str, key: "PublicKey") -> None:
     from edge.cli.terminal.audit import recorded
     from edge.features.fleet.keys import write_public
+    from edge.features.fleet.settings import FleetSettings
     from edge.features.fleet.store import put_key
 
     async with open_access(settings_file) as at, recorded(at, action, subject, key.name):
-        if at.settings.fleet.keys_from == "store":
+        if at.settings.section(FleetSettings).keys_from == "store":
             await at.store.commit(put_key(at.store.keys, key))
         else:
-            await asyncio.to_thread(write_public, Path(at.settings.fleet.keys), key)
+            await asyncio.to_thread(write_public, Path(at.settings.section(FleetSettings).keys), key)

@@ -55,9 +55,10 @@ async def _served(at: StoreAccess) -> "AsyncIterator[FlowService]":
     from edge.features.flows.plan import Plans
     from edge.features.flows.plugins import load_checked_kinds
     from edge.features.flows.redis_state import RedisFlowState
+    from edge.features.flows.settings import FlowsSettings
     from edge.station.clock import store_clock
 
-    site = await load_checked_kinds(at.settings.flows.nodes)
+    site = await load_checked_kinds(at.settings.section(FlowsSettings).nodes)
     for origin, fault in site.faults.items():
         print_text(f"{origin}: {fault}", err=True)
     yield FlowService(RedisFlowState(at.store), Plans(site.kinds), await store_clock(at.store))

@@ -113,19 +113,20 @@ def _run(
 ) -> None:
     from edge.access.components import registered
     from edge.access.process_identity import process_token
-    from edge.app.features import equipment_settings
+    from edge.app.sections import declared_sections
     from edge.app.systemd import feed_watchdog, notifier
     from edge.config import load_settings
     from edge.features.flows.plugins import ImportLimits, load_checked_kinds
+    from edge.features.flows.settings import FlowsSettings
     from edge.features.flows.worker import FlowWorker
     from edge.features.flows.worker_process import WorkerProcess
     from edge.foundation.errors import unwrap_group
     from edge.links.background_task import background_task
     from edge.store.reopening import serve_stores
 
-    settings = load_settings(settings_file, os.environ, equipment_settings())
+    settings = load_settings(settings_file, os.environ, declared_sections())
     log_to_stderr("info")
-    folder = settings.flows.nodes
+    folder = settings.section(FlowsSettings).nodes
     worker_id = name or f"{socket.gethostname()}-{os.getpid()}"
 
     async def run() -> None:
@@ -139,7 +140,7 @@ def _run(
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopping.set)
         notify = notifier()
-        described = _description(worker_id, site, settings.fleet.labels)
+        described = _description(worker_id, site, settings.labels)
 
         async def serve(store: "Store") -> None:
             children = [

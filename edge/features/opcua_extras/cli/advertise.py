@@ -17,12 +17,12 @@ def advertise(settings_file: Path | None, *, remove: bool) -> None:
 
     It writes the service file of avahi-daemon, or removes its own one; the unit microdcs-edge-mdns calls it.
     """
-    from edge.app.features import equipment_settings
+    from edge.app.sections import declared_sections
     from edge.config import load_settings
     from edge.features.opcua_extras.mdns_file import DIRECTORY, update_service_file
     from edge.foundation.errors import Refused
 
-    settings = None if remove else load_settings(settings_file, os.environ, equipment_settings())
+    settings = None if remove else load_settings(settings_file, os.environ, declared_sections())
     try:
         change = update_service_file(settings, DIRECTORY)
     except OSError as error:

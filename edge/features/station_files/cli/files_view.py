@@ -12,6 +12,7 @@ from edge.cli.locks.view import owner_name
 from edge.cli.terminal.audit import authorize_command, record_as
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import StoreAccess, open_access, usage_failure
+from edge.features.flows.settings import FlowsSettings
 from edge.features.station_files.apply import ReadFiles, all_scopes, apply_files, read_files
 from edge.features.station_files.export import write_folder
 from edge.features.station_files.folder import has_files
@@ -125,7 +126,7 @@ async def _read(at: StoreAccess, folder: Path | None) -> ReadFiles:
         usage_failure("[station] files is empty: name a folder")
     if not has_files(chosen):
         usage_failure(f"{chosen}: there are no station files; `edge station export FOLDER` writes those of the store")
-    return await read_files(chosen, at.settings.flows.nodes)
+    return await read_files(chosen, at.settings.section(FlowsSettings).nodes)
 
 
 async def _warn_of_scopes(at: StoreAccess, files: Objects) -> None:

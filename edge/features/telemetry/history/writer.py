@@ -35,7 +35,8 @@ class HistoryWriter:
         """Samples that were dropped because the buffer was full."""
         self.bytes = 0
         """Bytes of all files after the last chunk."""
-        self._directory = directory
+        self.directory = directory
+        """Where the files are."""
         self._limits = limits
         self._buffer: deque[Sample] = deque(maxlen=limits.buffer)
         self._is_full = asyncio.Event()
@@ -98,10 +99,10 @@ class HistoryWriter:
     def _append(self, samples: list[Sample]) -> bool:
         """Append a chunk and remove the oldest files; return whether the disk took it."""
         try:
-            append_samples(self._directory, samples, self._limits.max_bytes)
-            self.bytes = remove_oldest(self._directory, samples[-1].at, self._limits.days, self._limits.max_bytes)
+            append_samples(self.directory, samples, self._limits.max_bytes)
+            self.bytes = remove_oldest(self.directory, samples[-1].at, self._limits.days, self._limits.max_bytes)
         except OSError as error:
-            advice = f"Check the space and the owner of {self._directory}."
+            advice = f"Check the space and the owner of {self.directory}."
             self._faults.warning("history not written", "", reason=str(error), advice=advice)
             return False
         self.written += len(samples)
@@ -109,6 +110,6 @@ class HistoryWriter:
 
     def _recover(self) -> None:
         try:
-            recover(self._directory)
+            recover(self.directory)
         except OSError as error:
             self._faults.warning("history not repaired", "", reason=str(error), advice="Check the disk.")

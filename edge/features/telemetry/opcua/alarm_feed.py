@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -64,7 +63,7 @@ async def add_alarms_of_store(core: GatewayParts, telemetry: TelemetryService, n
         # Imported only with history: its library is an extra of the package.
         from edge.features.telemetry.opcua.tag_history import TagHistory  # noqa: PLC0415
 
-        history = TagHistory(Path(core.settings.telemetry.history_directory), telemetry.history)
+        history = TagHistory(telemetry.history.directory, telemetry.history)
     nodes = await add_alarms(new, AlarmSettings(await load_identity(store), request, now_ms, store, history))
 
     async def show(_server: object) -> None:

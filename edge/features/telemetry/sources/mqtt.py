@@ -5,10 +5,9 @@ from typing import Any, Final
 
 import structlog
 
-from edge.config import MqttSourceSettings
 from edge.equipment.device_carriers import DeviceCarriers
 from edge.equipment.value_payload import ValueDecoder
-from edge.features.telemetry.settings import RedisSourceSettings
+from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings
 from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.instant import Clock
 from edge.links.log_throttle import LogThrottle

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 import structlog
 from msgspec import Meta
 
-from edge.config.opcua_equipment import OpcuaEquipmentSettings
+from edge.config import OpcuaEquipmentSettings, Settings
 from edge.features.telemetry.settings import SourceSettings
 from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.backoff import Backoff
@@ -92,7 +92,7 @@ class OpcuaSourceSettings(SourceSettings, frozen=True, kw_only=True):
             password=self.password,
         )
 
-    def conflicts(self, _mqtt_url: str) -> Iterator[str]:
+    def conflicts(self, _settings: Settings) -> Iterator[str]:
         """Yield missing TLS files, TLS files that are unused without encryption, and tags that occur twice."""
         files = {"cert_file": self.cert_file, "key_file": self.key_file, "trusted": self.trusted}
         if self.security == "encrypted":

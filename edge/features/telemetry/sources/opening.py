@@ -5,9 +5,9 @@ import pkgutil
 from collections.abc import Awaitable, Callable
 
 from edge.app.parts import GatewayParts
-from edge.config import MqttSettings, MqttSourceSettings
+from edge.config import MqttSettings
 from edge.equipment.device_carriers import DeviceCarriers
-from edge.features.telemetry.settings import RedisSourceSettings, SourceSettings
+from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings, SourceSettings
 from edge.features.telemetry.sources.mqtt import IN_FLIGHT, LARGEST_PACKET, SampleSource
 from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.instant import now_ms
@@ -26,7 +26,7 @@ async def open_sources(
 ) -> None:
     """Open every source of the settings; all of them know which carrier a device is bound to."""
     carriers = DeviceCarriers()
-    for name, section in core.settings.source.items():
+    for name, section in core.settings.named(SourceSettings).items():
         if isinstance(section, MqttSourceSettings):
             if section.payload == "sparkplug":
                 continue  # the feature sparkplug reads it

@@ -32,7 +32,7 @@ def _copy_all(target: Path, settings: "Settings", results: Sequence[Mapping[str,
     """Copy each file to the target; each copy is compared with the hash in the result."""
     from edge.ports.result_trace import stored_in
 
-    directory = Path(settings.traces.directory)
+    directory = Path(settings.results_folder)
     target.mkdir(parents=True, exist_ok=True)
     return [
         _copy(directory, each["action"], reference, target)

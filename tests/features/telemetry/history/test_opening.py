@@ -7,9 +7,9 @@ from subprocess import check_output
 
 import pytest
 
-from edge.config import TelemetrySettings
 from edge.features.telemetry.history.opening import open_history
 from edge.features.telemetry.history.reader import read_samples
+from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError
 from edge.store.client import Store
 from edge.store.defects import Defects

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from edge.config import MqttSettings, MqttSourceSettings
+from edge.config import MqttSettings
+from edge.features.telemetry.settings import MqttSourceSettings
 from edge.features.telemetry.sources.mqtt import MAX_PAYLOAD, MISSING, SampleSource, resolve_pointer, tag_name
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.ports.sample_lines import Sample

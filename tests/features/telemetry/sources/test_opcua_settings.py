@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from edge.config import Settings
 from edge.features.telemetry.sources.opcua import OpcuaSourceSettings, node_list
 
 SETTINGS = {"kind": "opcua", "url": "opc.tcp://h", "security": "none"}
@@ -18,11 +19,11 @@ def test_nodes_are_split_into_tag_and_node() -> None:
     nodes = ("a.b = nsu=urn:x=y;s=z=1", "c=/A/B", "d = i=2258")
     settings = msgspec.convert(SETTINGS | {"nodes": nodes}, OpcuaSourceSettings)
     assert node_list(settings.nodes) == [("a.b", "nsu=urn:x=y;s=z=1"), ("c", "/A/B"), ("d", "i=2258")]
-    assert list(settings.conflicts("")) == []
+    assert list(settings.conflicts(Settings())) == []
 
 
 def test_conflict_of_a_source_names_its_key() -> None:
     twice = msgspec.convert(SETTINGS | {"nodes": ["a = i=1", "a = i=2"]}, OpcuaSourceSettings)
-    assert list(twice.conflicts("")) == ["nodes: the tag a occurs twice"]
+    assert list(twice.conflicts(Settings())) == ["nodes: the tag a occurs twice"]
     encrypted = msgspec.structs.replace(twice, security="encrypted", nodes=("a = i=1",))
-    assert [each.partition(":")[0] for each in encrypted.conflicts("")] == ["cert_file", "key_file", "trusted"]
+    assert [each.partition(":")[0] for each in encrypted.conflicts(Settings())] == ["cert_file", "key_file", "trusted"]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from edge.app.wiring import open_gateway
-from edge.config import MqttSettings, RedisSettings, Settings, TelemetrySettings
+from edge.config import MqttSettings, RedisSettings, Settings
 from edge.equipment.value_payload import ValueDecoder
 from edge.features.simulator.broker import LocalBroker
-from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings
+from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings, TelemetrySettings
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA
@@ -29,8 +29,7 @@ async def test_key_of_a_foreign_redis_is_recorded(redis: RedisSettings, store: S
         redis=redis,
         mqtt=MqttSettings(url=""),
         opcua=NO_OPCUA,
-        telemetry=TelemetrySettings(record="all"),
-        source={"line": source},
+        sections={"telemetry": TelemetrySettings(record="all"), "source.line": source},
     )
 
     async def is_recorded() -> bool:
@@ -49,7 +48,7 @@ async def test_defect_of_a_redis_source_restarts_only_the_source(
     """It ended the gateway, and systemd would start it into the same defect."""
     await store.execute("SET", "foreign:load", "7")
     source = RedisSourceSettings(kind="redis", url=redis.url, keys=("foreign:load",), interval=0.05)
-    settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, source={"line": source})
+    settings = Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA, sections={"source.line": source})
     decoded: list[bytes] = []
 
     def fail_once(_decoder: ValueDecoder, _name: str, payload: bytes) -> int:
@@ -83,8 +82,7 @@ async def test_edge_node_receives_a_rebirth_request_and_its_samples_are_read(
         redis=redis,
         mqtt=MqttSettings(url=mqtt.url, client_id=group),
         opcua=NO_OPCUA,
-        telemetry=TelemetrySettings(record="all"),
-        source={"line": source},
+        sections={"telemetry": TelemetrySettings(record="all"), "source.line": source},
     )
     oil = {"name": "Hydraulics/Oil", "alias": 7, "type": "Double", "value": 41.5}
     count = {"name": "count", "alias": 8, "type": "Int16", "value": -3}

@@ -109,10 +109,11 @@ def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> N
 
 async def _load(settings_file: Path | None) -> "tuple[tuple[KnownRule, ...], dict[str, int]]":
     from edge.features.telemetry.rule_sources import combine, load_sent_rules, read_rules
+    from edge.features.telemetry.settings import TelemetrySettings
     from edge.store.stream_of_samples import read_counters
 
     async with open_access(settings_file) as access:
-        telemetry = access.settings.telemetry
+        telemetry = access.settings.section(TelemetrySettings)
         if telemetry.mode == "off":
             return (), {}
         sent = await load_sent_rules(access.store)

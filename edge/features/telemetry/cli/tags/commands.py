@@ -145,13 +145,14 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
 
 def _definitions(settings_file: Path | None) -> "TagDefinitions":
     """Return the definitions of tags of the settings and of the store. Raises SettingsError and Unavailable."""
+    from edge.features.telemetry.settings import TelemetrySettings
     from edge.features.telemetry.tag_sources import read_definitions
     from edge.ports.tag_definitions import decode_definitions
     from edge.store.setting_texts import TAGS
 
     async def load() -> "TagDefinitions":
         async with open_access(settings_file) as at:
-            found = read_definitions(at.settings.telemetry.tags)
+            found = read_definitions(at.settings.section(TelemetrySettings).tags)
             found.use_stored(decode_definitions((await TAGS.load(at.store)).texts.values()))
             return found
 
@@ -162,11 +163,12 @@ def _history(settings_file: Path | None) -> Path | None:
     """Return the directory of history; None when none is kept. Raises Refused when it cannot be read."""
     from importlib.util import find_spec
 
-    from edge.app.features import equipment_settings
+    from edge.app.sections import declared_sections
     from edge.config import load_settings
+    from edge.features.telemetry.settings import TelemetrySettings
     from edge.foundation.errors import Refused, SettingsError
 
-    settings = load_settings(settings_file, os.environ, equipment_settings()).telemetry
+    settings = load_settings(settings_file, os.environ, declared_sections()).section(TelemetrySettings)
     directory = Path(settings.history_directory)
     if not settings.history_days:
         return None
