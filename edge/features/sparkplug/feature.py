@@ -20,5 +20,6 @@ FEATURE = Feature(
     "sparkplug",
     sections="edge.features.sparkplug.settings:SECTIONS",
     is_on=_is_on,
+    open="edge.features.sparkplug.service:publish_tags",
     serve="edge.features.sparkplug.service:open_sparkplug",
 )

@@ -30,6 +30,14 @@ _DURABLE = "samples"
 _VOLATILE = "volatile"
 
 
+async def publish_tags(_stack: contextlib.AsyncExitStack, core: GatewayParts, _works: Works) -> None:
+    """Take the tags that the edge node publishes before the sources open: a broker delivers at once what it kept."""
+    telemetry: TelemetryService | None = core.ports.get("telemetry")
+    settings = core.settings.section(SparkplugSettings)
+    if telemetry is not None and settings.group:
+        telemetry.interest.publish(settings.tags)
+
+
 async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, _works: Works) -> Opened | None:
     """Open the sources whose payload is Sparkplug, and the edge node where the settings name a group."""
     telemetry: TelemetryService | None = core.ports.get("telemetry")

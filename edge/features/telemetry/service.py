@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from edge.app.parts import GatewayParts, Works
-from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.telemetry.alarm_actions import follow_actions
 from edge.features.telemetry.alarm_publisher import AlarmPublisher
 from edge.features.telemetry.alarm_suppression import AlarmSuppression
@@ -76,9 +75,6 @@ async def open_telemetry(stack: contextlib.AsyncExitStack, core: GatewayParts, w
     settings = core.settings.section(TelemetrySettings)
     own = read_rules(settings.rules)
     interest = RuleInterest(with_built_in(own), record_all=settings.record == "all")
-    if core.settings.section(SparkplugSettings).group:
-        # Before the sources: a broker delivers what it has kept at once.
-        interest.publish(core.settings.section(SparkplugSettings).tags)
     limits = QueueLimits(stream_length=settings.stream_length)
     volatile = await stack.enter_async_context(open_volatile(core.settings, core.store.consumer))
     tags = read_definitions(settings.tags)
