@@ -12,10 +12,19 @@ from msgspec.structs import replace
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.model.recipe import UNREADABLE, Action, Interaction, Intervention, Recipe, Step, parse_recipe
 from edge.sfc.association_key import AssociationKey
-from edge.sfc.check import evolution_faults, part_faults, safety_faults, shape_faults, warnings_of
+from edge.sfc.check import (
+    evolution_faults,
+    lock_faults,
+    lock_warnings,
+    needed_by_step,
+    part_faults,
+    safety_faults,
+    shape_faults,
+    timeouts_by_step,
+    warnings_of,
+)
 from edge.sfc.condition import NO_IDENTIFIERS, Condition, Identifiers, Names, compile_condition
 from edge.sfc.left_failure import HELPS_A_FAILURE
-from edge.sfc.lock_check import lock_faults, lock_warnings, needed_by_step, timeouts_by_step
 from edge.sfc.net import Net, NetAction, NetStep, NetTransition
 from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.structure import Structure, TooManyWaysError

@@ -15,11 +15,10 @@ from edge.sfc.advance import advance
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.history import record_decision
 from edge.sfc.intervention import held_failures
-from edge.sfc.lock_change import NO_LOCK_CHANGE, LockChange, lock_change
 from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome, Run, find_command
-from edge.sfc.run_locks import NO_LOCKS
+from edge.sfc.run_locks import NO_LOCK_CHANGE, NO_LOCKS, LockChange, lock_change
 from edge.sfc.signal import (
     Abort,
     Advanced,

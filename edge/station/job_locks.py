@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from edge.access.lock_queue import acquire, is_held_by, release
 from edge.model.lock import LockClaim, LockKind
-from edge.sfc.lock_change import LockChange
+from edge.sfc.run_locks import LockChange
 from edge.store import locks
 from edge.store.client import Store
 from edge.store.commit import Commit, join

@@ -15,9 +15,9 @@ from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify
 from edge.model.lock import LockKind
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
-from edge.sfc.lock_change import NO_LOCK_CHANGE
 from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
+from edge.sfc.run_locks import NO_LOCK_CHANGE
 from edge.sfc.signal import CommandRequest, Ignored, Signal, StepChange
 from edge.station.decision import (
     NO_SECOND,

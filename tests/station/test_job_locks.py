@@ -2,7 +2,7 @@
 
 from edge.access.locks import find_locks
 from edge.model.lock import LockKind
-from edge.sfc.lock_change import LockChange
+from edge.sfc.run_locks import LockChange
 from edge.station.job_locks import lock_holders, plan_locks
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale

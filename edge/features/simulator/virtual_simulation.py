@@ -19,10 +19,10 @@ from edge.model.lock import LockClaim
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
-from edge.sfc.lock_change import lock_change
 from edge.sfc.net import Net
 from edge.sfc.run import Run, new_run, waits
 from edge.sfc.run_fields import decode, encode
+from edge.sfc.run_locks import lock_change
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from edge.features.simulator.script import AnswerPlan, Script, ScriptEvent, TimelineEntry
     from edge.model.lock import Lock
     from edge.sfc.condition import RunAccess
-    from edge.sfc.lock_change import LockChange
     from edge.sfc.mirror_copy import MirrorCopy
+    from edge.sfc.run_locks import LockChange
 
 
 class LockTable(Struct):
