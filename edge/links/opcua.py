@@ -19,8 +19,7 @@ from edge.foundation.task_group import cancellation_kept
 from edge.links.opcua_errors import serving
 from edge.links.opcua_requests import RequestListener, ignore_request, report_failure, reported
 from edge.links.opcua_security import secure
-from edge.links.opcua_subscription import open_subscription
-from edge.links.opcua_values import ValueWatch
+from edge.links.opcua_subscription import ValueWatch, open_subscription
 from edge.model.equipment_traffic import EquipmentRequest
 from edge.opcua.browse import MOST_NODES, Browser
 from edge.opcua.client_channel import TOO_LARGE

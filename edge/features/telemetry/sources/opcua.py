@@ -16,7 +16,7 @@ from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.links.opcua import ClientSession, open_client
-from edge.links.opcua_values import MonitoredValue, ValueWatch
+from edge.links.opcua_subscription import MonitoredValue, ValueWatch
 from edge.ports.sample_lines import Quality, Sample
 from edge.ports.sample_value import as_number
 

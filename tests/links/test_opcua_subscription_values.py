@@ -3,7 +3,7 @@
 import pytest
 from asyncua import ua
 
-from edge.links.opcua_values import quality_of
+from edge.links.opcua_subscription import quality_of
 from edge.ports.sample_lines import Quality
 
 
