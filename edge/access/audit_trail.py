@@ -1,27 +1,95 @@
-"""Writes audit records to the store in one chain, and copies them to the log."""
+"""Writes audit records to the store in one chain, finds gaps and changes in it, and bounds what a user can cause.
+
+Each digest is the SHA-256 of the digest before, the number and the text of the record. Who can write to the store can
+also compute a whole new chain: the digests in the journal, written while the records came, show that.
+"""
 
 import asyncio
+import hashlib
 import logging
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import accumulate
 from typing import TypeAlias
 
 import msgspec
 import structlog
+from msgspec import Struct
 from structlog.stdlib import BoundLogger
 
-from edge.access.audit_chain import head_of, seal
 from edge.foundation.errors import Defect, Unavailable
 from edge.foundation.instant import Clock
 from edge.links.background_task import background_task
-from edge.model.audit import MAX_TEXT, AuditRecord
+from edge.model.audit import MAX_TEXT, AuditRecord, ChainHead, SealedRecord
 from edge.model.secret_text import hide_secrets
 from edge.store import audit
 from edge.store.audit import CallClaim
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.retry import retry_while_unavailable
+
+START = ChainHead(0, "")
+
+
+class ChainFault(Struct, frozen=True):
+    """What is wrong at a record of the chain."""
+
+    number: int
+    problem: str
+
+
+def seal(head: ChainHead, texts: Iterable[str]) -> list[SealedRecord]:
+    """Return the records that follow the head of a chain."""
+    first = SealedRecord(head.number, head.digest, "")
+    _, *sealed = accumulate(texts, _follow, initial=first)
+    return sealed
+
+
+def head_of(sealed: Sequence[SealedRecord]) -> ChainHead:
+    """Return the head of a chain that ends with these records."""
+    return ChainHead(sealed[-1].number, sealed[-1].digest)
+
+
+def find_faults(records: Iterable[SealedRecord], head: ChainHead, keep: int) -> Iterator[ChainFault]:
+    """Yield every fault of a stored chain, in its order.
+
+    The oldest records are removed when there are more than `keep`: a chain of fewer must begin with number 1.
+    """
+    before: SealedRecord | None = None
+    first = 1
+    count = 0
+    for record in records:
+        count += 1
+        if before is None:
+            first = record.number
+            before = SealedRecord(0, "", "") if first == 1 else None
+        if before is not None:
+            yield from _faults_between(before, record)
+        before = record
+    if before is None:
+        if head != START:
+            yield ChainFault(head.number, f"all {head.number} records are missing")
+        return
+    if first > 1 and count < keep:
+        yield ChainFault(first, f"the {first - 1} oldest records are missing, but {keep} are kept")
+    if head_of([before]) != head:
+        yield ChainFault(before.number, f"the chain ends here, but the last record has number {head.number}")
+
+
+def _follow(before: SealedRecord, text: str) -> SealedRecord:
+    number = before.number + 1
+    digest = hashlib.sha256(f"{before.digest}\n{number}\n{text}".encode()).hexdigest()
+    return SealedRecord(number, digest, text)
+
+
+def _faults_between(before: SealedRecord, record: SealedRecord) -> Iterator[ChainFault]:
+    if record.number != before.number + 1:
+        yield ChainFault(record.number, f"the record before it has number {before.number}")
+    elif _follow(before, record.text).digest != record.digest:
+        yield ChainFault(record.number, "the record or its digest was changed")
+
 
 RecordAudit: TypeAlias = Callable[[AuditRecord], None]
 
@@ -250,3 +318,30 @@ def _unclaimed(waiting: Sequence[_QueuedRecord], free: Collection[CallClaim]) ->
         elif each.claim in left:
             left.remove(each.claim)
             yield each.record
+
+
+class CallerLimit:
+    """Bounds the records that a user can cause without an effect on the station, by logins and by refused calls.
+
+    Otherwise one client displaces the audit trail within minutes. The limit is per user, so that a flood hides no
+    record of another user.
+    """
+
+    WITHIN_S = 60.0
+
+    def __init__(self, most: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._recorded: dict[str, tuple[float, int]] = {}
+
+    def admits(self, user: str) -> bool:
+        """Return whether a record is written; count it, and log the number of those that were dropped."""
+        now = self._clock()
+        since, count = self._recorded.get(user, (now, 0))
+        if now - since > self.WITHIN_S:
+            if count > self._most:
+                dropped = count - self._most
+                audit_logger.warning("audit records dropped", audit="audit.limit", user=user, dropped=dropped)
+            since, count = now, 0
+        self._recorded[user] = since, count + 1
+        return count < self._most

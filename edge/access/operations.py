@@ -1,26 +1,106 @@
-"""Schedules operations, and executes those that are due: one at a time on a store, whichever instance is first."""
+"""Schedules operations and decides their states; executes those that are due.
+
+One runs at a time on a store, whichever gateway executes it.
+"""
 
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
-from typing import Any, Final, TypeAlias
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeAlias, assert_never
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.access.locks import hold_lock
-from edge.access.operation_state import Claim, Finish, Interrupt, OperationEvent, Renew, next_at, transition
 from edge.foundation.errors import EdgeError, Refused, unwrap_group
 from edge.foundation.task_group import TaskGroup
 from edge.model.lock import LockKind
-from edge.model.operation import Operation, OperationType
+from edge.model.operation import Operation, OperationState, OperationType
 from edge.store import operations
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.operations import StoredOperation
 from edge.store.retry import poll_store, renewal
 from edge.store.server_time import server_time
+
+INTERRUPTED: Final = "interrupted"
+"""The error of an operation whose owner died."""
+
+
+class Claim(Struct, frozen=True):
+    """An instance begins it; it owns it until an instant."""
+
+    owner: str
+    until: int
+
+
+class Renew(Struct, frozen=True):
+    """Its owner lives, and reports the present stage."""
+
+    owner: str
+    until: int
+    text: str = ""
+
+
+class Finish(Struct, frozen=True):
+    """Its owner has completed it, or it failed with an error."""
+
+    owner: str
+    result: str = ""
+    error: str = ""
+
+
+class Cancel(Struct, frozen=True):
+    """A person cancels it: at once while it waits, else its owner ends it."""
+
+    by: str
+
+
+class Interrupt(Struct, frozen=True):
+    """Nothing but time: its owner may be dead."""
+
+
+OperationEvent: TypeAlias = Claim | Renew | Finish | Cancel | Interrupt
+
+
+def transition(operation: Operation, event: OperationEvent, now: int) -> Operation | None:
+    """Return the operation after an event; None when the event is not possible in its state."""
+    state = operation.state
+    match event:
+        case Claim(owner, until) if state is OperationState.SCHEDULED and operation.due <= now:
+            return replace(operation, state=OperationState.RUNNING, owner=owner, until=until, started=now)
+        case Renew(owner, until, text) if state is OperationState.RUNNING and operation.owner == owner:
+            return replace(operation, until=until, text=text)
+        case Finish(owner, result, error) if state is OperationState.RUNNING and operation.owner == owner:
+            if operation.cancelled_by and error:
+                return _ended(operation, OperationState.CANCELLED, now)
+            ended = _ended(operation, OperationState.FAILED if error else OperationState.DONE, now)
+            return replace(ended, result=result, error=error)
+        case Cancel(by) if state is OperationState.SCHEDULED:
+            return replace(_ended(operation, OperationState.CANCELLED, now), cancelled_by=by)
+        case Cancel(by) if state is OperationState.RUNNING:
+            return replace(operation, cancelled_by=by)
+        case Interrupt() if state is OperationState.RUNNING and (operation.until or 0) <= now:
+            return replace(_ended(operation, OperationState.FAILED, now), error=INTERRUPTED)
+        case Claim() | Renew() | Finish() | Cancel() | Interrupt():
+            return None
+        case _:
+            assert_never(event)
+
+
+def next_at(time_of_day: str, now: datetime) -> datetime:
+    """Return the next instant at which clocks of the zone of `now` show HH:MM. Raises ValueError for another form."""
+    at = datetime.strptime(time_of_day, "%H:%M").time()  # noqa: DTZ007 - a time of day
+    today = now.replace(hour=at.hour, minute=at.minute, second=0, microsecond=0)
+    return today if today > now else today + timedelta(days=1)
+
+
+def _ended(operation: Operation, state: OperationState, now: int) -> Operation:
+    return replace(operation, state=state, ended=now, until=None)
+
 
 logger = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from edge.access.audit_trail import AuditTrail
 from edge.access.components import Describe
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.app.feature import Opened
 from edge.app.health import Health
 from edge.config import Settings

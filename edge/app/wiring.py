@@ -8,7 +8,7 @@ from pathlib import Path
 
 from edge.access.audit_trail import open_trail
 from edge.access.locks import keep_swept
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.app.broker_session import open_session
 from edge.app.component import GatewayDescription, join_plant
 from edge.app.features import (

@@ -21,7 +21,7 @@ from edge.cli.terminal.store_access import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from edge.access.audit_chain import ChainFault
+    from edge.access.audit_trail import ChainFault
     from edge.model.audit import AuditRecord, SealedRecord
     from edge.store.client import Store
 
@@ -95,7 +95,7 @@ def verify(settings_file: Path | None, *, as_json: bool) -> None:
 
 
 async def _verify(settings_file: Path | None) -> "tuple[list[ChainFault], int, str]":
-    from edge.access.audit_chain import find_faults
+    from edge.access.audit_trail import find_faults
     from edge.store.audit import load_head, read_all
 
     async with open_access(settings_file) as at:

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify
 from edge.links.log_throttle import LogThrottle

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState
 from edge.model.maintenance import MaintenanceKind

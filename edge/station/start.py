@@ -7,7 +7,7 @@ from collections.abc import Collection
 import msgspec
 import structlog
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.foundation.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.advance import advance

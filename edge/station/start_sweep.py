@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 import structlog
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.model.job_state import JobState

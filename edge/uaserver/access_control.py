@@ -14,8 +14,7 @@ from pathlib import Path
 from asyncua import ua
 from cryptography import x509
 
-from edge.access.audit_trail import AuditTrail
-from edge.access.caller_limit import CallerLimit
+from edge.access.audit_trail import AuditTrail, CallerLimit
 from edge.access.login import Credentials, LoginRefusal, Users
 from edge.config import OpcuaSettings
 from edge.model.role import Role

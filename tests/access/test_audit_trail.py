@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
-from edge.access.audit_chain import find_faults
-from edge.access.audit_trail import AuditTrail, append, open_trail
+from edge.access.audit_trail import AuditTrail, CallerLimit, append, find_faults, open_trail
 from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
@@ -138,3 +138,14 @@ class _LosesFirstReply:
             self._is_lost = True
             raise Unavailable("the connection was lost")
         return result
+
+
+def test_dropped_records_of_a_user_are_counted() -> None:
+    now = 0.0
+    limit, eve = CallerLimit(clock=lambda: now), "eve"
+    assert sum(limit.admits(eve) for _ in range(500)) == 60
+    assert limit.admits("anna")
+    now = 61.0
+    with capture_logs() as logs:
+        assert limit.admits(eve)
+    assert [(each["user"], each["dropped"]) for each in logs] == [("eve", 440)]

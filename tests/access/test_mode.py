@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from edge.access.audit_chain import find_faults
+from edge.access.audit_trail import find_faults
 from edge.access.mode import MAX_MESSAGE, ModeRequest, SwitchOff, SwitchOn, decide_mode, mode_in_force, switch_mode
 from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord

@@ -1,6 +1,6 @@
 """Decisions use the current maintenance mode; a commit under a changed mode is stale."""
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.links.background_task import background_task
 from edge.model.maintenance import Maintenance
 from edge.store import mode

@@ -6,8 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edge.access.operation_state import Cancel, Claim
-from edge.access.operations import Executor, OperationRunner, Report, change_operation, listed, schedule_operation
+from edge.access.operations import (
+    Cancel,
+    Claim,
+    Executor,
+    OperationRunner,
+    Report,
+    change_operation,
+    listed,
+    schedule_operation,
+)
 from edge.foundation.errors import Defect, Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.model.lock import LockKind

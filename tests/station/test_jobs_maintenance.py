@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import Cause, JobState
 from edge.model.maintenance import Maintenance

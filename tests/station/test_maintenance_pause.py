@@ -1,6 +1,6 @@
 """Running jobs are paused by the maintenance mode `now`, and stay paused."""
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.model.maintenance import Maintenance, MaintenanceKind

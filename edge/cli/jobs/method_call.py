@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.cli.jobs.table import state_text
 from edge.cli.terminal.audit import authorize_command, record_as
 from edge.cli.terminal.operator import operator_languages

@@ -127,8 +127,7 @@ def cancel(id: str, settings_file: Path | None) -> None:
 
     A daily operation is not scheduled again when it is cancelled before its start.
     """
-    from edge.access.operation_state import Cancel
-    from edge.access.operations import change_operation
+    from edge.access.operations import Cancel, change_operation
     from edge.cli.terminal.audit import recorded
 
     async def apply() -> str:

@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from edge.access.audit_trail import plan_append
-from edge.access.operation_state import next_at
-from edge.access.operations import listed, schedule_operation
+from edge.access.operations import listed, next_at, schedule_operation
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.audit import authorize_command, record_of
 from edge.cli.terminal.output import print_text, printable

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from edge.access.audit_trail import AuditTrail
-from edge.access.caller_limit import CallerLimit
+from edge.access.audit_trail import AuditTrail, CallerLimit
 from edge.features.page.caller import WebCaller
 from edge.model.audit import AuditKind, AuditRecord
 from edge.model.role import Role

@@ -9,8 +9,7 @@ from typing import Any, Final
 from edge.access.audit_trail import plan_append
 from edge.access.locks import delete_locks, find_locks
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
-from edge.access.operation_state import Cancel
-from edge.access.operations import change_operation, listed, schedule_operation
+from edge.access.operations import Cancel, change_operation, listed, schedule_operation
 from edge.access.sessions import request_end
 from edge.features.page import gateway_models as models
 from edge.features.page.gateway_models import (

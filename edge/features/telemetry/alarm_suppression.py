@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.features.telemetry.rules.alarm import AlarmChanged, Suppress, Unsuppress, transition
 from edge.foundation.instant import Clock
 from edge.ports.alarm import Alarm

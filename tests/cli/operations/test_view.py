@@ -2,8 +2,7 @@
 
 import json
 
-from edge.access.operation_state import Claim
-from edge.access.operations import change_operation, schedule_operation
+from edge.access.operations import Claim, change_operation, schedule_operation
 from edge.model.operation import OperationType
 from edge.store import operations
 from edge.store.client import Store

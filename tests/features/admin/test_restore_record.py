@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from edge.access.audit_chain import find_faults
+from edge.access.audit_trail import find_faults
 from edge.config import Settings
 from edge.features.admin.restore_record import record_restore
 from edge.store import audit, operations

@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from edge.access.audit_chain import find_faults
-from edge.access.audit_trail import open_trail
+from edge.access.audit_trail import find_faults, open_trail
 from edge.cli import main
 from edge.config import MqttSettings, RedisSettings
 from edge.features.fleet.admission import FleetPolicy

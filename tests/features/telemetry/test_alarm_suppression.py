@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.access.mode_watch import ModeWatch
+from edge.access.mode import ModeWatch
 from edge.features.telemetry.alarm_suppression import AlarmSuppression, plan_suppression
 from edge.model.maintenance import Maintenance
 from edge.ports.alarm import ActiveState, Alarm, AlarmChangeKind

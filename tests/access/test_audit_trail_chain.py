@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from edge.access.audit_chain import START, find_faults, head_of, seal
+from edge.access.audit_trail import START, find_faults, head_of, seal
 from edge.model.audit import ChainHead, SealedRecord
 
 KEEP = 100

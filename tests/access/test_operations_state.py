@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.access.operation_state import (
+from edge.access.operations import (
     INTERRUPTED,
     Cancel,
     Claim,
