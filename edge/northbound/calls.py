@@ -51,8 +51,7 @@ from edge.sfc.signal import Intervene, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
-from edge.station.message_age import UNKNOWN_AGE, refuse_expired
-from edge.station.refusal_recorder import RefusalRecorder
+from edge.station.refusals import UNKNOWN_AGE, RefusalRecorder, refuse_expired
 from edge.station.release import ReleaseRequest, release
 from edge.station.response_provider import ResponseProvider
 from edge.station.retention import Deliveries

@@ -1,18 +1,20 @@
-"""Follows the active runs of our scopes, whichever instance decides about them.
+"""Follows the active runs of our scopes, whichever instance decides about them, and the holders of their locks.
 
 Own decisions are known at once. For the decisions of others the store is polled for the revisions of all runs, which
 takes two round trips, and the runs with a new revision are read.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 import structlog
 
 from edge.foundation.listeners import notify
 from edge.foundation.ticks import next_tick
 from edge.station.decision import LoadedJob
+from edge.station.job_locks import lock_holders
 from edge.station.runs import Progress, Runs
+from edge.store.client import Store
 from edge.store.retry import restart_on_outage
 from edge.store.runs import revisions
 
@@ -109,3 +111,26 @@ class ActiveRuns:
 
     def _notify(self, before: LoadedJob | None, now: LoadedJob | None) -> None:
         notify(self.listeners, before, now)
+
+
+EVERY_S = 1.0
+
+
+class LockHolders:
+    """`named` says who holds each lock for which an active run waits; without such a run the store is not asked."""
+
+    def __init__(self, store: Store, active_runs: ActiveRuns, every_s: float = EVERY_S) -> None:
+        self.named: Mapping[str, str] = {}
+        self._store = store
+        self._active_runs = active_runs
+        self._every_s = every_s
+
+    async def follow(self) -> None:
+        """Read them at each interval until cancelled; retry while the store is unavailable."""
+        await restart_on_outage("lock holders", self._follow)
+
+    async def _follow(self) -> None:
+        while True:
+            missing = {name for each in self._active_runs.loaded.values() for name in each.stored.run.locks.missing}
+            self.named = await lock_holders(self._store, sorted(missing)) if missing else {}
+            await next_tick(self._every_s)

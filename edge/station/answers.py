@@ -27,7 +27,7 @@ from edge.station.equipment_events import EquipmentEvents
 from edge.station.equipment_stats import EquipmentStats
 from edge.station.event_reply import EventReply
 from edge.station.open_commands import in_turn, open_commands_of_jobs
-from edge.station.refusal_recorder import RefusalRecorder
+from edge.station.refusals import RefusalRecorder
 from edge.station.runs import NoRun, Runs
 from edge.store import dead_letters, dedupe, disabled_tools, equipment_memory, safing
 from edge.store.client import Store

@@ -30,9 +30,9 @@ from edge.station.accepted_jobs import accepted_jobs
 from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run, method_signal
 from edge.station.job_call import CallAnswer, JobCall, StoredAnswer, call_digest, run_id_of
-from edge.station.message_age import refuse_expired
 from edge.station.recipe_lookup import NoRecipe, RecipeLookup
-from edge.station.removal import plan_removal
+from edge.station.refusals import refuse_expired
+from edge.station.retention import plan_removal
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
 from edge.store import dedupe, jobs

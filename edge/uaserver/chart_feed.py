@@ -8,9 +8,8 @@ from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.run import ActionState, Association
 from edge.sfc.view import next_deadline
 from edge.sfc.waiting import NO_HOLDERS, explain_waiting
-from edge.station.active_runs import ActiveRuns
+from edge.station.active_runs import ActiveRuns, LockHolders
 from edge.station.decision import LoadedJob
-from edge.station.lock_holders import LockHolders
 from edge.uaserver.charts import Charts
 from edge.uaserver.view import ActionView, ChartView, StepView
 

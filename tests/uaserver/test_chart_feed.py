@@ -9,8 +9,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
-from edge.station.active_runs import ActiveRuns
-from edge.station.lock_holders import LockHolders
+from edge.station.active_runs import ActiveRuns, LockHolders
 from edge.uaserver.chart_feed import show_charts, view
 from edge.uaserver.charts import Charts
 from edge.uaserver.view import ActionView, ChartView, StepView

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.foundation.errors import Unavailable
-from edge.station.refusal_recorder import RefusalRecorder
+from edge.foundation.errors import Refused, Unavailable
+from edge.station.refusals import UNKNOWN_AGE, RefusalRecorder, refuse_expired
 from edge.store import refused
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -59,3 +59,17 @@ async def test_refusals_of_an_outage_are_counted_after_it(tmp_path: Path) -> Non
                     await recorder.record(message("way", 3))
                     break
         assert await refused.count(store) == 3
+
+
+@pytest.mark.parametrize("expires_at", [None, 1_000, 1_001])
+def test_message_within_its_expiry_is_accepted(expires_at: int | None) -> None:
+    refuse_expired(expires_at, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "kind", "reason"), [(990, "expired", "10 ms ago"), (UNKNOWN_AGE, "retained", "may be of any age")]
+)
+def test_late_message_is_refused_with_the_reason(expires_at: int, kind: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason) as refusal:
+        refuse_expired(expires_at, 1_000)
+    assert refusal.value.kind == kind

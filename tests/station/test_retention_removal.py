@@ -1,7 +1,7 @@
 """The removal of a job leaves its tombstone: when it was removed, and which results it had."""
 
 from edge.model.job_state import Cause
-from edge.station.removal import plan_removal
+from edge.station.retention import plan_removal
 from edge.store import dedupe, jobs
 from tests.station.plant import DEDUPE_MS, NOW, FakeEquipment, Plant, order
 from tests.station.test_answers import started

@@ -4,8 +4,7 @@ from typing import cast
 
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause
-from edge.station.active_runs import ActiveRuns
-from edge.station.lock_holders import LockHolders
+from edge.station.active_runs import ActiveRuns, LockHolders
 from tests.conftest import WaitUntil
 from tests.station.plant import FakeEquipment, Plant, action, linear, order
 

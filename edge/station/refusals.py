@@ -1,10 +1,11 @@
-"""Records refused messages; in a flood most of them are only counted."""
+"""Records refused messages, of which most are only counted in a flood, and refuses a message that comes too late."""
 
 import asyncio
 import time
 from collections.abc import Callable
 from typing import Final
 
+from edge.foundation.errors import Refused
 from edge.links.rate_limit import RateLimit
 from edge.store.client import Store
 from edge.store.refused import RefusedMessage, record_refusal
@@ -47,3 +48,15 @@ class RefusalRecorder:
         """Return the limit of a way; ways beyond the first hundred share one, as a sender may choose their names."""
         key = way if way in self._limits or len(self._limits) < _MOST_WAYS else ""
         return self._limits.setdefault(key, RateLimit(self._most, _WITHIN_S, self._clock))
+
+
+UNKNOWN_AGE = -1
+"""The expiry of a message that a broker had retained, and that does not state when it was sent."""
+
+
+def refuse_expired(expires_at: int | None, now: int) -> None:
+    """Raise Refused for a message whose expiry, in milliseconds since the epoch, has passed, or of UNKNOWN_AGE."""
+    if expires_at == UNKNOWN_AGE:
+        raise Refused("retained", "the message was retained and may be of any age", "Send it without RETAIN.")
+    if expires_at is not None and now > expires_at:
+        raise Refused("expired", f"the message expired {now - expires_at} ms ago", "If still wanted, send a new one.")
