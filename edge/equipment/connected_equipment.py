@@ -25,7 +25,7 @@ from edge.equipment.device import (
 from edge.equipment.device_error import bounded_message, root_cause
 from edge.equipment.obsolete_command import CHECK_SECONDS, ObsoleteCommandError, until_obsolete
 from edge.equipment.resting_device import DeviceRelease
-from edge.foundation.backoff import Backoff, delay
+from edge.foundation.backoff import MOST_TRIES, Backoff, delay
 from edge.foundation.errors import Refused, SettingsError, Unavailable, unwrap_group
 from edge.foundation.instant import Clock, now_ms
 from edge.foundation.task_group import TaskGroup
@@ -45,7 +45,6 @@ from edge.station.equipment import (
     StationPort,
     programs_of,
 )
-from edge.station.retry import MOST_TRIES
 from edge.store.refused import RefusedMessage
 from edge.store.retry import retry_while_unavailable
 

@@ -1,4 +1,4 @@
-"""Computes the delays between attempts."""
+"""Computes the delays between attempts: to connect, and at work that meets a defect; and how often that is tried."""
 
 import asyncio
 import contextlib
@@ -37,3 +37,15 @@ class Backoff:
                 async with asyncio.timeout(pause_s):
                     await woken.wait()
         self._began = self._loop.time()
+
+
+MOST_TRIES = 5
+"""The most attempts at work that meets a defect, which may be temporary. Then the work becomes a dead letter."""
+
+_FIRST_S = 0.1
+_MOST_S = 5.0
+
+
+def delay_after_defects(tries: int) -> float:
+    """Return the delay after a number of attempts, at least one, in seconds."""
+    return min(_FIRST_S * 2.0 ** min(tries - 1, 10), _MOST_S)

@@ -10,6 +10,7 @@ import structlog
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from edge.foundation.backoff import MOST_TRIES, delay_after_defects
 from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.task_group import TaskGroup
@@ -20,7 +21,6 @@ from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision
 from edge.station.dispatch import Dispatch, Performed
 from edge.station.equipment import NotSent
-from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store import runs as run_store
 from edge.store import safing
@@ -100,7 +100,7 @@ class Sender:
                 await self.send_all(job_id, queue)
                 if self._outbox.unsent(job_id):
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(delay_s(tries)):
+                        async with asyncio.timeout(delay_after_defects(tries)):
                             await queue.more.wait()
                     tries += 1
                     # Another instance may have ended the job meanwhile: a stopped command must not be sent.

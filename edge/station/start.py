@@ -8,6 +8,7 @@ import msgspec
 import structlog
 
 from edge.access.mode import ModeWatch
+from edge.foundation.backoff import MOST_TRIES, delay_after_defects
 from edge.foundation.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.sfc.advance import advance
@@ -17,7 +18,6 @@ from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import begin, end_job_without_run
 from edge.station.dispatch import Dispatch
 from edge.station.recipe_lookup import NoRecipe, RecipeLookup
-from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.store import jobs, runs, work
 from edge.store.client import Store
@@ -144,7 +144,7 @@ class Starter:
                 logger.exception("start met a defect", job=job_id)
                 tries += 1
                 if tries < MOST_TRIES:
-                    await asyncio.sleep(delay_s(tries))
+                    await asyncio.sleep(delay_after_defects(tries))
                 elif job is None:
                     await self._dead_letters.turn(scope, job_id, error)
                     return False

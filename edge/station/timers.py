@@ -5,13 +5,13 @@ import contextlib
 
 import structlog
 
+from edge.foundation.backoff import MOST_TRIES
 from edge.foundation.errors import Unavailable
 from edge.model.job_state import JobState
 from edge.sfc.signal import Tick
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision
 from edge.station.retention import Expiry, RetentionPolicy
-from edge.station.retry import MOST_TRIES
 from edge.station.runs import Progress, Runs
 from edge.station.start import plan_start
 from edge.store import jobs, runs

@@ -7,11 +7,11 @@ from typing import assert_never
 
 import structlog
 
+from edge.foundation.backoff import MOST_TRIES, delay_after_defects
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.lock_sweep import continue_with_locks
-from edge.station.retry import MOST_TRIES, delay_s
 from edge.station.runs import Runs
 from edge.station.sender import take_over
 from edge.station.start import Starter
@@ -97,7 +97,7 @@ class Worker:
         tries = 1
         try:
             while not await self._is_done(asked):
-                await asyncio.sleep(delay_s(tries))
+                await asyncio.sleep(delay_after_defects(tries))
                 tries += 1
         finally:
             self._in_hand.discard((asked.scope, asked.entry_id))

@@ -11,11 +11,11 @@ from structlog.testing import capture_logs
 
 from edge.equipment.connected_equipment import open_connected
 from edge.equipment.device import Device, DeviceEvent, DeviceEvents
+from edge.foundation.backoff import MOST_TRIES
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
-from edge.station.retry import MOST_TRIES
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, SCOPES, TYPE_ID, WORK
 from tests.equipment.recording_station import RecordingStation

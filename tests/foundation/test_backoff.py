@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.foundation.backoff import Backoff, delay
+from edge.foundation.backoff import Backoff, delay, delay_after_defects
 
 
 @given(attempt=st.integers(0, 10_000))
@@ -42,3 +42,8 @@ async def test_backoff_is_reset_after_a_stable_connection() -> None:
     assert pauses[4] > 0.032  # 0.002 s doubled five times, and cut by half
     lasting = Backoff(shortest=0.002, longest=10.0, stable=-1.0)
     assert sum([await paused(lasting) for _ in range(20)]) < 5
+
+
+def test_retry_delay_doubles_up_to_a_limit() -> None:
+    assert [delay_after_defects(tries) for tries in range(1, 5)] == [0.1, 0.2, 0.4, 0.8]
+    assert delay_after_defects(7) == delay_after_defects(10_000) == 5.0

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from edge.foundation.backoff import MOST_TRIES
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentAnswer
-from edge.station.retry import MOST_TRIES
 from edge.store import dead_letters, runs, work
 from edge.store.dead_letters import Letter, LetterKind
 from edge.store.work import WorkKind
