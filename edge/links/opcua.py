@@ -22,8 +22,7 @@ from edge.links.opcua_security import secure
 from edge.links.opcua_subscription import ValueWatch, open_subscription
 from edge.model.equipment_traffic import EquipmentRequest
 from edge.opcua.browse import MOST_NODES, Browser
-from edge.opcua.client_channel import TOO_LARGE
-from edge.opcua.client_transport import DEFAULT_LIMITS, BoundedClient, ClientLimits, SkippedNotification
+from edge.opcua.client_transport import DEFAULT_LIMITS, TOO_LARGE, BoundedClient, ClientLimits, SkippedNotification
 from edge.opcua.structures import Structures
 
 _REQUEST_SECONDS = 4.0

@@ -9,7 +9,7 @@ from asyncua import ua
 from edge.foundation.errors import Refused
 from edge.links.connection_fault import ConnectionFailed, fault_of
 from edge.model.equipment_connection import ConnectionFault
-from edge.opcua.client_channel import TOO_LARGE, MessageTooLargeError
+from edge.opcua.client_transport import TOO_LARGE, MessageTooLargeError
 
 _CERTIFICATE = ("BadCertificate", "BadSecurity", "BadNonce")
 _DECLINED = ("BadIdentity", "BadUser", "BadTooMany", "BadMaxConnections", "BadTcpNotEnough", "BadTcpServerTooBusy")

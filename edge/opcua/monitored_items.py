@@ -6,7 +6,8 @@ invalid.
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from asyncua import ua
@@ -17,15 +18,57 @@ from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredIt
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
 
 from edge.opcua.encoded_event import EncodedEvent
-from edge.opcua.event_filter_checks import event_filter_result, event_filter_status
-from edge.opcua.index_range import is_valid, part
+from edge.opcua.event_filter import event_filter_result, event_filter_status
 from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE, ServerLimits
-from edge.opcua.message_limits import Notification
-from edge.opcua.notification_queue import add_event, add_value, overflow_event
+from edge.opcua.notification_queue import Notification, add_event, add_value, overflow_event
 from edge.opcua.request_counts import SubscriptionCounts
 from edge.opcua.time_slices import Turn
-from edge.opcua.trigger_links import TriggerLinks
-from edge.opcua.value_reads import check_encoding, stamp_change
+from edge.opcua.value_reads import check_encoding, is_valid_range, part_of, stamp_change
+
+
+class TriggerLinks:
+    """The links of one subscription, and the notifications of items in the mode Sampling."""
+
+    def __init__(self, max_links: int) -> None:
+        self._max_links = max_links
+        self._links: dict[int, dict[int, None]] = {}
+        self._count = 0
+        self.sampled: dict[int, deque[Notification]] = {}
+
+    def add(self, trigger: int, linked: int) -> bool:
+        """Add a link; return False when there are too many."""
+        there = self._links.setdefault(trigger, {})
+        if linked not in there:
+            if self._count >= self._max_links:
+                return False
+            there[linked] = None
+            self._count += 1
+        return True
+
+    def remove(self, trigger: int, linked: int) -> bool:
+        """Remove a link; return whether it was there."""
+        there = self._links.get(trigger, {})
+        if linked not in there:
+            return False
+        del there[linked]
+        self._count -= 1
+        return True
+
+    def forget(self, item: int) -> None:
+        """Remove an item that was deleted: its samples, the links from it and to it."""
+        self._count -= len(self._links.pop(item, {}))
+        for trigger in self._links:
+            self.remove(trigger, item)
+        self.sampled.pop(item, None)
+
+    def linked(self, trigger: int) -> Iterable[int]:
+        """Return the items that an item triggers."""
+        return tuple(self._links.get(trigger, ()))
+
+    def sample(self, item: int, notification: Notification, size: int) -> None:
+        """Queue a notification of an item until it is triggered; the oldest leaves a full queue."""
+        self.sampled.setdefault(item, deque(maxlen=max(size, 1))).append(notification)
+
 
 _NUMBERS = frozenset(
     ua.VariantType(number) for number in range(ua.VariantType.SByte.value, ua.VariantType.String.value)
@@ -211,7 +254,7 @@ class MonitoredItems(MonitoredItemService):
         if item is None or item.mode is ua.MonitoringMode.Disabled:
             return
         text = item.read_value_id and item.read_value_id.IndexRange
-        current = part(value, text) if text else value
+        current = part_of(value, text) if text else value
         last = self._last.get(item_id)
         # Values are never changed in place: asyncua would copy each value to compare it with the next.
         if last is None or _is_reported(last, current, item.filter):
@@ -246,7 +289,7 @@ class MonitoredItems(MonitoredItemService):
             encoding = current.StatusCode if current.StatusCode.is_bad() else check_encoding(monitored, current)
             if encoding.is_bad():
                 return encoding
-        if monitored.IndexRange and not is_valid(monitored.IndexRange):
+        if monitored.IndexRange and not is_valid_range(monitored.IndexRange):
             return _bad(ua.StatusCodes.BadIndexRangeInvalid)
         match asked:
             case None | ua.ExtensionObject(TypeId=ua.NodeId(Identifier=0)):

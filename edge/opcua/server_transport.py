@@ -3,23 +3,132 @@
 asyncua decodes arguments with classes that it keeps for the whole process under their namespace *index*: with a client
 to a camera in the same process, it would decode our orders by the camera's types
 (github.com/FreeOpcUa/opcua-asyncio/issues/781, 1678, 1700, 1800). Our own codec has no shared state.
+
+asyncua buffers as much as a chunk header announces, reads on while the client reads no answers, and refuses every new
+connection when connections without a session use all places.
 """
 
 import asyncio
+import struct
 from typing import Any, TypeVar
 
 import asyncua
 from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
-from asyncua.server.binary_server_asyncio import BinaryServer
+from asyncua.server.binary_server_asyncio import BinaryServer, OPCUAProtocol
+from asyncua.ua.ua_binary import header_from_binary, uatcp_to_binary
 
 from edge.opcua.binary import BoundedBuffer, DecodeError, read_length, read_node_id, read_variant
 from edge.opcua.call_diagnostics import ExplainedResponse
 from edge.opcua.client_transport import patch_decoder_limits
-from edge.opcua.limits import METHOD_CALLS
+from edge.opcua.limits import CHUNK_BYTES, METHOD_CALLS
 from edge.opcua.listener_stop import stop_listener
 from edge.opcua.request_processor import RequestProcessor
-from edge.opcua.server_framing import ChunkProtocol
+
+_HEADER = struct.Struct("<3scI")
+_SMALLEST = {b"HEL": 32, b"OPN": 24, b"MSG": 24, b"CLO": 24}
+_LARGEST_HELLO = 32 + 4096  # with its endpoint URL (OPC 10000-6, 7.1.2.3)
+_PAUSE_AT = 16  # messages that wait while one is being answered
+
+
+REFUSAL_S = 5.0
+"""The time limit, in seconds, for the Hello of a connection above the limit."""
+
+_NO_PLACE = ua.ErrorMessage(ua.StatusCode(ua.StatusCodes.BadTcpNotEnoughResources), "too many connections")
+
+
+class InvalidChunk(Exception):
+    """The client sent an invalid chunk, or one larger than negotiated."""
+
+
+class ChunkProtocol(OPCUAProtocol):
+    """One connection: chunks in, flow control both ways."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._received = bytearray()
+        self._refused: asyncio.Transport | None = None
+        """The connection above the limit; it waits for a Hello to answer."""
+        self._refusal: asyncio.TimerHandle | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Close the oldest connection without a session when there are too many (OPC 10000-4, 5.5.2)."""
+        if len(self.clients) >= self.iserver.max_connections:
+            idle = next((client for client in self.clients if not _has_session(client)), None)
+            if idle is not None:
+                self.clients.remove(idle)
+                idle.transport.abort()
+        if len(self.clients) >= self.iserver.max_connections:
+            self._refused = transport
+            self._refusal = asyncio.get_running_loop().call_later(REFUSAL_S, transport.abort)
+            return
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Take every whole chunk; look at the header of the next before any more of it is kept."""
+        if self._refused is not None:
+            # The client waits for the answer to its Hello; an earlier error message could be lost (OPC 10000-6, 7.1.3).
+            self._refused.write(uatcp_to_binary(ua.MessageType.Error, _NO_PLACE))
+            self._refused.close()
+            return
+        if self.transport is None or self.transport.is_closing():
+            return
+        self._received += data
+        try:
+            while (size := _chunk_size(self._received)) and len(self._received) >= size:
+                chunk = Buffer(bytes(self._received[:size]))
+                del self._received[:size]
+                self.messages.put_nowait((header_from_binary(chunk), chunk))
+        except (InvalidChunk, asyncio.QueueFull):
+            self._received.clear()
+            self.transport.abort()
+            return
+        if self.messages.qsize() >= _PAUSE_AT:
+            self.transport.pause_reading()
+
+    def connection_lost(self, ex: BaseException | None) -> None:
+        """Cancel the waits for the client to read its answers."""
+        if self._refusal is not None:
+            self._refusal.cancel()
+        self._writable.set()
+        super().connection_lost(ex)
+
+    def pause_writing(self) -> None:
+        """Pause answers while the client does not read."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Resume answering."""
+        self._writable.set()
+
+    async def _process_one_msg(self, header: ua.Header, buf: Buffer) -> bool:
+        await self._writable.wait()
+        if self.transport.is_closing():  # what they asked before they left needs no answer
+            return False
+        goes_on: bool = await super()._process_one_msg(header, buf)
+        if goes_on and not self.transport.is_closing() and self.messages.qsize() < _PAUSE_AT:
+            self.transport.resume_reading()
+        return goes_on
+
+
+def _chunk_size(received: bytearray) -> int:
+    """Return the size of the chunk that begins here; 0 while its header is not complete."""
+    if len(received) < _HEADER.size:
+        return 0
+    kind, final, size = _HEADER.unpack_from(received)
+    largest = _LARGEST_HELLO if kind == b"HEL" else CHUNK_BYTES
+    finals = b"FCA" if kind == b"MSG" else b"F"
+    if kind not in _SMALLEST or final not in finals or not _SMALLEST[kind] <= size <= largest:
+        raise InvalidChunk
+    return int(size)
+
+
+def _has_session(client: OPCUAProtocol) -> bool:
+    session = client.processor and client.processor.session
+    return bool(session and session.is_activated())
+
 
 _CALL = ua.NodeId(ua.ObjectIds.CallRequest_Encoding_DefaultBinary)
 

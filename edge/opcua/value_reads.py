@@ -1,5 +1,6 @@
-"""Applies the arguments of Read to the attributes that the server holds (OPC 10000-4, 5.11.2 and 7.29)."""
+"""Applies the arguments of Read to the attributes that the server holds, also an IndexRange (OPC 10000-4, 5.11.2)."""
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -7,7 +8,41 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.server.address_space import AddressSpace
 
-from edge.opcua.index_range import part
+from edge.opcua.shared_array import SharedArray
+
+_RANGES = re.compile(r"\d{1,10}(:\d{1,10})?(,\d{1,10}(:\d{1,10})?)*", re.ASCII)
+_NO_DATA = ua.StatusCode(ua.StatusCodes.BadIndexRangeNoData)
+_INVALID = ua.StatusCode(ua.StatusCodes.BadIndexRangeInvalid)
+
+
+def is_valid_range(text: str) -> bool:
+    """Return whether a text is a valid range: `2` or `2:5`, for each dimension."""
+    if not _RANGES.fullmatch(text):
+        return False
+    limits = [[int(limit) for limit in each.split(":")] for each in text.split(",")]
+    return all(first < last for first, last in (each for each in limits if len(each) > 1))
+
+
+def part_of(value: ua.DataValue, text: str) -> ua.DataValue:
+    """Return the entries of an array, or the characters of a text, of a range, as far as they exist.
+
+    A range after the end, or of several dimensions, is Bad_IndexRangeNoData.
+    """
+    if not value.StatusCode.is_good():
+        return value
+    if not is_valid_range(text):
+        return ua.DataValue(StatusCode=_INVALID)
+    first, _, last = text.partition(":")
+    content = value.Value.Value if value.Value is not None and "," not in text else None
+    found = content[int(first) : int(last or first) + 1] if isinstance(content, list | str | bytes) else None
+    if not found:
+        return ua.DataValue(StatusCode=_NO_DATA)
+    if isinstance(value.Value, SharedArray):
+        variant: ua.Variant = value.Value.part(int(first), int(last or first))
+    else:
+        variant = ua.Variant(found, value.Value.VariantType, is_array=isinstance(found, list))
+    return ua.DataValue(variant, SourceTimestamp=value.SourceTimestamp, ServerTimestamp=value.ServerTimestamp)
+
 
 _BINARY = ua.QualifiedName("Default Binary")
 _WITH_SOURCE = frozenset({ua.TimestampsToReturn.Source, ua.TimestampsToReturn.Both})
@@ -41,7 +76,7 @@ def read_item(aspace: AddressSpace, item: ua.ReadValueId) -> ua.DataValue:
     encoding = check_encoding(item, value)
     if encoding.is_bad() and not value.StatusCode.is_bad():
         return ua.DataValue(StatusCode=encoding)
-    return part(value, item.IndexRange) if item.IndexRange else value
+    return part_of(value, item.IndexRange) if item.IndexRange else value
 
 
 def browse_name(aspace: AddressSpace, node: ua.NodeId) -> str:

@@ -7,7 +7,7 @@ from asyncua import ua
 
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua_errors import translate_errors
-from edge.opcua.client_channel import MessageTooLargeError
+from edge.opcua.client_transport import MessageTooLargeError
 
 
 @pytest.mark.parametrize(

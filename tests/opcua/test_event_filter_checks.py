@@ -6,7 +6,7 @@ import pytest
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 
-from edge.opcua.event_filter_checks import event_filter_result, event_filter_status
+from edge.opcua.event_filter import event_filter_result, event_filter_status
 from edge.opcua.limits import FILTER_ELEMENTS, SELECT_CLAUSES
 
 O, C = ua.FilterOperator, ua.StatusCodes  # noqa: E741 - short names for the tables below

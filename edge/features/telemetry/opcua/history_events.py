@@ -15,8 +15,7 @@ from edge.features.telemetry.opcua.condition_view import ConditionKind, Conditio
 from edge.features.telemetry.opcua.conditions import Conditions
 from edge.features.telemetry.opcua.history_parts import HistoryPart
 from edge.model.instant import milliseconds_of
-from edge.opcua.event_filter import EventRecord, matches, select_fields
-from edge.opcua.event_filter_checks import event_filter_status
+from edge.opcua.event_filter import EventRecord, event_filter_status, matches, select_fields
 from edge.opcua.time_slices import Turn
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store

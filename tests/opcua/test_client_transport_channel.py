@@ -9,7 +9,7 @@ from asyncua.common.utils import Buffer
 from asyncua.crypto.security_policies import SecurityPolicyNone
 from asyncua.ua.ua_binary import header_from_binary, struct_to_binary
 
-from edge.opcua.client_channel import BoundedChannel, MessageTooLargeError
+from edge.opcua.client_transport import BoundedChannel, MessageTooLargeError
 
 LIMIT = 1000
 

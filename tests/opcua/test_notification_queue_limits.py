@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from edge.opcua.answer_encoding import encode_answer
 from edge.opcua.encoded_event import EncodedEvent, client_handle, decode_event, encode_event
 from edge.opcua.limits import DEFAULTS
-from edge.opcua.message_limits import is_within_count, limit_message
 from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.notification_queue import is_within_count, limit_message
 
 LARGEST = 8192
 TOO_LARGE = ua.StatusCode(ua.StatusCodes.BadResponseTooLarge)

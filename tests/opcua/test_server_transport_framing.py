@@ -14,7 +14,7 @@ from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.opcua import limits
 from edge.opcua.negotiated_limits import NegotiatedLimits
-from edge.opcua.server_framing import ChunkProtocol
+from edge.opcua.server_transport import ChunkProtocol
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
 from tests.uaserver.clients import serves

@@ -2,7 +2,7 @@
 
 from asyncua import ua
 
-from edge.opcua.trigger_links import TriggerLinks
+from edge.opcua.monitored_items import TriggerLinks
 
 MAX_LINKS = 50
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from asyncua import Client, ua
 
-from edge.opcua.index_range import is_valid, part
+from edge.opcua.value_reads import is_valid_range, part_of
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import Space, entry
 
@@ -28,29 +28,29 @@ def numbers(*content: int) -> ua.DataValue:
     [("0", [1]), ("2", [3]), ("0:1", [1, 2]), ("1:2", [2, 3]), ("2:3000000000", [3])],
 )
 async def test_a_range_of_an_array_is_an_array(text: str, found: list[int]) -> None:
-    assert part(numbers(1, 2, 3), text).Value == ua.Variant(found, ua.VariantType.Int32, is_array=True)
+    assert part_of(numbers(1, 2, 3), text).Value == ua.Variant(found, ua.VariantType.Int32, is_array=True)
 
 
 @pytest.mark.parametrize("text", ["3", "3:5", "0,1", "0:1,0:1"])
 async def test_range_outside_the_array_has_no_data(text: str) -> None:
-    assert part(numbers(1, 2, 3), text).StatusCode == NO_DATA
+    assert part_of(numbers(1, 2, 3), text).StatusCode == NO_DATA
 
 
 async def test_index_range_applies_to_strings_but_not_to_scalars() -> None:
-    assert part(value(1, ua.VariantType.Int32), "0").StatusCode == NO_DATA
-    assert part(value("torque", ua.VariantType.String), "1:2").Value.Value == "or"
-    assert part(ua.DataValue(ua.Variant()), "0").StatusCode == NO_DATA
+    assert part_of(value(1, ua.VariantType.Int32), "0").StatusCode == NO_DATA
+    assert part_of(value("torque", ua.VariantType.String), "1:2").Value.Value == "or"
+    assert part_of(ua.DataValue(ua.Variant()), "0").StatusCode == NO_DATA
 
 
 @pytest.mark.parametrize("text", ["", "a", "-1", "1:", ":1", "2:1", "1:1", "1:2:3", "1 :2", "0,", "٣", "1" * 20])
 async def test_malformed_index_range_is_refused(text: str) -> None:
-    assert not is_valid(text)
-    assert part(numbers(1, 2, 3), text).StatusCode == INVALID
+    assert not is_valid_range(text)
+    assert part_of(numbers(1, 2, 3), text).StatusCode == INVALID
 
 
 async def test_data_value_without_a_value_keeps_its_status() -> None:
     unknown = ua.DataValue(StatusCode=ua.StatusCode(ua.StatusCodes.BadNodeIdUnknown))
-    assert part(unknown, "0") is unknown
+    assert part_of(unknown, "0") is unknown
 
 
 async def test_a_client_reads_a_part_of_the_job_orders(jobs: UaServer, client: Client, space: Space) -> None:

@@ -8,7 +8,7 @@ from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPoli
 
 from edge.opcua.answer_encoding import AnswerBody
 from edge.opcua.negotiated_limits import NegotiatedLimits
-from edge.opcua.response_sender import ResponseSender
+from edge.opcua.request_processor import ResponseSender
 from edge.opcua.server_channel import ServerChannel
 from edge.uaserver.access_control import AccessControl
 from tests.uaserver.running import SETTINGS
