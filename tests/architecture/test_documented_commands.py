@@ -17,6 +17,7 @@ EXECUTED = {
     "docs/how-to/backup.md": "tests/outside/test_page_commands.py",
     "docs/how-to/draw-a-recipe.md": "tests/outside/test_page_commands.py",
     "docs/how-to/first-alarm.md": "tests/outside/test_first_alarm.py",
+    "docs/how-to/add-a-feature.md": "tests/app/test_features_added.py",
     "docs/how-to/first-job.md": "tests/system/test_first_job.py",
     "docs/how-to/fleet.md": "tests/outside/test_page_commands.py",
     "docs/how-to/hardening.md": "tests/outside/test_page_commands.py",
@@ -60,6 +61,8 @@ NOT_EXECUTED = {
 }
 """Page with whole commands -> why no test executes them as they stand."""
 
+_OF_THE_EXAMPLE = "edge has no command shifts"
+"""The page `add-a-feature` writes this command; its test calls it in a copy."""
 _PLACEHOLDER = re.compile(r"[A-Z_]+|.*[…<>].*|\.\.\.")
 
 
@@ -121,7 +124,7 @@ def _fault_of_arguments(
 def test_commands_of_pages_exist_with_their_options() -> None:
     found = [(str(page), command) for page in PAGES for command in page_commands(text(page))]
     faults = [(page, " ".join(command.words), fault(command)) for page, command in found]
-    assert [each for each in faults if each[2]] == []
+    assert [each for each in faults if each[2] and each[2] != _OF_THE_EXAMPLE] == []
     assert len(found) > 500
 
 
