@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from edge.access.process_identity import ProcessFate, process_fate
 from edge.model.equipment_health import EquipmentReport
-from edge.store import health_reports, instance_leases
+from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
 from edge.store.lease_watch import LeaseWatch, parse_lease
 
@@ -42,7 +42,7 @@ async def working_instances(store: Store, names: Collection[str]) -> set[str]:
 
 async def load_reports(store: Store, scopes: Sequence[str]) -> Mapping[str, GatewayReport]:
     """Return the reports of the gateways that are registered for these scopes, by name."""
-    reports = await health_reports.load_registered(store, scopes)
+    reports = await equipment_memory.load_registered_reports(store, scopes)
     working = await working_instances(store, reports)
     return {name: GatewayReport(report, name in working) for name, report in reports.items()}
 

@@ -19,7 +19,7 @@ from edge.station.runs import Progress
 from edge.store import jobs, responses
 from edge.store.changes import Change
 from edge.store.client import Store
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)

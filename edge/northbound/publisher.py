@@ -27,7 +27,7 @@ from edge.station.retention import Deliveries, RetentionPolicy
 from edge.store import changes, jobs
 from edge.store.changes import Change
 from edge.store.client import Store
-from edge.store.heartbeat import Heartbeat
+from edge.store.defects import Heartbeat
 from edge.store.stream import BEGINNING
 
 logger = structlog.get_logger(__name__)

@@ -25,8 +25,8 @@ from edge.station.retention import Deliveries
 from edge.store import changes, jobs, responses
 from edge.store.client import Store
 from edge.store.commit import Commit
+from edge.store.defects import Isolated
 from edge.store.generation import GENERATION
-from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 from edge.store.stream import BEGINNING, position_key
 

@@ -11,7 +11,7 @@ from edge.model.isa95 import JobResponse
 from edge.northbound.events import change_events, load_changed_job
 from edge.northbound.topic_writer import StartedWrite, TopicWriter, WriteOutcome
 from edge.northbound.topics import Topics
-from edge.store import changes, published_events
+from edge.store import changes
 from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.jobs import Job
@@ -94,7 +94,7 @@ class StatusEventPublisher:
     async def _first_form(self, change: Change, event: CloudEvent) -> CloudEvent:
         """Return the event as it was published first: the job may have changed since."""
         text, part = msgspec.json.encode(event).decode(), event.id.removeprefix(f"{change.scope}/")
-        first = await published_events.keep(self._store, change.scope, part, text, REPUBLISH_WINDOW_S)
+        first = await changes.keep_published(self._store, change.scope, part, text, REPUBLISH_WINDOW_S)
         return event if first == text else msgspec.json.decode(first, type=CloudEvent)
 
 

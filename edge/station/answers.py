@@ -29,13 +29,13 @@ from edge.station.event_reply import EventReply
 from edge.station.open_commands import in_turn, open_commands_of_jobs
 from edge.station.refusals import RefusalRecorder
 from edge.station.runs import NoRun, Runs
-from edge.store import dead_letters, dedupe, disabled_tools, equipment_memory, safing
+from edge.store import dead_letters, dedupe, equipment_memory, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
+from edge.store.dedupe import had_result, was_taken
 from edge.store.mark_senders import equipment_sender
 from edge.store.refused import RefusedMessage
-from edge.store.taken_results import had_result, was_taken
 
 logger = structlog.get_logger(__name__)
 
@@ -346,11 +346,11 @@ class Answers:
 
     async def is_disabled_elsewhere(self, place: str) -> bool:
         """Return whether another system has disabled the tool at a place."""
-        return await disabled_tools.is_disabled(self._store, place)
+        return await equipment_memory.is_disabled(self._store, place)
 
     async def keep_disabled(self, place: str, *, disabled: bool) -> None:
         """Keep whether another system has disabled the tool at a place."""
-        await disabled_tools.keep(self._store, place, self._runs.clock() if disabled else None)
+        await equipment_memory.keep_disabled(self._store, place, self._runs.clock() if disabled else None)
 
     @property
     def gateway(self) -> str:
@@ -359,11 +359,11 @@ class Answers:
 
     async def recall(self, equipment: str) -> Mapping[str, str]:
         """Return the texts that equipment of this name has remembered; they survive the connection and a restart."""
-        return await equipment_memory.load(self._store, equipment)
+        return await equipment_memory.load_memory(self._store, equipment)
 
     async def remember(self, equipment: str, texts: Mapping[str, str]) -> None:
         """Remember these texts of equipment by their names; the others stay."""
-        await equipment_memory.save(self._store, equipment, texts)
+        await equipment_memory.save_memory(self._store, equipment, texts)
 
     def record_repeated_start(self) -> None:
         """Count a start that the equipment may have received before."""

@@ -13,7 +13,7 @@ from edge.station.runs import NoRun, Runs
 from edge.store import dead_letters, jobs, runs, work
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.jobs import Job
 from edge.store.runs import Outgoing
 from edge.store.work import UnreadableEntry, Work, WorkKind

@@ -20,7 +20,7 @@ from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
 from edge.store import dedupe, jobs, responses, runs
 from edge.store.commit import Absent, Commit, Stale, join
-from edge.store.discarded_events import DiscardedEvent
+from edge.store.dedupe import DiscardedEvent
 from edge.store.mark_senders import equipment_sender
 
 logger = structlog.get_logger(__name__)

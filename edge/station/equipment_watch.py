@@ -16,7 +16,7 @@ from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import EquipmentPort, programs_of
 from edge.station.equipment_stats import EquipmentStats
 from edge.station.safing_tries import problem_of
-from edge.store import health_reports
+from edge.store import equipment_memory
 from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ _FLOOD = 100
 """The unsolicited answers of a piece of equipment between two polls from which on it is a problem."""
 _COUNTS_EVERY_MS = 30_000
 """The shortest interval between two reports with changed counts only: each write wears the flash."""
-_AFRESH_EVERY_MS = health_reports.LIFETIME_MS // 4
+_AFRESH_EVERY_MS = equipment_memory.REPORT_LIFETIME_MS // 4
 
 
 class WatchedEquipment(Struct, frozen=True):
@@ -120,7 +120,7 @@ class EquipmentWatch:
     async def _report(self) -> None:
         report = EquipmentReport(at=self._clock(), equipment=self.health)
         if self.watched and is_due(self._written, report):
-            await self._store.commit(health_reports.save(self._store.keys, self._store.consumer, report))
+            await self._store.commit(equipment_memory.save_report(self._store.keys, self._store.consumer, report))
             self._written = report
 
 

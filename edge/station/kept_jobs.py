@@ -12,8 +12,8 @@ from edge.station.retention import Expiry
 from edge.station.runs import Progress, Runs
 from edge.store import ended_jobs, jobs, undelivered
 from edge.store.client import Store
+from edge.store.defects import Isolated
 from edge.store.ended_jobs import KeptJob
-from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)

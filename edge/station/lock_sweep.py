@@ -14,7 +14,7 @@ from edge.station.runs import Runs
 from edge.store import locks
 from edge.store import runs as run_store
 from edge.store.commit import NOTHING, Commit, Committed, join
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.locks import StoredLock
 from edge.store.retry import poll_store
 from edge.store.server_time import server_time

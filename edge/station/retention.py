@@ -11,12 +11,12 @@ from edge.foundation.instant import Clock
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import Cause
-from edge.store import dedupe, jobs, responses, runs, taken_results, undelivered
+from edge.store import dedupe, jobs, responses, runs, undelivered
 from edge.store.bounds import ALARM_PART
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
+from edge.store.defects import Isolated
 from edge.store.ended_jobs import KeptJob
-from edge.store.isolation import Isolated
 from edge.store.jobs import Job
 
 logger = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ async def _digests(store: Store, job: Job) -> tuple[str, ...]:
     # A run that cannot be read must not keep its job.
     with Isolated(logger, "results of a removed job not remembered", job=job.job_id):
         stored = await runs.load(store, job.job_id) if job.started_at is not None else None
-        return taken_results.digests_of(stored.run) if stored else ()
+        return dedupe.digests_of(stored.run) if stored else ()
     return ()
 
 

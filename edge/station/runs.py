@@ -33,7 +33,7 @@ from edge.station.outbox import JobOutbox, OutboxCache
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import Commit, CommitResult, Committed, Stale, join
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.run_history import MOST_DECISIONS
 from edge.store.runs import NO_CONSUMER
 

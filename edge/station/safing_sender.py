@@ -20,7 +20,7 @@ from edge.station.equipment import Command, EquipmentPort, release_of
 from edge.station.runs import Progress, Runs
 from edge.station.safing_tries import SafingTries
 from edge.store import safing
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.retry import poll_store, retry_while_unavailable
 from edge.store.safing import SafingCommand
 

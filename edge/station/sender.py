@@ -25,7 +25,7 @@ from edge.station.runs import Runs
 from edge.store import runs as run_store
 from edge.store import safing
 from edge.store.commit import Commit, Committed, join
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.store.runs import NO_CONSUMER, Outgoing
 from edge.store.version import DocumentTooNew

@@ -15,7 +15,7 @@ from edge.station.active_runs import ActiveRuns
 from edge.station.decision import LoadedJob
 from edge.station.runs import Progress, Runs
 from edge.store import set_mirrors as mirrors
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.retry import restart_on_outage
 from edge.store.set_mirrors import Freshness, MirrorState
 

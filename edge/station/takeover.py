@@ -14,7 +14,7 @@ from edge.station.worker import Worker
 from edge.store import instance_leases, runs, work
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 
 logger = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ from edge.station.start import plan_start
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.commit import join
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.jobs import Job
 from edge.store.retry import restart_on_outage
 from edge.store.version import DocumentTooNew

@@ -1,12 +1,14 @@
-"""Connections for commands that block: each runs one command at a time and serves the next one afterwards."""
+"""Connections that wait: for commands that block, each one at a time, and for the messages of channels."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from edge.foundation.errors import Unavailable
-from edge.store.connection import CommandConnection, Endpoint, Greeting
+from edge.store.connection import CommandConnection, Endpoint, Greeting, connect
 from edge.store.errors import ADVICE_START, error_of_reply
-from edge.store.pipeline import Command, ReplyError
+from edge.store.pipeline import Command, Pipeline, ReplyError, pack_command
 
 _NO_DEADLINE_S: Final = 86_400.0
 """`run` sets the deadline of each command. A deadline of the connection would wake an idle gateway."""
@@ -63,3 +65,62 @@ class BlockingConnections:
         """Close every connection; commands that wait raise Unavailable."""
         for connection in (*self._idle, *self._waiting):
             connection.close()
+
+
+_SUBSCRIBED_WITHIN_S = 5.0
+
+
+class Subscriptions:
+    """The subscriptions of a store; each new connection has to pass the greeting, if there is one."""
+
+    def __init__(self, endpoint: Endpoint, greeting: Greeting | None = None) -> None:
+        self._endpoint = endpoint
+        self._greeting = greeting
+        self._open: set[Pipeline] = set()
+        self._ended: Unavailable | None = None
+
+    @contextlib.asynccontextmanager
+    async def subscribe(self, channel: str) -> AsyncIterator[AsyncIterator[str]]:
+        """Subscribe to a channel for the length of the block; earlier messages are lost.
+
+        Raises Unavailable, also from the iterator when the connection is lost.
+        """
+        pushed: asyncio.Queue[Any] = asyncio.Queue()
+        pipeline = Pipeline(_SUBSCRIBED_WITHIN_S, 2, pushed.put_nowait)
+        self._open.add(pipeline)
+        try:
+            await self._begin(pipeline, channel)
+            yield self._messages(pipeline, pushed)
+        finally:
+            self._open.discard(pipeline)
+            pipeline.fail("the subscription has ended")
+
+    async def _begin(self, pipeline: Pipeline, channel: str) -> None:
+        self._raise_ended()
+        try:
+            async with asyncio.timeout(_SUBSCRIBED_WITHIN_S):
+                await connect(pipeline, self._endpoint, self._greeting)
+                # A subscription is confirmed by a push message; the reply to PING comes after it.
+                (reply,) = await pipeline.call(pack_command(("SUBSCRIBE", channel)) + pack_command(("PING",)), 1)
+        except OSError as error:
+            raise Unavailable(f"Redis does not answer: {str(error) or 'no reply in time'}", ADVICE_START) from error
+        if isinstance(reply, ReplyError):
+            raise error_of_reply(str(reply))
+
+    async def _messages(self, pipeline: Pipeline, pushed: asyncio.Queue[Any]) -> AsyncIterator[str]:
+        while (message := await pushed.get()) is not None:
+            kind, _, payload = message
+            if kind == "message":
+                yield payload
+        self._raise_ended()
+        raise Unavailable(f"Redis does not answer: {pipeline.failure}", ADVICE_START)
+
+    def _raise_ended(self) -> None:
+        if self._ended is not None:
+            raise Unavailable(self._ended.message, self._ended.advice)
+
+    def end(self, error: Unavailable) -> None:
+        """End every subscription for ever: from now on each one raises the error."""
+        self._ended = error
+        for pipeline in tuple(self._open):
+            pipeline.fail(error.message)

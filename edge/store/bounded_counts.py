@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from edge.store.bounds import BoundedCount
+from edge.store.bulk_reads import escape_pattern
 from edge.store.client import Store
-from edge.store.scan import escape_pattern
 
 _BATCH: Final = 1000
 _BATCHES: Final = 20

@@ -294,3 +294,10 @@ def _change(scope: str, position: str, fields: Mapping[str, str]) -> Change:
         at=round(datetime.fromisoformat(fields["ts"]).timestamp() * 1000),
         generation=fields.get(GENERATION, ""),
     )
+
+
+async def keep_published(store: Store, scope: str, position: str, text: str, lifetime_s: int) -> str:
+    """Keep an event for a time; return the form that was kept first, which may be this one."""
+    key = store.keys.publisher_event(scope, position)
+    _, kept = await store.read([("SET", key, text, "NX", "EX", lifetime_s), ("GET", key)])
+    return text if kept is None else str(kept)

@@ -13,23 +13,20 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.latency import Latency
 from edge.foundation.ticks import until_tick
-from edge.store.blocking_connections import BlockingConnections
+from edge.store.blocking_connections import BlockingConnections, Subscriptions
 from edge.store.bounds import BoundedCount, MarksBySender
-from edge.store.channel import Subscriptions
 from edge.store.commit import Commit, CommitResult, Stale, pack
 from edge.store.commit_script import run_commit
 from edge.store.connection import CommandConnection, Endpoint
-from edge.store.defects import Defects
+from edge.store.defects import Defects, Heartbeat
 from edge.store.fence import Fence
 from edge.store.generation import GenerationCheck
-from edge.store.heartbeat import Heartbeat
 from edge.store.keys import Keys
 from edge.store.lease_watch import LeaseWatch
 from edge.store.own_lease import OwnLease
 from edge.store.pipeline import Argument
-from edge.store.query import Replies, StoreQuery, value_of, values_of
+from edge.store.query import Replies, StoreQuery, shape, value_of, values_of
 from edge.store.replication import Replication
-from edge.store.replies import shape
 from edge.store.sentinels import Sentinels
 
 logger = structlog.get_logger(__name__)

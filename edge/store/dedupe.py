@@ -5,19 +5,28 @@ plus the interval at which the broker saves its database. A removed job order le
 order that was sent before the removal does not restore it, and a result that the job had is recognized. While as many
 marks as allowed are kept, none is dropped: what begins new work is refused, what ends work or keeps a result is not. A
 sender that has used its share of the marks is refused alone.
+
+A broker that is killed forgets the acknowledgements since it saved its database last, and delivers those messages
+again. The events of equipment have one hash for each half hour: they need none of the marks that outlast a day.
+
+A gateway that lags, or a broker that repeats a message, brings an answer that was taken before the removal. A result
+that was never taken has no digest there.
 """
 
 import hashlib
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from edge.foundation.errors import Refused
+from edge.ports.result_trace import MOST_LEVELS, RESULTS_MEMBER, without_files
+from edge.sfc.run import Run, commands_with_result
 from edge.store import mark_senders
 from edge.store.bounds import BoundedCount
 from edge.store.client import Store
-from edge.store.commit import Absent, Commit, join
+from edge.store.commit import Absent, Commit, HashField, join
 from edge.store.keys import Keys
 from edge.store.mark_senders import MessageSender, SenderKind, caller
 from edge.store.query import StoreQuery, query
@@ -144,3 +153,95 @@ def _instant(found: str | None) -> int | None:
 
 def _taken(found: str | None) -> frozenset[str]:
     return frozenset(found.split(" ")[1:] if found else ())
+
+
+_PERIOD_MS: Final = 1_800_000
+_MOST: Final = 10_000
+"""The most events of a piece of equipment in half an hour that are remembered: of a flood the next event, too, would
+pass a later part."""
+
+
+class DiscardedEvent(Struct, frozen=True):
+    """An event of a piece of equipment, `at` an instant in milliseconds since the epoch."""
+
+    equipment: str
+    source: str
+    event_id: str
+    at: int
+
+    @property
+    def _digest(self) -> str:
+        return digest(self.source, self.event_id)
+
+    def guards(self, keys: Keys) -> Commit:
+        """Return the guards that the event was not discarded meanwhile."""
+        return Commit(guards=tuple(HashField(key, self._digest, None) for key in self._keys(keys)))
+
+    def remember(self, keys: Keys) -> Commit:
+        """Remember the event; Stale when it was discarded already."""
+        now, _ = self._keys(keys)
+        operations = (("HSET", now, self._digest, ""), ("PEXPIRE", now, 2 * _PERIOD_MS))
+        return Commit(self.guards(keys).guards, operations)
+
+    def query_known(self, keys: Keys) -> StoreQuery[bool]:
+        """Return the query whether the event was discarded in the last half hour."""
+        return query(bool, "HEXISTS", self._keys(keys)[0], self._digest)
+
+    def query_known_before(self, keys: Keys) -> StoreQuery[bool]:
+        """Return the query whether the event was discarded in the half hour before."""
+        return query(bool, "HEXISTS", self._keys(keys)[1], self._digest)
+
+    def query_room(self, keys: Keys) -> StoreQuery[bool]:
+        """Return the query whether one more event of this half hour may be remembered."""
+        return query(lambda length: length < _MOST, "HLEN", self._keys(keys)[0])
+
+    def _keys(self, keys: Keys) -> tuple[str, str]:
+        period = self.at // _PERIOD_MS
+        return keys.discarded(self.equipment, period), keys.discarded(self.equipment, period - 1)
+
+
+MOST_TAKEN = 400
+"""The most digests in a tombstone; a run keeps 200 earlier attempts."""
+
+
+def digests_of(run: Run) -> tuple[str, ...]:
+    """Return the digests of all results of a run, at most `MOST_TAKEN`, those of the newest attempts last."""
+    found = [each for command, result in commands_with_result(run) for each in _digests(command, result)]
+    return tuple(dict.fromkeys(found))[-MOST_TAKEN:]
+
+
+async def was_taken(store: Store, job_id: str, command_id: str, result: Any) -> bool:
+    """Return whether a removed job had this result of a command; its files do not count."""
+    return _of_content(command_id, result) in await store.fetch(query_taken(store.keys, job_id))
+
+
+async def had_result(store: Store, job_id: str, command_id: str, result_id: str) -> bool:
+    """Return whether a removed job had a result of a command with this id."""
+    return _of_id(command_id, result_id) in await store.fetch(query_taken(store.keys, job_id))
+
+
+def _digests(command_id: str, result: Any) -> Iterator[str]:
+    yield _of_content(command_id, result)
+    for result_id in _result_ids(result):
+        yield _of_id(command_id, result_id)
+
+
+def _of_content(command_id: str, result: Any) -> str:
+    return digest(command_id, msgspec.json.encode(without_files(result)).decode())[:_DIGITS]
+
+
+def _of_id(command_id: str, result_id: str) -> str:
+    return digest(f"{command_id} id", result_id)[:_DIGITS]
+
+
+_DIGITS = 16
+
+
+def _result_ids(result: Any, levels: int = MOST_LEVELS) -> Iterator[str]:
+    if not isinstance(result, Mapping) or not levels:
+        return
+    if isinstance(result_id := result.get("result_id"), str):
+        yield result_id
+    parts = result.get(RESULTS_MEMBER)
+    for each in parts.values() if isinstance(parts, Mapping) else ():
+        yield from _result_ids(each, levels - 1)

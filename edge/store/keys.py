@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part, node_task_id
 from edge.store.key_spec import register_key as _key
-from edge.store.server_keys import ServerKeys
+from edge.store.shared_keys import ServerKeys
 
 
 class Keys(ServerKeys, frozen=True):

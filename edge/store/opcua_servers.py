@@ -1,4 +1,9 @@
-"""The OPC UA servers of the gateways on this store, so that each can name the others to its clients."""
+"""The OPC UA servers of the gateways on this store, and the identity of the store, which is the same for all of them.
+
+The identity is made once, and kept by a backup.
+"""
+
+import uuid
 
 from edge.store import instance_leases
 from edge.store.client import Store
@@ -21,3 +26,13 @@ async def load(store: Store) -> dict[str, str]:
     found: dict[str, str] = await store.execute("HGETALL", store.keys.opcua_servers())
     ended = await instance_leases.read_ended(store, found)
     return {name: found[name] for name in sorted(found) if name not in ended}
+
+
+async def load_identity(store: Store) -> str:
+    """Return the identity of the store; make it when there is none. Raises Unavailable."""
+    key = store.keys.identity()
+    found: str | None = await store.execute("GET", key)
+    if found is None:
+        await store.commit(operation("SET", key, str(uuid.uuid4()), "NX"))
+        found = await store.execute("GET", key)
+    return found or ""

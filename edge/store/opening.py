@@ -12,8 +12,7 @@ from edge.config import RedisSettings
 from edge.foundation.errors import Defect, SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of, shown
-from edge.store.blocking_connections import BlockingConnections
-from edge.store.channel import Subscriptions
+from edge.store.blocking_connections import BlockingConnections, Subscriptions
 from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
 from edge.store.connection import CommandConnection, Endpoint
@@ -21,11 +20,10 @@ from edge.store.errors import AccessDenied
 from edge.store.fence import QUORUM_ADVICE, REPLACED_AFTER_S, Fence, ask_fence, quorum_problem
 from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
-from edge.store.prefix_check import check_prefix
 from edge.store.replication import Replication
 from edge.store.retry import restart_on_defect
 from edge.store.sentinels import ASK_EVERY_S, Sentinels
-from edge.store.server_check import check_durability, check_version, lasting_problems, refuse_cluster
+from edge.store.server_check import check_durability, check_prefix, check_version, lasting_problems, refuse_cluster
 
 CONFIRMED_WITHIN_S: Final = 5.0
 """Time for a majority of the sentinels to learn of a failover that one of them has announced."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from edge.store.bulk_reads import scan_keys
 from edge.store.client import Store
 from edge.store.keys import key_specs
-from edge.store.scan import scan_keys
 
 _LENGTHS = {"hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "stream": "XLEN", "string": "STRLEN", "list": "LLEN"}
 _REPORTED = re.compile(

@@ -1,4 +1,4 @@
-"""Entries of a stream, in the shapes of RESP2 and RESP3."""
+"""Entries of a stream, in the shapes of RESP2 and RESP3, and the consumer groups of streams."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from edge.store.client import Store
+from edge.store.errors import GroupExists
 
 BEGINNING = "0-0"
 """The position before every entry."""
@@ -68,3 +69,14 @@ def page_of(reply: Sequence[Any], count: int, read: Callable[[Entry], _T | None]
     found = tuple(entries(reply))
     items = tuple(item for each in found if (item := read(each)) is not None)
     return StreamPage(items, found[-1].entry_id if len(found) == count else "")
+
+
+async def create_group(store: Store, key: str, group: str) -> None:
+    """Create a consumer group where it is missing; it begins at the oldest entry. Another gateway may be faster."""
+    groups = await store.execute("XINFO GROUPS", key) if await store.execute("EXISTS", key) else ()
+    if group in {each["name"] for each in groups}:
+        return
+    try:
+        await store.execute("XGROUP CREATE", key, group, "0", "MKSTREAM")
+    except GroupExists:
+        return

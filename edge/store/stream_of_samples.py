@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.model.secret_text import hide_secrets
-from edge.store import consumer_group
+from edge.store import stream
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, command_size, fields, join, operation, spread
 from edge.store.dead_letters import redacted_fields
@@ -121,7 +121,7 @@ async def read_counters(store: Store) -> dict[str, int]:
 
 async def create_group(store: Store) -> None:
     """Create the consumer group where it is missing; it begins at the oldest entry."""
-    await consumer_group.create_group(store, store.keys.telemetry(), RULES_GROUP)
+    await stream.create_group(store, store.keys.telemetry(), RULES_GROUP)
 
 
 async def claim_from_others(store: Store) -> int:

@@ -8,9 +8,8 @@ from msgspec import Struct
 
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, fields, join, operation, spread
-from edge.store.consumer_group import create_group
 from edge.store.keys import GROUP, Keys
-from edge.store.stream import Entry, entries
+from edge.store.stream import Entry, create_group, entries
 
 _BATCH = 50
 

@@ -19,7 +19,7 @@ from edge.station.settings import follow_settings
 from edge.store import changes, jobs, resources, responses
 from edge.store.changes import Change
 from edge.store.client import Store
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.jobs import Job
 from edge.store.retry import restart_on_outage
 from edge.uaserver.live_list import BUNDLE_S

@@ -26,9 +26,9 @@ from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import CountLimits
 from edge.store.client import HighAvailability, Store
 from edge.store.connection import CommandConnection, Endpoint
+from edge.store.defects import Heartbeat
 from edge.store.fence import Fence
 from edge.store.generation import GenerationCheck
-from edge.store.heartbeat import Heartbeat
 from edge.store.opening import open_store
 from edge.store.replication import Replication
 from edge.store.sentinels import Primary, Sentinels

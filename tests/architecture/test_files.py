@@ -96,10 +96,7 @@ TESTED_ELSEWHERE = {
     "edge/store/components.py": ("tests/access/test_components.py", "its documents are the list of components"),
     "edge/access/login_throttle.py": ("tests/access/test_login.py", "it delays logins"),
     "edge/store/login_attempts.py": ("tests/access/test_login.py", "its guards are those of logins"),
-    "edge/store/message_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
-    "edge/store/operation_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
-    "edge/store/server_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
-    "edge/store/setting_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
+    "edge/store/shared_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/sessions.py": ("tests/access/test_sessions.py", "its documents are the list of sessions"),
     "edge/features/opcua_extras/dialed_connection.py": (
         "tests/features/opcua_extras/test_reverse_connect.py",

@@ -12,7 +12,7 @@ import pytest
 from edge.app.wiring import open_gateway
 from edge.config import MetricsSettings, MqttSettings, RedisSettings
 from edge.links.mqtt import open_session
-from edge.store import health_reports
+from edge.store import equipment_memory
 from edge.store.client import Store
 from tests.app.running import opcua_in, settings_of
 from tests.integration.plant import SCOPE
@@ -60,7 +60,7 @@ async def test_switched_off_wrench_is_reported_disconnected_on_every_interface(
             assert await measured("microdcs_edge_opcua_sessions 1.0")
 
         async def written() -> bool:
-            report = (await health_reports.load_registered(store, (SCOPE,)))["edge"]
+            report = (await equipment_memory.load_registered_reports(store, (SCOPE,)))["edge"]
             return report is not None and report.equipment[0].connected is False
 
         await until(written)

@@ -9,9 +9,9 @@ from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_
 from edge.station.recipe_lookup import FoundRecipe, RecipeLookup
 from edge.station.runs import compiled
 from edge.store import dedupe
+from edge.store.bulk_reads import scan_keys
 from edge.store.client import Store
 from edge.store.jobs import Job
-from edge.store.scan import scan_keys
 from tests.station.plant import SCOPE, Plant, order
 from tests.store.servers import reads_of
 

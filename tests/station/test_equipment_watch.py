@@ -17,9 +17,9 @@ from edge.model.job_state import Cause
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import Command, EquipmentAnswer
 from edge.station.equipment_watch import CONFIRMED_WITHIN_MS, EquipmentWatch, WatchedEquipment, is_due
-from edge.store import health_reports, instance_leases
+from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
-from edge.store.health_reports import LIFETIME_MS
+from edge.store.equipment_memory import REPORT_LIFETIME_MS
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.station.plant import (
@@ -122,7 +122,7 @@ async def test_reason_of_a_missing_connection_is_reported_at_once(store: Store, 
         written: list[EquipmentReport | None] = []
 
         async def read() -> None:
-            written.append((await health_reports.load_registered(store, (SCOPE,)))["edge"])
+            written.append((await equipment_memory.load_registered_reports(store, (SCOPE,)))["edge"])
 
         watch.listeners.append(read)
         expected = "not connected: refused: wrench is away"
@@ -142,7 +142,7 @@ async def test_equipment_report_is_written_to_the_store(store: Store, wait_until
 
         watch.listeners.append(report_text)
         await wait_until(lambda: reported)
-    found = await health_reports.load_registered(store, (SCOPE,))
+    found = await equipment_memory.load_registered_reports(store, (SCOPE,))
     report = EquipmentReport(at=NOW, equipment=(msgspec.structs.replace(WRENCH, last_seen=NOW),))
     assert found == {"edge": report}
 
@@ -224,7 +224,7 @@ async def test_gateway_without_equipment_writes_no_report(store: Store) -> None:
     ("change", "age", "due"),
     [
         ({}, 5000, False),
-        ({}, LIFETIME_MS // 4, True),
+        ({}, REPORT_LIFETIME_MS // 4, True),
         ({"last_seen": 1, "answered": 7, "outstanding": 2}, 5000, False),
         ({"last_seen": 1, "answered": 7, "outstanding": 2}, 30_000, True),
         ({"connected": False}, 5000, True),

@@ -205,3 +205,10 @@ async def test_cursor_ahead_of_the_changes_skips_none_to_come(store: Store) -> N
     with capture_logs() as logs:
         assert await changes.start_position(store, SCOPE) == change.position
     assert [each["event"] for each in logs] == ["cursor is ahead of the changes"]
+
+
+async def test_first_payload_of_an_event_is_kept(store: Store) -> None:
+    assert await changes.keep_published(store, "s", "1-0", "first", 60) == "first"
+    assert await changes.keep_published(store, "s", "1-0", "second", 60) == "first"
+    assert await changes.keep_published(store, "s", "2-0", "other", 60) == "other"
+    assert 0 < await store.execute("TTL", store.keys.publisher_event("s", "1-0")) <= 60

@@ -1,13 +1,43 @@
 """Tests of what a piece of equipment needs beyond its connection."""
 
-from edge.store import equipment_memory
+from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
 
 
 async def test_texts_of_equipment_are_kept_by_its_name(store: Store) -> None:
-    assert await equipment_memory.load(store, "wrench") == {}
-    await equipment_memory.save(store, "wrench", {"revisions": "1:3", "last": "7"})
-    await equipment_memory.save(store, "wrench", {"last": "8"})
-    await equipment_memory.save(store, "press", {})
-    assert await equipment_memory.load(store, "wrench") == {"revisions": "1:3", "last": "8"}
-    assert await equipment_memory.load(store, "press") == {}
+    assert await equipment_memory.load_memory(store, "wrench") == {}
+    await equipment_memory.save_memory(store, "wrench", {"revisions": "1:3", "last": "7"})
+    await equipment_memory.save_memory(store, "wrench", {"last": "8"})
+    await equipment_memory.save_memory(store, "press", {})
+    assert await equipment_memory.load_memory(store, "wrench") == {"revisions": "1:3", "last": "8"}
+    assert await equipment_memory.load_memory(store, "press") == {}
+
+
+async def test_a_tool_stays_disabled_until_it_is_removed(store: Store) -> None:
+    await equipment_memory.keep_disabled(store, "opc.tcp://tool", 5)
+    assert await equipment_memory.is_disabled(store, "opc.tcp://tool")
+    assert not await equipment_memory.is_disabled(store, "opc.tcp://other")
+    await equipment_memory.keep_disabled(store, "opc.tcp://tool", None)
+    assert not await equipment_memory.is_disabled(store, "opc.tcp://tool")
+
+
+WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True, last_seen=1000, outstanding=2)
+REPORT = EquipmentReport(at=2000, equipment=(WRENCH, EquipmentHealth(name="eye", kind="vision")))
+
+
+async def test_a_report_is_read_as_it_was_written(store: Store) -> None:
+    await instance_leases.register(store, ("station-1",), "edge")
+    await store.commit(equipment_memory.save_report(store.keys, "edge", REPORT))
+    assert await equipment_memory.load_registered_reports(store, ("station-1", "station-2")) == {"edge": REPORT}
+    assert 0 < await store.execute("PTTL", store.keys.health("edge")) <= equipment_memory.REPORT_LIFETIME_MS
+
+
+async def test_no_report_exists_before_the_first_gateway(store: Store) -> None:
+    assert await equipment_memory.load_registered_reports(store, ("station-1",)) == {}
+
+
+async def test_unreadable_report_is_read_as_none(store: Store) -> None:
+    await instance_leases.register(store, ("station-1",), "edge")
+    await store.execute("SET", store.keys.health("edge"), '{"at": "noon"}')
+    assert await equipment_memory.load_registered_reports(store, ("station-1",)) == {"edge": None}

@@ -8,9 +8,11 @@ import msgspec
 import pytest
 import pytest_asyncio
 import redis.asyncio as aioredis
+from redis import exceptions
 
-from edge.foundation.errors import Unavailable
-from edge.store.other_redis import MAX_MEMBERS, decode_list, open_foreign
+from edge.foundation.errors import Defect, EdgeError, Unavailable
+from edge.store.errors import AccessDenied, OutOfMemory
+from edge.store.other_redis import MAX_MEMBERS, decode_list, open_foreign, translate_errors
 from tests.store.servers import Server, own_server
 
 
@@ -103,3 +105,21 @@ async def test_channel_messages_are_received_until_the_server_is_lost(server: Se
 def test_other_values_are_not_decoded_as_a_list() -> None:
     assert decode_list(b"\xff\xfe") is None
     assert decode_list(b"\x90") == []
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (exceptions.OutOfMemoryError("command not allowed"), OutOfMemory, "out of memory"),
+        (exceptions.ReadOnlyError("You can't write"), Unavailable, "replica"),
+        (exceptions.NoPermissionError("User has no permissions"), AccessDenied, "our user may not"),
+        (exceptions.ConnectionError("reset"), Unavailable, "does not answer: reset"),
+        (TimeoutError(), Unavailable, "no reply in time"),
+        (exceptions.ResponseError("UNBLOCKED the stream key no longer exists"), Unavailable, "consumer group"),
+        (exceptions.ResponseError("wrong type"), Defect, "refuses a command"),
+    ],
+)
+def test_redis_py_errors_are_classified_like_replies(error: Exception, kind: type[EdgeError], text: str) -> None:
+    with pytest.raises(EdgeError, match=text) as caught, translate_errors():
+        raise error
+    assert type(caught.value) is kind

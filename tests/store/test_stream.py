@@ -1,9 +1,11 @@
 """Entries of streams are read alike, from every command that returns them."""
 
+import asyncio
+
 import pytest
 
 from edge.store.client import Store
-from edge.store.stream import BEGINNING, Entry, StreamPage, entries, page_of, reachable
+from edge.store.stream import BEGINNING, Entry, StreamPage, create_group, entries, page_of, reachable
 
 
 @pytest.mark.parametrize("raw", [[("1-0", ["a", "1", "b", "2"])], [("1-0", {"a": "1", "b": "2"})]])
@@ -44,3 +46,10 @@ async def test_position_ahead_of_its_stream_is_set_back(
 
 async def test_position_in_a_stream_without_entries_is_the_beginning(store: Store, unique: str) -> None:
     assert await reachable(store, f"{unique}:s", "178-0") == BEGINNING
+
+
+async def test_concurrent_creation_of_a_group_succeeds(store: Store) -> None:
+    """The slower one took the answer for an outage: a warning, and a second of waiting."""
+    await asyncio.gather(*(create_group(store, f"stream-{number % 5}", "g") for number in range(20)))
+    for number in range(5):
+        assert [each["name"] for each in await store.execute("XINFO GROUPS", f"stream-{number}")] == ["g"]

@@ -9,8 +9,8 @@ from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import open_access
 from edge.sfc.replay import Difference
 from edge.station.run_replay import JobReplay, NotRecorded, load_recorded, replay_recorded
+from edge.store.bulk_reads import load_scopes
 from edge.store.jobs import load_all
-from edge.store.scopes import load_scopes
 
 _MOST_SHOWN = 5
 _PROGRESS_INTERVAL = 50

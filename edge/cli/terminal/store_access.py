@@ -53,7 +53,7 @@ class StoreAccess(Struct, frozen=True):
 
     async def scopes(self, asked: str | None) -> Sequence[str]:
         """Return the scopes to show: all of the settings, or one of any gateway on this store."""
-        from edge.store.scopes import load_scopes
+        from edge.store.bulk_reads import load_scopes
 
         served = self.settings.gateway.scopes
         if asked is None:

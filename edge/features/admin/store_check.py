@@ -15,7 +15,7 @@ from edge.foundation.errors import EdgeError
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.finding import HealthFinding, failing, ok, warning
 from edge.station.safing_tries import problem_of
-from edge.store import components, health_reports
+from edge.store import components, equipment_memory
 from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
@@ -57,7 +57,7 @@ async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS
             if id in there and known.component.problems:
                 advice = f"Correct what it names. Its log: journalctl -u microdcs-edge, on {known.component.host}"
                 yield warning(f"problems of {id}", known.component.problems, advice)
-        for gateway, report in (await health_reports.load(store, there)).items():
+        for gateway, report in (await equipment_memory.load_reports(store, there)).items():
             for each in report.equipment if report else ():
                 yield _equipment(gateway, each)
         async for finding in _servers(store):

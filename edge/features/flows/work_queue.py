@@ -21,8 +21,7 @@ from edge.features.flows.node_task import (
 from edge.foundation.instant import now_ms
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, Holds, join, operation
-from edge.store.consumer_group import create_group
-from edge.store.stream import Entry, entries
+from edge.store.stream import Entry, create_group, entries
 
 RELEASED_MS: Final = 86_400_000
 """The idle time of a task that its worker has released: it is taken at once."""

@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from edge.features.flows.node_task import decode_task
 from edge.features.flows.work_queue import GROUP, Mark
+from edge.store.bulk_reads import escape_pattern, scan_keys
 from edge.store.client import Store
-from edge.store.scan import escape_pattern, scan_keys
 from edge.store.stream import entries
 
 _MOST_TASKS: Final = 1_000

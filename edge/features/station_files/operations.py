@@ -15,7 +15,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.model.operation import Operation, OperationType
-from edge.store.scopes import load_scopes
+from edge.store.bulk_reads import load_scopes
 
 if TYPE_CHECKING:
     from edge.features.station_files.objects import ObjectDifference

@@ -13,7 +13,7 @@ from edge.access.process_identity import process_token
 from edge.config import MqttSettings
 from edge.links.mqtt import open_session
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
-from edge.store import health_reports, instance_leases
+from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
 from tests.cli.calling import Edge
 
@@ -37,7 +37,7 @@ async def reported(store: Store) -> None:
     report = EquipmentReport(at=AT, equipment=(WRENCH, EquipmentHealth(name="eye", kind="vision")))
     await instance_leases.register(store, ("station-1",), "edge")
     await instance_leases.acquire(store, "edge", TOKEN)
-    await store.commit(health_reports.save(store.keys, "edge", report))
+    await store.commit(equipment_memory.save_report(store.keys, "edge", report))
 
 
 async def test_missing_equipment_reports_are_reported(edge: Edge) -> None:
@@ -124,7 +124,7 @@ async def test_ping_of_a_controller_with_one_client_names_the_gateway(
     health = EquipmentHealth(name="op", kind="openprotocol", connected=connected)
     await instance_leases.register(store, ("station-1",), "edge")
     await instance_leases.acquire(store, "edge", TOKEN)
-    await store.commit(health_reports.save(store.keys, "edge", EquipmentReport(at=AT, equipment=(health,))))
+    await store.commit(equipment_memory.save_report(store.keys, "edge", EquipmentReport(at=AT, equipment=(health,))))
     async with busy_controller() as port:
         with settings_file.open("a") as settings:
             settings.write(

@@ -10,7 +10,7 @@ from edge.access.process_identity import process_token
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.job_state import Cause
-from edge.store import health_reports, instance_leases
+from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
 from tests.cli.calling import Edge
 from tests.station.plant import TIGHTEN, FakeEquipment, Plant, order, until_true
@@ -42,7 +42,9 @@ async def report(store: Store, gateway: str, health: EquipmentHealth) -> None:
     """Write the report of a gateway with one piece of equipment and `eye`, which has a problem."""
     eye = EquipmentHealth(name="eye", kind="mqtt", problem="no lens")
     await instance_leases.register(store, ("station-1",), gateway)
-    await store.commit(health_reports.save(store.keys, gateway, EquipmentReport(at=1, equipment=(health, eye))))
+    await store.commit(
+        equipment_memory.save_report(store.keys, gateway, EquipmentReport(at=1, equipment=(health, eye)))
+    )
 
 
 @pytest.mark.usefixtures("waiting_job")

@@ -14,7 +14,7 @@ from edge.model.component import Component
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.finding import HealthFinding, Level
-from edge.store import components, health_reports, undelivered
+from edge.store import components, equipment_memory, undelivered
 from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.observer import StoreObserver, observer_of
@@ -146,7 +146,9 @@ async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
         settings = RedisSettings(url=server.url)
         async with open_store(settings, "edge") as store:
             await store.execute("SET", f"{settings.prefix}:lease:instance:edge", "token", "PX", 60_000)
-            await store.commit(health_reports.save(store.keys, "edge", EquipmentReport(at=1, equipment=equipment)))
+            await store.commit(
+                equipment_memory.save_report(store.keys, "edge", EquipmentReport(at=1, equipment=equipment))
+            )
         found = await examined(settings)
     reported = [(found[name].level, found[name].found) for name in found if name.startswith("equipment")]
     none = "0 open commands, 0 failed"

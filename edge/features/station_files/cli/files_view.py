@@ -21,7 +21,7 @@ from edge.features.station_files.stored import load_objects
 from edge.foundation.errors import Refused
 from edge.station.clock import store_clock
 from edge.store import initialization
-from edge.store.scopes import load_scopes
+from edge.store.bulk_reads import load_scopes
 
 
 class Comparison(Struct, frozen=True):

@@ -34,9 +34,9 @@ from edge.store import jobs
 from edge.store import kept_alarms as alarms
 from edge.store import last_tags as tags
 from edge.store.client import Store
-from edge.store.identity import load_identity
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.kept_alarms import AlarmChange
+from edge.store.opcua_servers import load_identity
 from edge.store.retry import restart_on_outage
 from edge.store.stream import BEGINNING
 from edge.uaserver.gateway_object import GATEWAY_NAME

@@ -12,7 +12,7 @@ from edge.opcua.time_slices import Turn
 from edge.store import changes, jobs, responses
 from edge.store.changes import Change
 from edge.store.client import Store
-from edge.store.isolation import Isolated
+from edge.store.defects import Isolated
 from edge.store.jobs import Job
 from edge.store.stream import StreamPage
 from edge.uaserver.events import JobEventPublisher

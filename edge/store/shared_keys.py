@@ -1,4 +1,4 @@
-"""The keys of operations: users, sessions, components, signed commands and maintenance."""
+"""The keys of what jobs share: users and operations, settings of the MES, messages, and the store itself."""
 
 from msgspec import Struct
 
@@ -134,3 +134,115 @@ class OperationsKeys(Struct, frozen=True):
     def localization(self) -> str:
         """Return the key of the localised texts of the site, by `[lang:]Name`."""
         return f"{self.prefix}:localization"
+
+
+class SettingKeys(OperationsKeys, frozen=True):
+    """Builds the keys of work masters and resources below one prefix."""
+
+    @register_key("hash", Lifetime.PERMANENT)
+    def workmaster(self, id: str) -> str:
+        """Return the key of a work master with its recipe."""
+        return f"{self.prefix}:workmaster:{id}"
+
+    @register_key("set", Lifetime.PERMANENT)
+    def workmaster_list(self, scope: str) -> str:
+        """Return the key of the ids of the work masters that a scope may run."""
+        return f"{self.prefix}:workmaster:list:{scope}"
+
+    @register_key("set", Lifetime.PERMANENT)
+    def resource_list(self, kind: str, scope: str) -> str:
+        """Return the key of the ids of one kind of resource that a scope may use."""
+        return f"{self.prefix}:{kind}:list:{scope}"
+
+    @register_key("stream", Lifetime.STREAM)
+    def settings_changes(self) -> str:
+        """Return the key of the scopes whose settings the MES changed, each change."""
+        return f"{self.prefix}:settings:changes"
+
+    @register_key("string", Lifetime.PERMANENT)
+    def jobacceptance(self, scope: str) -> str:
+        """Return the key of the most job orders that a scope holds at a time."""
+        return f"{self.prefix}:jobacceptance:{scope}"
+
+
+class MessageKeys(SettingKeys, frozen=True):
+    """Builds the keys of marks, refused messages and dead letters below one prefix."""
+
+    @register_key("string", Lifetime.DEDUPE)
+    def joborder_tombstone(self, id: str) -> str:
+        """Return the key of the instant at which the job order of that id was removed, with digests of its results."""
+        return f"{self.prefix}:tombstone:{id}"
+
+    @register_key("string", Lifetime.DEDUPE)
+    def cededupe(self, digest: str) -> str:
+        """Return the key of the answer that was given to a CloudEvent, by its source and id."""
+        return f"{self.prefix}:cededupe:{digest}"
+
+    @register_key("string", Lifetime.DEDUPE)
+    def transdedupe(self, digest: str) -> str:
+        """Return the key of the answer that was given in a transaction, by its scope and id."""
+        return f"{self.prefix}:transdedupe:{digest}"
+
+    @register_key("set", Lifetime.OURS)
+    def mark_senders(self) -> str:
+        """Return the key of the senders of marked messages: `calls:{source}` or `events:{equipment}`."""
+        return f"{self.prefix}:marks"
+
+    @register_key("stream", Lifetime.DEDUPE)
+    def marks_of(self, sender: str) -> str:
+        """Return the key of the marks of a sender: digests of `cededupe` (field e) and `transdedupe` (field t)."""
+        return f"{self.prefix}:marks:{key_part(sender)}"
+
+    @register_key("hash", Lifetime.DISCARDED)
+    def discarded(self, equipment: str, period: int) -> str:
+        """Return the key of the events of equipment that no job took, by digest; one for each half hour."""
+        return f"{self.prefix}:discarded:{key_part(equipment)}:{period}"
+
+    @register_key("hash", Lifetime.AUDITED)
+    def audited(self, period: int) -> str:
+        """Return the key of the calls that a gateway has put in the audit trail, by digest; one for each 25 hours."""
+        return f"{self.prefix}:audited:{period}"
+
+    @register_key("stream", Lifetime.STREAM)
+    def event_refused_list(self) -> str:
+        """Return the key of refused messages and declined calls."""
+        return f"{self.prefix}:event:refused:list"
+
+    @register_key("stream", Lifetime.DEAD_LETTERS)
+    def sfc_dead_letters(self) -> str:
+        """Return the key of what was given up, with the reason."""
+        return f"{self.prefix}:sfc:dead-letters"
+
+    @register_key("stream", Lifetime.DEAD_LETTERS)
+    def late_results(self) -> str:
+        """Return the key of the results that no command waited for, with the reason."""
+        return f"{self.prefix}:sfc:late-results"
+
+
+class ServerKeys(MessageKeys, frozen=True):
+    """Builds the keys of version, generation and leases of instances below one prefix."""
+
+    @register_key("string", Lifetime.OURS)
+    def store_version(self) -> str:
+        """Return the key of the version of the stored data: see store/server_check.py."""
+        return f"{self.prefix}:form"
+
+    @register_key("hash", Lifetime.OURS)
+    def generation(self) -> str:
+        """Return the key of the generation behind Sentinel: its id, the config-epoch, the difference of the clocks."""
+        return f"{self.prefix}:generation"
+
+    @register_key("string", Lifetime.OURS)
+    def replication_mark(self) -> str:
+        """Return the key of the write before each wait for the replicas."""
+        return f"{self.prefix}:replication-mark"
+
+    @register_key("string", Lifetime.OURS)
+    def lease_instance(self, consumer: str) -> str:
+        """Return the key of the lease of an instance: the token of its process, and a counter."""
+        return f"{self.prefix}:lease:instance:{consumer}"
+
+    @register_key("string", Lifetime.OURS)
+    def lease_publisher(self, scope: str) -> str:
+        """Return the key of the instance that publishes the changes of a scope, for as long as its own lease lasts."""
+        return f"{self.prefix}:lease:publisher:{scope}"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from edge.store.client import Store
-from edge.store.heartbeat import Heartbeat
+from edge.store.defects import Heartbeat
 
 PATIENCE_S = 25.0
 
