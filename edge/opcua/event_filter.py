@@ -194,7 +194,13 @@ def _like(pattern: str) -> Callable[[str], bool] | None:
 
 
 def _set(body: str) -> str:
-    return "".join(each if each == "-" else re.escape(each) for each in body)
+    """Return the members of a set: `-` between two characters is a range, any other one is itself."""
+    members, at = "", 0
+    while at < len(body):
+        is_range = body[at + 1 : at + 2] == "-" and at + 2 < len(body)
+        members += f"{re.escape(body[at])}-{re.escape(body[at + 2])}" if is_range else re.escape(body[at])
+        at += 3 if is_range else 1
+    return members
 
 
 def _fits(pieces: Sequence[re.Pattern[str]], text: str) -> bool:

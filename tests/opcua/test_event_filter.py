@@ -97,6 +97,9 @@ def test_filter_element_with_many_references_is_evaluated_once() -> None:
         ("", "%", True),
         ("x", "[", False),
         ("x", "[z-a]", False),
+        ("-", "[[--]", False),
+        ("-", "[a-]", True),
+        ("b", "[a-c-e]", True),
     ],
 )
 def test_like_follows_the_wildcards_of_the_standard(text: str, pattern: str, expected: bool) -> None:  # noqa: FBT001 - a parameter
