@@ -21,6 +21,8 @@ SOURCES = (
 )
 RAISED = {"Refused", "Denied", "Ignored", "AlarmRefusal"}
 OF_PROGRAMS = {
+    "the payload does not have the arguments of 7: 7.",
+    "Send AlarmID and By.",
     "7: 7",  # a file and the reason of the operating system
     "cannot listen for browsers at 7:7: 7",
     "Is another program there already, and is the address ours?",
