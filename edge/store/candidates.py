@@ -15,6 +15,13 @@ _STATUS: Final = "See: edge store status"
 _REPAIR: Final = f"Repair it, or name another replica with --to. {_STATUS}"
 
 
+class NotAnswering(Refused):
+    """A replica that does not answer: where Sentinel just made it one, its connections were cut once."""
+
+    def __init__(self, address: str, error: str) -> None:
+        super().__init__(KIND, f"the replica {address} does not answer: {error}.", _REPAIR)
+
+
 class NotLinked(Refused):
     """A replica has no link to the primary now; it may have one soon."""
 
@@ -43,6 +50,8 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
     if not wanted:
         raise Refused(KIND, "no replica can be promoted.", f"Start a replica with a priority above 0. {_STATUS}")
     for each in wanted:
+        if each.error:
+            raise NotAnswering(each.address, each.error)
         if reason := _obstacle(each, needs_aof=state.durability != "any"):
             raise Refused(KIND, f"the replica {each.address} {reason}.", _REPAIR)
     for each in wanted:
@@ -55,8 +64,6 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
 
 
 def _obstacle(replica: ReplicaState, *, needs_aof: bool) -> str:
-    if replica.error:
-        return f"does not answer: {replica.error}"
     # Of a former primary, until it is a replica, the offset is that of another history.
     if replica.is_linked and (replica.lag_bytes or 0) > _MOST_MISSING_BYTES:
         return f"lags behind by {lag_text(replica)}"

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from edge.config import RedisSettings
 from edge.foundation.errors import EdgeError, Refused, Unavailable
 from edge.store.address import is_sentinel, sentinel_address_of
-from edge.store.candidates import FIRST_PRIORITY, KIND, NotLinked, candidates_of
+from edge.store.candidates import FIRST_PRIORITY, KIND, NotAnswering, NotLinked, candidates_of
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.fence import ask_fence, watched
 from edge.store.keys import Keys
@@ -39,6 +39,7 @@ _INFO_WITHIN_S: Final = 15.0
 _PAUSE_MS: Final = 2000
 _PAUSE_AGAIN_S: Final = 0.5
 _POLL_S: Final = 0.03
+_ANSWERS_WITHIN_S: Final = 2.0
 _WATCH_S: Final = 0.1
 _WITHIN_S: Final = 1.0
 _BEGINS_WITHIN_S: Final = 2.0
@@ -96,10 +97,14 @@ async def switch_over(settings: RedisSettings, to: str = "", report: Report = la
 async def _linked_candidates(observer: StoreObserver, to: str, report: Report) -> Sequence[ReplicaState]:
     """Return the candidates; wait for those that have no link yet."""
     now, reported = asyncio.get_running_loop().time, False
-    until = now() + LINKED_WITHIN_S
+    began = now()
+    until = began + LINKED_WITHIN_S
     while True:
         try:
             return candidates_of(await observer.read(), to)
+        except NotAnswering:
+            if now() >= began + _ANSWERS_WITHIN_S:
+                raise
         except NotLinked as error:
             if now() >= until:
                 raise
