@@ -189,6 +189,6 @@ async def test_result_is_heard_while_the_identifier_is_unknown(wait_until: WaitU
                 assert tool.enabled
                 tool.tighten()
             await wait_until(lambda: not tool.enabled, deadline=10.0)
-            await wait_until(lambda: len(controller.acknowledged) == size, deadline=10.0)
+            await wait_until(lambda: len(controller.acknowledged) == size and station.answers, deadline=10.0)
         assert [each.error for each in station.answers] == [None]
         assert controller.violations == []
