@@ -169,7 +169,7 @@ def test_result_of_another_process_is_kept_and_its_action_waits(line: Line) -> N
     assert "85.2" in response
     assert "102" not in response
     wait_for(lambda: line.metric("results_late_total") == late + 1, "the result is counted as late")
-    assert (late_job(line), line.controller.count("started")) == (None, before + 1)
+    assert (late_job(line), line.controller.count("started")) == ("other process", before + 1)
 
 
 def test_second_result_of_a_joining_is_a_late_result_of_its_job(line: Line) -> None:

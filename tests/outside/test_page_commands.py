@@ -69,7 +69,7 @@ def test_commands_of_the_pages_work_as_written(plant: Plant, tmp_path: Path) -> 
         plant.mes.wait_for_state(job, "Ended")
     folder = tmp_path / "folder"
     folder.mkdir()
-    shutil.copy(ROOT / "edge" / "sim" / "recipes" / "rear-axle.json", folder)
+    shutil.copy(ROOT / "edge" / "features" / "simulator" / "recipes" / "rear-axle.json", folder)
     plant.gateway.cli("station", "set", "workmaster", str(folder / "rear-axle.json"), "--id", "rear-axle")
     plant.gateway.cli("station", "export", str(folder / "station.d"))
     wait_for(lambda: "wrench" in plant.gateway.cli("equipment", "list"), "the tool is reported", 60)

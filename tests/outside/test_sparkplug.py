@@ -22,7 +22,7 @@ def host_at(port: int) -> Iterator[list[dict[str, Any]]]:
     """Run a host; yield the messages that it receives."""
     received: list[dict[str, Any]] = []
     environment = {"PATH": os.environ["PATH"], "NODE_PATH": str(ROOT / ".node" / "node_modules")}
-    command = ["node", str(ROOT / "tests" / "sparkplug" / "host.js"), str(port)]
+    command = ["node", str(ROOT / "tests" / "features" / "sparkplug" / "host.js"), str(port)]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdout
         lines = host.stdout
