@@ -75,8 +75,13 @@ def test_bolts_of_a_batch_that_timed_out_are_late_results_of_its_job(line: Line)
 
 def test_bolt_after_a_dropped_subscription_is_reported(line: Line) -> None:
     """The session stays and its requests are answered: only the Publish request is declined."""
+
+    def letters() -> str:
+        return str(line.gateway.cli("dead-letters", "list", "--json"))
+
+    before = letters().count('"late"')
     line.controller.order("unsubscribe")
     line.controller.trigger()
     bolt = line.controller.values("result")[-1]
-    # It is acknowledged when the station has it.
-    wait_for(lambda: bolt in line.controller.values("acknowledged"), bolt)
+    wait_for(lambda: f'"result": "{bolt}"' in line.gateway.log.read_text(), bolt)
+    wait_for(lambda: letters().count('"late"') == before + 1, "the station keeps it as a late result")
