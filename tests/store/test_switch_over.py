@@ -94,15 +94,17 @@ async def test_named_replica_becomes_the_primary_and_keeps_its_priority(
         assert "replica-priority 1\n" not in line.nodes[2].configuration.read_text()
 
 
-async def test_second_switch_over_waits_until_the_sentinels_know_the_roles(tmp_path: Path, unique: str) -> None:
-    """Else a sentinel that still sees the former primary in the replica demotes it again: measured, 2 of 10."""
+async def test_switch_overs_in_turn_each_hold(tmp_path: Path, unique: str) -> None:
+    """A sentinel that still sees the former primary in the replica demotes it again: measured, 2 of 10.
+
+    Whether the second one has to wait for that depends on the moment of the last INFO, so only the outcome is asked.
+    """
     async with open_line(tmp_path) as line:
-        progress: list[str] = []
-        await switch_over(line.settings(unique))
-        await until(line.knows_itself)
-        await switch_over(line.settings(unique), report=progress.append)
-        assert "waiting until all sentinels have seen the last change of roles" in progress
-        assert await roles(line) == ["master", "slave"]
+        for primary in (1, 0):
+            done = await switch_over(line.settings(unique))
+            assert done.primary == address(line.nodes[primary])
+            await until(line.knows_itself)
+            assert (await roles(line))[primary] == "master"
 
 
 @contextlib.asynccontextmanager
