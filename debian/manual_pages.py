@@ -110,12 +110,12 @@ def summary(command: click.Command) -> str:
 def commands(group: click.Group, parent: click.Context | None, name: str) -> Iterator[str]:
     """Yield every command below a group, in the order in which the group lists them."""
     context = click.Context(group, parent=parent, info_name=name)
-    for each in group.list_commands(context):
-        command = command_of(group, context, each)
-        below = click.Context(command, parent=context, info_name=each)
+    for text in group.list_commands(context):
+        command = command_of(group, context, text)
+        below = click.Context(command, parent=context, info_name=text)
         if isinstance(command, click.Group):
             yield from [f".SS {escaped(below.command_path)}", *paragraphs(command.help or "")]
-            yield from commands(command, context, each)
+            yield from commands(command, context, text)
             continue
         usage = " ".join(command.collect_usage_pieces(below))
         yield from [f".SS {escaped(below.command_path)} {escaped(usage)}", *paragraphs(command.help or "")]

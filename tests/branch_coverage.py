@@ -32,8 +32,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     _coverage.start()
     for room in ROOMS:
         package = import_module(f"edge.{room}")
-        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            import_module(each.name)
+        for row in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(row.name)
     _coverage.stop()
 
 
@@ -41,7 +41,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Trace a test of a room, with its fixtures; the many examples of a property take long and hardly add a branch."""
     is_of_room = any(folder in item.path.parents for folder in _FOLDERS)
-    if not is_of_room or any(item.get_closest_marker(each) for each in ("untraced", "hypothesis")):
+    if not is_of_room or any(item.get_closest_marker(text) for text in ("untraced", "hypothesis")):
         return (yield)
     _coverage.start()
     try:

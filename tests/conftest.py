@@ -180,7 +180,7 @@ async def _differing(settings: RedisSettings, *, only_ended: bool) -> list[objec
     # A test may have left a store that cannot be opened: one of a newer version, for example.
     with contextlib.suppress(EdgeError):
         async with open_store(settings, None) as opened:
-            return [each async for each in differing_replays(opened, only_ended=only_ended)]
+            return [replay async for replay in differing_replays(opened, only_ended=only_ended)]
     return []
 
 

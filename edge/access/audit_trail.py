@@ -148,7 +148,7 @@ async def append(store: Store, records: Sequence[AuditRecord], keep: int) -> Non
     """Append records to the chain. Raises Unavailable; whether they are written is unknown then."""
     if not keep:
         return
-    await _Batch([_QueuedRecord(each) for each in records], keep).write(store)
+    await _Batch([_QueuedRecord(record) for record in records], keep).write(store)
 
 
 async def plan_append(store: Store, records: Sequence[AuditRecord], keep: int) -> Commit:
@@ -267,7 +267,7 @@ def _without_secrets(record: AuditRecord) -> AuditRecord:
 
 
 def _texts(records: Sequence[AuditRecord], keep: int) -> list[str]:
-    return [msgspec.json.encode(msgspec.structs.replace(_cut(each), keep=keep)).decode() for each in records]
+    return [msgspec.json.encode(msgspec.structs.replace(_cut(record), keep=keep)).decode() for record in records]
 
 
 class _QueuedRecord(msgspec.Struct, frozen=True):
@@ -293,7 +293,7 @@ class _Batch:
         if self._attempted and await self._is_written(store):
             return
         while True:
-            claims = list(dict.fromkeys(each.claim for each in self._waiting if each.claim))
+            claims = list(dict.fromkeys(queued_record.claim for queued_record in self._waiting if queued_record.claim))
             before, claimed = await audit.load_start(store, claims)
             free = dict.fromkeys(claim for claim, is_claimed in zip(claims, claimed, strict=True) if not is_claimed)
             records = list(_unclaimed(self._waiting, free))
@@ -306,18 +306,18 @@ class _Batch:
                 return
 
     async def _is_written(self, store: Store) -> bool:
-        return any(each.digest == self._attempted for each in await audit.newest(store, _SEARCHED))
+        return any(sealed_record.digest == self._attempted for sealed_record in await audit.newest(store, _SEARCHED))
 
 
 def _unclaimed(waiting: Sequence[_QueuedRecord], free: Collection[CallClaim]) -> Iterator[AuditRecord]:
     """Yield the records without a claim, and the first one of each claim that is free."""
     left = set(free)
-    for each in waiting:
-        if each.claim is None:
-            yield each.record
-        elif each.claim in left:
-            left.remove(each.claim)
-            yield each.record
+    for item in waiting:
+        if item.claim is None:
+            yield item.record
+        elif item.claim in left:
+            left.remove(item.claim)
+            yield item.record
 
 
 class CallerLimit:

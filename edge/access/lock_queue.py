@@ -19,8 +19,8 @@ def acquire(lock: Lock | None, claim: LockClaim) -> Lock:
         return Lock(holder=claim)
     if lock.holder.owner == claim.owner:
         return replace(lock, holder=_renewed(lock.holder, claim))
-    if any(each.owner == claim.owner for each in lock.waiters):
-        waiters = (_renewed(each, claim) if each.owner == claim.owner else each for each in lock.waiters)
+    if any(waiter.owner == claim.owner for waiter in lock.waiters):
+        waiters = (_renewed(waiter, claim) if waiter.owner == claim.owner else waiter for waiter in lock.waiters)
         return replace(lock, waiters=tuple(waiters))
     return replace(lock, waiters=(*lock.waiters, claim))
 
@@ -29,7 +29,7 @@ def release(lock: Lock | None, owner: str, now: int) -> Lock | None:
     """Return the lock without the claims of an owner; the next that waits holds it."""
     if lock is None:
         return None
-    waiters = tuple(each for each in lock.waiters if each.owner != owner)
+    waiters = tuple(waiter for waiter in lock.waiters if waiter.owner != owner)
     if lock.holder.owner != owner:
         return expire(replace(lock, waiters=waiters), now)
     return _next(waiters, now)
@@ -41,7 +41,7 @@ def expire(lock: Lock | None, now: int) -> Lock | None:
         return None
     if lock.holder.has_expired(now):
         return _next(lock.waiters, now)
-    waiters = tuple(each for each in lock.waiters if not each.has_expired(now))
+    waiters = tuple(waiter for waiter in lock.waiters if not waiter.has_expired(now))
     return lock if waiters == lock.waiters else replace(lock, waiters=waiters)
 
 
@@ -51,7 +51,7 @@ def is_held_by(lock: Lock | None, owner: str) -> bool:
 
 
 def _next(waiters: tuple[LockClaim, ...], now: int) -> Lock | None:
-    alive = [each for each in waiters if not each.has_expired(now)]
+    alive = [waiter for waiter in waiters if not waiter.has_expired(now)]
     return Lock(holder=replace(alive[0], since=now), waiters=tuple(alive[1:])) if alive else None
 
 

@@ -48,7 +48,11 @@ class LockPlan(Struct, frozen=True):
 async def find_locks(store: Store, kinds: Iterable[LockKind], object_ids: Iterable[str]) -> list[StoredLock]:
     """Return the locks of some kinds that exist; with ids, only those of these objects."""
     wanted = frozenset(object_ids)
-    return [each for each in await locks.load_all(store, kinds) if not wanted or each.object_id in wanted]
+    return [
+        stored_lock
+        for stored_lock in await locks.load_all(store, kinds)
+        if not wanted or stored_lock.object_id in wanted
+    ]
 
 
 async def plan_acquire(store: Store, kind: LockKind, object_ids: Iterable[str], claim: LockClaim) -> LockPlan:
@@ -69,7 +73,7 @@ async def plan_acquire(store: Store, kind: LockKind, object_ids: Iterable[str], 
 async def plan_release(store: Store, kind: LockKind, object_ids: Iterable[str], owner: str, now: int) -> Commit:
     """Return the commit that releases the locks of an owner, and its place among those that wait."""
     found = await locks.load(store, kind, sorted(set(object_ids)))
-    return join(locks.save(store.keys, each, release(each.lock, owner, now)) for each in found)
+    return join(locks.save(store.keys, stored_lock, release(stored_lock.lock, owner, now)) for stored_lock in found)
 
 
 @asynccontextmanager
@@ -124,19 +128,21 @@ async def delete_locks(
     """
     while True:
         now = await server_time(store)
-        alive = [each for each in found if each.lock and not each.lock.holder.has_expired(now)]
+        alive = [
+            stored_lock for stored_lock in found if stored_lock.lock and not stored_lock.lock.holder.has_expired(now)
+        ]
         if alive and not force:
             first = alive[0]
             owner = first.lock.holder.owner if first.lock else ""
             message = f"{owner!r} holds the lock of {first.kind} {first.object_id!r} and is alive"
             raise Refused("locked", f"{message}.", "Wait for its end, or use --force when you know that it is gone.")
-        parts = [locks.save(store.keys, each, _without_holder(each.lock, now)) for each in found]
+        parts = [locks.save(store.keys, stored_lock, _without_holder(stored_lock.lock, now)) for stored_lock in found]
         if isinstance(await store.commit(join((*parts, await audit(found)))), Committed):
             return
         found = [
             again
-            for each in found
-            for again in await locks.load(store, each.kind, (each.object_id,))
+            for stored_lock in found
+            for again in await locks.load(store, stored_lock.kind, (stored_lock.object_id,))
             if again.text is not None
         ]
 
@@ -147,13 +153,13 @@ async def sweep_locks(store: Store) -> None:
     if not stored:
         return
     now = await server_time(store)
-    for each in stored:
-        after = expire(each.lock, now)
-        if after != each.lock:
+    for lock in stored:
+        after = expire(lock.lock, now)
+        if after != lock.lock:
             # Stale: somebody was faster.
-            await store.commit(locks.save(store.keys, each, after))
-            owner = each.lock.holder.owner if each.lock else ""
-            logger.warning("lock expired", kind=each.kind, object=each.object_id, owner=owner)
+            await store.commit(locks.save(store.keys, lock, after))
+            owner = lock.lock.holder.owner if lock.lock else ""
+            logger.warning("lock expired", kind=lock.kind, object=lock.object_id, owner=owner)
 
 
 async def keep_swept(store: Store, every_s: float = SWEEP_EVERY_S) -> None:

@@ -145,7 +145,7 @@ class Users:
 
         today = datetime.fromtimestamp(self._wall_clock_s(), UTC).strftime("%Y%m%d")
         found = digest(secret)
-        return any(hmac.compare_digest(found, each.digest) and today <= each.until for each in user.tokens)
+        return any(hmac.compare_digest(found, token.digest) and today <= token.until for token in user.tokens)
 
     async def _check_code(self, user: User, code: str) -> LoginRefusal | None:
         from edge.access.totp import digest, is_one_of, matching_step  # noqa: PLC0415 - as above

@@ -55,7 +55,7 @@ class LoginThrottle:
 
     def add_to(self, stored: int, key: _Key, name: str, address: str) -> None:
         """Count the failure that was recorded last after those that another gateway has stored."""
-        free = next(free for each, free in self._keys(name, address) if each == key)
+        free = next(free for row, free in self._keys(name, address) if row == key)
         self._failures[key] = stored + 1, self._clock() + self._wait_s(stored + 1, free)
 
     def _wait_s(self, count: int, free: int) -> float:
@@ -188,7 +188,7 @@ class StoredMemory:
                 logger.warning("login failures not saved", reason=error.message)
 
     async def _save(self, throttle: LoginThrottle, key: _Key, name: str, address: str) -> None:
-        while known := next((each for each in throttle.known(name, address) if each[0] == key), None):
+        while known := next((row for row in throttle.known(name, address) if row[0] == key), None):
             stored = await login_attempts.save_failures(self._store, *known, throttle.forget_s)
             if stored is None:
                 return

@@ -55,8 +55,10 @@ def decide_mode(before: Maintenance | None, request: ModeRequest, now: int) -> M
 
 def mode_in_force(found: StoredMode) -> Maintenance | None:
     """Return the mode that a gateway obeys: of its own and that of the store the one that pauses jobs; None: off."""
-    modes = [each for each in (found.store, found.gateway) if each]
-    return next((each for each in modes if each.kind is MaintenanceKind.NOW), modes[0] if modes else None)
+    modes = [maintenance for maintenance in (found.store, found.gateway) if maintenance]
+    return next(
+        (maintenance for maintenance in modes if maintenance.kind is MaintenanceKind.NOW), modes[0] if modes else None
+    )
 
 
 async def switch_mode(

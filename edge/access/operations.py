@@ -210,14 +210,14 @@ class OperationRunner:
         return await server_time(self._store)
 
     async def _fail_interrupted(self, stored: Sequence[StoredOperation], now: int) -> None:
-        for each in stored:
-            if after := transition(each.operation, Interrupt(), now):
-                commit = operations.save(self._store.keys, each, after, each.progress)
+        for stored_operation in stored:
+            if after := transition(stored_operation.operation, Interrupt(), now):
+                commit = operations.save(self._store.keys, stored_operation, after, stored_operation.progress)
                 if isinstance(await self._store.commit(commit), Committed):
                     logger.error("operation interrupted", operation=after.id, type=after.type, owner=after.owner)
-        ended = [each for each in stored if each.operation.has_ended]
-        for each in ended[operations.KEPT :]:
-            await self._store.commit(operations.remove(self._store.keys, each))
+        ended = [operation for operation in stored if operation.operation.has_ended]
+        for item in ended[operations.KEPT :]:
+            await self._store.commit(operations.remove(self._store.keys, item))
 
     async def _execute_alone(self, id: str) -> None:
         stored = await operations.load(self._store, id)

@@ -55,11 +55,11 @@ class SessionList:
 
     async def look(self) -> None:
         """End the sessions that are to end, and write what has changed since the last look."""
-        live = {each.id: each for each in self._open_sessions()}
+        live = {session.id: session for session in self._open_sessions()}
         if not live and not self._shown:
             return
         stored = await sessions.load(self._store, list(live))
-        for id in [id for id, each in stored.items() if each.ended]:
+        for id in [id for id, session in stored.items() if session.ended]:
             ended = live.pop(id)
             await ended.end()
             logger.info("session ended", session=id, user=ended.session.user, address=ended.session.address)
@@ -74,20 +74,25 @@ class SessionList:
 
     async def _write(self, live: dict[str, LiveSession], stored: Iterable[str]) -> None:
         known = set(stored)
-        parts = [self._part(each, is_stored=each.id in known) for each in live.values()]
+        parts = [self._part(live_session, is_stored=live_session.id in known) for live_session in live.values()]
         parts.append(sessions.remove(self._store.keys, self._shown.keys() - live.keys()))
         if (commit := join(parts)).operations:
             await self._store.commit(commit)
         self._shown = live
 
-    def _part(self, each: LiveSession, *, is_stored: bool) -> Commit:
-        keys, before = self._store.keys, self._shown.get(each.id)
-        if before is None or before.session != each.session or not is_stored:
-            shown = sessions.put(keys, each.id, each.session, LIFETIME_MS)
-            return join((shown, sessions.touch(keys, each.id, each.last_activity)))
+    def _part(self, live_session: LiveSession, *, is_stored: bool) -> Commit:
+        keys, before = self._store.keys, self._shown.get(live_session.id)
+        if before is None or before.session != live_session.session or not is_stored:
+            shown = sessions.put(keys, live_session.id, live_session.session, LIFETIME_MS)
+            return join((shown, sessions.touch(keys, live_session.id, live_session.last_activity)))
         if self._looks % _LOOKS_PER_RENEWAL:
             return Commit()
-        return join((sessions.renew(keys, each.id, LIFETIME_MS), sessions.touch(keys, each.id, each.last_activity)))
+        return join(
+            (
+                sessions.renew(keys, live_session.id, LIFETIME_MS),
+                sessions.touch(keys, live_session.id, live_session.last_activity),
+            )
+        )
 
 
 @asynccontextmanager
@@ -111,9 +116,9 @@ async def request_end(store: Store, ids: Iterable[str]) -> list[str]:
     found = await sessions.load(store, list(ids))
     ended = [
         sessions.remove(store.keys, [id])
-        if each.way == "cli"
-        else sessions.put(store.keys, id, msgspec.structs.replace(each, ended=True), LIFETIME_MS)
-        for id, each in found.items()
+        if session.way == "cli"
+        else sessions.put(store.keys, id, msgspec.structs.replace(session, ended=True), LIFETIME_MS)
+        for id, session in found.items()
     ]
     if ended:
         await store.commit(join(ended))

@@ -41,7 +41,7 @@ async def register_sidecar(store: Store, report: SidecarReport, now_s: int) -> f
     it, or too many sidecars live.
     """
     if not _NAME.fullmatch(report.id):
-        raise Refused("component", f"{report.id[:80]!r} is no name of a component", "Use letters and digits.")
+        raise Refused("component", f"{report.id[:80]!r} is not a name of a component", "Use letters and digits.")
     every = await components.load_all(store)
     known = every.get(report.id)
     is_other = known is not None and known.token not in {"", report.token}
@@ -70,7 +70,11 @@ async def register_sidecar(store: Store, report: SidecarReport, now_s: int) -> f
 
 def _replaced(every: Mapping[str, KnownComponent], now_s: int) -> list[str]:
     """Return the sidecar that makes room for a new one: the one silent for longest. Raises Refused when all live."""
-    sidecars = {id: each.seen_s for id, each in every.items() if each.component.kind == "sidecar"}
+    sidecars = {
+        id: known_component.seen_s
+        for id, known_component in every.items()
+        if known_component.component.kind == "sidecar"
+    }
     if len(sidecars) < MOST_SIDECARS:
         return []
     oldest = min(sidecars, key=sidecars.__getitem__)

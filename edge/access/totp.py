@@ -75,7 +75,7 @@ def digest(code: str) -> str:
 def is_one_of(code: str, digests: tuple[str, ...]) -> bool:
     """Return whether a code has one of these digests."""
     found = digest(code)
-    return any(hmac.compare_digest(found, each) for each in digests)
+    return any(hmac.compare_digest(found, text) for text in digests)
 
 
 def _random_text(length: int) -> str:

@@ -115,7 +115,7 @@ def _user(line: str) -> User | None:
     match = _LINE.fullmatch(line)
     if match is None or match[2] not in _ROLES:
         return None
-    factors = dict(each.split("=", 1) for each in match[4].split(":")[1:])
+    factors = dict(word.split("=", 1) for word in match[4].split(":")[1:])
     if not all(name in _FACTORS and _FACTORS[name].fullmatch(text) for name, text in factors.items()):
         return None
     return User(
@@ -124,7 +124,7 @@ def _user(line: str) -> User | None:
         match[3],
         factors.get("totp", ""),
         tuple(_listed(factors, "recovery")),
-        tuple(Token(*each.split(".")) for each in _listed(factors, "token")),
+        tuple(Token(*word.split(".")) for word in _listed(factors, "token")),
     )
 
 
@@ -142,4 +142,4 @@ def _factors(user: User) -> Iterator[str]:
     if user.recovery:
         yield f"recovery={','.join(user.recovery)}"
     if user.tokens:
-        yield f"token={','.join(f'{each.id}.{each.until}.{each.digest}' for each in user.tokens)}"
+        yield f"token={','.join(f'{token.id}.{token.until}.{token.digest}' for token in user.tokens)}"

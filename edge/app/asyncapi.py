@@ -187,7 +187,7 @@ def _reply(channel: str, messages: Iterable[str]) -> dict[str, Any]:
     return {
         "address": {"location": "$message.header#/responseTopic"},
         "channel": {"$ref": f"#/channels/{channel}"},
-        "messages": [{"$ref": f"#/channels/{channel}/messages/{each}"} for each in messages],
+        "messages": [{"$ref": f"#/channels/{channel}/messages/{message}"} for message in messages],
     }
 
 

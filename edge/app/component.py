@@ -59,15 +59,15 @@ class GatewayDescription:
             jobs=self._parts.active_runs.count,
             certificate_expiry=self._expiry,
         )
-        added = [await each() for opened in self._parts.opened for each in opened.described]
-        fields = {name: value for each in added for name, value in each.fields.items()}
-        plugins = (*self._plugins(), *(plugin for each in added for plugin in each.plugins))
+        added = [await item() for opened in self._parts.opened for item in opened.described]
+        fields = {name: value for component_part in added for name, value in component_part.fields.items()}
+        plugins = (*self._plugins(), *(plugin for component_part in added for plugin in component_part.plugins))
         return Report(replace(component, **fields), plugins)
 
     def _plugins(self) -> Iterator[PluginState]:
-        for each in self._parts.watch.health:
-            state = {True: "connected", False: "disconnected", None: "unknown"}[each.connected]
-            yield PluginState(name=each.name, kind=f"equipment {each.kind}", state=state, problem=each.obstacle)
+        for device in self._parts.watch.health:
+            state = {True: "connected", False: "disconnected", None: "unknown"}[device.connected]
+            yield PluginState(name=device.name, kind=f"equipment {device.kind}", state=state, problem=device.obstacle)
 
 
 async def join_plant(stack: AsyncExitStack, parts: GatewayParts, describe: Describe) -> None:

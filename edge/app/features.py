@@ -54,12 +54,12 @@ def equipment_settings() -> Mapping[str, str]:
 
 def subcommands(noun: str) -> Mapping[str, str]:
     """Return the location of each command of features below a noun of the core, as `module:name`, by its name."""
-    return {name: where for each in features() for name, where in each.subcommands.get(noun, {}).items()}
+    return {name: where for feature in features() for name, where in feature.subcommands.get(noun, {}).items()}
 
 
 def command_options(command: str) -> Sequence[str]:
     """Return the location of each option that features add to a command of the core, such as `jobs results`."""
-    return [each.options[command] for each in features() if command in each.options]
+    return [feature.options[command] for feature in features() if command in feature.options]
 
 
 def settings_kinds() -> Mapping[str, str]:
@@ -69,36 +69,38 @@ def settings_kinds() -> Mapping[str, str]:
 
 def has_logins(settings: "Settings") -> bool:
     """Return whether people log in to a feature that is on."""
-    return any(each.has_logins and each.is_on(settings) for each in features())
+    return any(feature.has_logins and feature.is_on(settings) for feature in features())
 
 
 def mirrored_sets(settings: "Settings") -> tuple[str, ...]:
     """Return the names of the mirrored sets that conditions of recipes may ask for."""
-    return tuple(name for each in features() if each.mirrors for name in pkgutil.resolve_name(each.mirrors)(settings))
+    return tuple(
+        name for feature in features() if feature.mirrors for name in pkgutil.resolve_name(feature.mirrors)(settings)
+    )
 
 
 def folders_of(settings: "Settings") -> Mapping[str, Path]:
     """Return the folders of features that a backup keeps, by their names in it."""
-    found = [pkgutil.resolve_name(each.folders)(settings) for each in features() if each.folders]
+    found = [pkgutil.resolve_name(feature.folders)(settings) for feature in features() if feature.folders]
     return {name: folder for folders in found for name, folder in folders.items()}
 
 
 async def prepare_features(stack: AsyncExitStack, core: "GatewayParts") -> None:
     """Open what features need before equipment is opened."""
-    for each in features():
-        await _open(stack, core, each, each.prepare)
+    for item in features():
+        await _open(stack, core, item, item.prepare)
 
 
 async def open_features(stack: AsyncExitStack, core: "GatewayParts", works: "Works") -> None:
     """Open what features do before any call is accepted."""
-    for each in features():
-        await _open(stack, core, each, each.open, works)
+    for element in features():
+        await _open(stack, core, element, element.open, works)
 
 
 async def serve_features(stack: AsyncExitStack, core: "GatewayParts", works: "Works") -> None:
     """Open what features serve when the MES and OPC UA clients are served."""
-    for each in features():
-        await _open(stack, core, each, each.serve, works)
+    for one in features():
+        await _open(stack, core, one, one.serve, works)
 
 
 async def _open(stack: AsyncExitStack, core: "GatewayParts", feature: Feature, function: str, *works: "Works") -> None:
@@ -113,10 +115,10 @@ async def _open(stack: AsyncExitStack, core: "GatewayParts", feature: Feature, f
 
 def opcua_parts(core: "GatewayParts") -> "list[AddPart]":
     """Return what features add to an OPC UA server; it is imported now."""
-    return [partial(pkgutil.resolve_name(each.opcua), core) for each in features() if each.opcua]
+    return [partial(pkgutil.resolve_name(feature.opcua), core) for feature in features() if feature.opcua]
 
 
 def calls_switched_off(core: "GatewayParts") -> Mapping[str, str]:
     """Return how to switch on what would execute a call, by the type of the call."""
-    off = [each for each in features() if not each.is_on(core.settings)]
-    return {call: each.switch for each in off for call in each.calls}
+    off = [feature for feature in features() if not feature.is_on(core.settings)]
+    return {call: feature.switch for feature in off for call in feature.calls}

@@ -170,8 +170,12 @@ class Health:
                 yield f"messages for {name} wait: {', '.join(stalled)}"
         # The state of equipment behind an absent broker is unknown.
         away = [name for name, session in self.sessions.items() if not session.connected]
-        equipment = [each.equipment for each in self._watch.watched]
-        if lost := [_absent(each) for each in equipment if each.connected is False and each.name not in away]:
+        equipment = [watched_equipment.equipment for watched_equipment in self._watch.watched]
+        if lost := [
+            _absent(equipment_port)
+            for equipment_port in equipment
+            if equipment_port.connected is False and equipment_port.name not in away
+        ]:
             yield f"equipment disconnected: {', '.join(lost)}"
         if active := self._watch.maybe_active():
             yield f"tool may still be active: {', '.join(active)}"
@@ -183,16 +187,16 @@ class Health:
 
     def _check_certificates(self) -> list[str]:
         try:
-            found = [each for each in self._certificates() if each.level is not Level.OK]
+            found = [certificate for certificate in self._certificates() if certificate.level is not Level.OK]
         except SettingsError as error:
             self.certificates_expiring, self._certificate_notes = 1, []
             return [error.message]
         self.certificates_expiring = len(found)
-        unfit = frozenset(each for each in found if each.level is Level.FAILING)
-        for each in unfit - self._reported:
-            logger.warning("certificate unusable", subject=each.subject, reason=each.found, advice=each.advice)
+        unfit = frozenset(finding for finding in found if finding.level is Level.FAILING)
+        for item in unfit - self._reported:
+            logger.warning("certificate unusable", subject=item.subject, reason=item.found, advice=item.advice)
         self._reported = unfit
-        self._certificate_notes = [_line(each) for each in found if each.level is Level.WARNING]
+        self._certificate_notes = [_line(finding) for finding in found if finding.level is Level.WARNING]
         return sorted(map(_line, unfit))
 
     def _count(self, counts: BoundedCounts) -> None:
@@ -238,12 +242,12 @@ def _absent(equipment: EquipmentPort) -> str:
 
 def _many(counts: BoundedCounts) -> Iterator[str]:
     """Return the counts that are near their limit."""
-    for scope, each in counts.undelivered.items():
-        if each.is_nearly_full:
-            yield f"{each.count} of at most {each.limit} undelivered results kept in {scope}"
-    for scope, each in counts.unconfirmed.items():
-        if each.is_nearly_full and each != counts.undelivered.get(scope):
-            yield f"{each.count} of at most {each.limit} results without a confirmation of the MES kept in {scope}"
+    for scope, bounded_count in counts.undelivered.items():
+        if bounded_count.is_nearly_full:
+            yield f"{bounded_count.count} of at most {bounded_count.limit} undelivered results kept in {scope}"
+    for scope, count in counts.unconfirmed.items():
+        if count.is_nearly_full and count != counts.undelivered.get(scope):
+            yield f"{count.count} of at most {count.limit} results without a confirmation of the MES kept in {scope}"
     if counts.marks.is_nearly_full:
         yield f"{counts.marks.count} of at most {counts.marks.limit} marks of messages kept"
     for sender, own in islice(counts.by_sender.nearly_full.items(), _MOST_SENDERS):

@@ -10,7 +10,7 @@ from edge.model.finding import HealthFinding
 
 UNIT = "microdcs-edge.service"
 UNIT_DIRECTORIES = tuple(
-    Path(each) for each in ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+    Path(text) for text in ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 )
 STORE_PROGRAMS = ("redis-check-rdb", "redis-server", "valkey-server")
 """Each of them is a server of the store: redis-check-rdb is redis-server under another name."""
@@ -37,13 +37,13 @@ def starts_with_gateway(
     url: str, directories: Sequence[Path] = UNIT_DIRECTORIES, find: FindProgram = find_program
 ) -> bool:
     """Return whether the store is that of the package, which systemd starts with the gateway, and not running yet."""
-    is_ours = url == _STORE_URL and any((each / _STORE_UNIT).exists() for each in directories)
-    return is_ours and not Path(urlsplit(url).path).exists() and any(find(each) for each in STORE_PROGRAMS)
+    is_ours = url == _STORE_URL and any((directory / _STORE_UNIT).exists() for directory in directories)
+    return is_ours and not Path(urlsplit(url).path).exists() and any(find(text) for text in STORE_PROGRAMS)
 
 
 def install_advice(url: str, package: str, programs: Sequence[str], find: FindProgram = find_program) -> str:
     """Return the advice to install a package; empty when one of the programs is installed or another machine serves."""
-    if not is_this_machine(url) or any(find(each) for each in programs):
+    if not is_this_machine(url) or any(find(program) for program in programs):
         return ""
     return f"Install it: apt install {package}. Or name another server in the settings."
 
@@ -57,7 +57,7 @@ def store_advice(url: str, directories: Sequence[Path] = UNIT_DIRECTORIES, find:
 
 def gateway_advice(directories: Sequence[Path] = UNIT_DIRECTORIES) -> str:
     """Return the command that starts the gateway on this machine."""
-    if any((each / UNIT).exists() for each in directories):
+    if any((directory / UNIT).exists() for directory in directories):
         return "Start the gateway: systemctl start microdcs-edge"
     return "Install the gateway as a service: apt install microdcs-edge. Or start it from a checkout: edge run"
 

@@ -185,9 +185,9 @@ def _signals(life: _Life, limit: asyncio.Timeout) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in numbers}
 
     def begin_to_stop(number: signal.Signals) -> None:
-        for each in before:
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)
+        for value in before:
+            loop.remove_signal_handler(value)
+            signal.signal(value, signal.SIG_DFL)
         logger.info("stopping", signal=number.name)
         life.stopping.set()
         life.woken.set()

@@ -49,7 +49,7 @@ def operation_calls(core: GatewayParts) -> Mapping[str, FurtherCall]:
 def _maintenance_calls(core: GatewayParts) -> MaintenanceCalls:
 
     def running() -> int:
-        return sum(each.job.status.state is JobState.RUNNING for each in core.active_runs.loaded.values())
+        return sum(loaded_job.job.status.state is JobState.RUNNING for loaded_job in core.active_runs.loaded.values())
 
     dedupe_ms = core.settings.retention.dedupe * 1000
     return MaintenanceCalls(core.store, core.trail, core.mode.refresh, running, dedupe_ms)
@@ -96,7 +96,7 @@ async def show_maintenance(core: GatewayParts, server: "UaServer") -> None:
         while True:
             await changed.wait()
             changed.clear()
-            running = (each.job for each in core.active_runs.loaded.values())
+            running = (loaded_job.job for loaded_job in core.active_runs.loaded.values())
             executing = frozenset(job.scope for job in running if job.status.state is JobState.RUNNING)
             # Most changes of a run change none of this.
             mode, health = core.mode.in_force, core.health

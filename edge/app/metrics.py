@@ -76,10 +76,10 @@ def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     yield counter("task_failures", "Defects of background tasks, which are tried again.", ("task",), defects)
     yield gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
     if (state := sources.health.servers.state) is not None:
-        for each in gauges_of(state):
-            labels = (each.label,) if each.label else ()
-            samples = [((value,) if each.label else (), number) for value, number in each.samples]
-            yield gauge(each.name, each.meaning, labels, samples)
+        for store_gauge in gauges_of(state):
+            labels = (store_gauge.label,) if store_gauge.label else ()
+            samples = [((value,) if store_gauge.label else (), number) for value, number in store_gauge.samples]
+            yield gauge(store_gauge.name, store_gauge.meaning, labels, samples)
     yield histogram("commit_seconds", "Duration of commits to the store.", (), [((), sources.store.commits)])
     if found is not None:
         yield from _store_metrics(found)
@@ -90,7 +90,11 @@ def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
 
 def _activity_metrics(sources: MetricSources) -> Iterator[Metric]:
     activity = sources.activity
-    takers = {type_id: each.equipment.name for each in sources.equipment.watched for type_id in each.type_ids}
+    takers = {
+        type_id: watched_equipment.equipment.name
+        for watched_equipment in sources.equipment.watched
+        for type_id in watched_equipment.type_ids
+    }
     commands: dict[tuple[str, str], float] = {}
     for (type_id, phase), count in activity.commands.items():
         label = (takers.get(type_id, ""), phase.value)
@@ -105,14 +109,17 @@ def _activity_metrics(sources: MetricSources) -> Iterator[Metric]:
 def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
     health = sources.equipment.health
     one = ("equipment",)
-    connected = [((each.name, each.kind), each.connected) for each in health if each.connected is not None]
-    seen = [((each.name,), each.last_seen / 1000) for each in health if each.last_seen is not None]
+    connected = [((device.name, device.kind), device.connected) for device in health if device.connected is not None]
+    seen = [((device.name,), device.last_seen / 1000) for device in health if device.last_seen is not None]
     outcomes = [
-        ((each.name, outcome), count)
-        for each in health
-        for outcome, count in (("done", each.answered - each.failed), ("failed", each.failed))
+        ((device.name, outcome), count)
+        for device in health
+        for outcome, count in (("done", device.answered - device.failed), ("failed", device.failed))
     ]
-    trips = [((each.equipment.name,), each.stats.round_trips) for each in sources.equipment.watched]
+    trips = [
+        ((watched_equipment.equipment.name,), watched_equipment.stats.round_trips)
+        for watched_equipment in sources.equipment.watched
+    ]
     yield gauge(
         "equipment_connected",
         "Whether it is connected: 1 or 0; absent until known.",
@@ -120,7 +127,9 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
         connected,
     )
     disconnected = [
-        ((each.name, each.connection.fault or ConnectionFault.OTHER), 1) for each in health if each.connected is False
+        ((device.name, device.connection.fault or ConnectionFault.OTHER), 1)
+        for device in health
+        if device.connected is False
     ]
     meaning = "1 for equipment that is not connected, with the kind of the reason; absent while it is connected."
     yield gauge("equipment_disconnected", meaning, ("equipment", "fault"), disconnected)
@@ -129,20 +138,20 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
         "commands_outstanding",
         "Commands without an answer.",
         one,
-        [((each.name,), each.outstanding) for each in health],
+        [((device.name,), device.outstanding) for device in health],
     )
     yield counter("command_answers", "Answers to commands.", ("equipment", "outcome"), outcomes)
     yield counter(
         "equipment_messages_ignored",
         "Late or repeated answers, and events that no recipe waited for.",
         one,
-        [((each.name,), each.ignored) for each in health],
+        [((device.name,), device.ignored) for device in health],
     )
     yield counter(
         "equipment_messages_refused",
         "Messages of equipment that were refused.",
         one,
-        [((each.name,), each.refused) for each in health],
+        [((device.name,), device.refused) for device in health],
     )
     yield from _safety_metrics(health)
     yield histogram("command_round_trip_seconds", "Time from the decision to send a command to its answer.", one, trips)
@@ -152,25 +161,25 @@ def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
     """Yield the metrics of equipment results and stops, including those that need an operator."""
     one = ("equipment",)
     evaluations = [
-        ((each.name, evaluation), count)
-        for each in health
-        for evaluation, count in (("OK", each.ok), ("NotOK", each.not_ok))
+        ((device.name, evaluation), count)
+        for device in health
+        for evaluation, count in (("OK", device.ok), ("NotOK", device.not_ok))
     ]
     meaning = "Results by their evaluation, of equipment that reports one."
     yield counter("results", meaning, ("equipment", "evaluation"), evaluations)
-    unknown = [((each.name,), each.unknown) for each in health]
+    unknown = [((device.name,), device.unknown) for device in health]
     yield counter("outcomes_unknown", "Commands whose outcome could not be found.", one, unknown)
-    repeated = [((each.name,), each.repeated_starts) for each in health]
+    repeated = [((device.name,), device.repeated_starts) for device in health]
     yield counter("starts_repeated", "Starts that the equipment may have received before.", one, repeated)
-    late = [((each.name,), each.late) for each in health]
+    late = [((device.name,), device.late) for device in health]
     yield counter("results_late", "Results that no command waited for.", one, late)
-    unsolicited = [((each.name,), each.unsolicited) for each in health]
+    unsolicited = [((device.name,), device.unsolicited) for device in health]
     yield counter("answers_unsolicited", "Answers of a flood that no command waited for.", one, unsolicited)
-    declined = [((each.name,), each.declined_stops) for each in health]
+    declined = [((device.name,), device.declined_stops) for device in health]
     yield counter("stops_declined", "Stops and resets that the equipment declined.", one, declined)
-    lost = [((each.name,), each.lost_traces) for each in health]
+    lost = [((device.name,), device.lost_traces) for device in health]
     yield counter("traces_lost", "Curves and files of results that could not be stored.", one, lost)
-    unconfirmed = [((each.name,), each.safing) for each in health]
+    unconfirmed = [((device.name,), device.safing) for device in health]
     meaning = "Stops, resets and releases without a confirmation: the tool may still be active."
     yield gauge("stops_unconfirmed", meaning, one, unconfirmed)
 
@@ -203,11 +212,11 @@ def _bounded_metrics(counts: BoundedCounts) -> Iterator[Metric]:
     marks = counts.marks
     yield gauge("marks", "Marks of repeated messages and removed jobs.", (), [((), marks.count)])
     yield gauge("marks_limit", "Marks at which new orders are refused.", (), [((), marks.limit)])
-    waiting = [((scope,), each.count) for scope, each in counts.undelivered.items()]
+    waiting = [((scope,), bounded_count.count) for scope, bounded_count in counts.undelivered.items()]
     yield gauge("results_undelivered", "Results kept beyond their time for the MES.", ("scope",), waiting)
-    unconfirmed = [((scope,), each.count) for scope, each in counts.unconfirmed.items()]
+    unconfirmed = [((scope,), bounded_count.count) for scope, bounded_count in counts.unconfirmed.items()]
     yield gauge("results_unconfirmed", "Results kept beyond their time, delivered or not.", ("scope",), unconfirmed)
-    limits = [((scope,), each.limit) for scope, each in counts.undelivered.items()]
+    limits = [((scope,), bounded_count.limit) for scope, bounded_count in counts.undelivered.items()]
     yield gauge("results_undelivered_limit", "Results that are kept for the MES at most.", ("scope",), limits)
 
 
@@ -216,17 +225,17 @@ def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:
         return 0.0 if since is None else max(0, now - since) / 1000
 
     jobs = [
-        ((scope, TEXT[state]), each.open_jobs.get(state, 0))
-        for scope, each in found.scopes.items()
+        ((scope, TEXT[state]), scope_gauges.open_jobs.get(state, 0))
+        for scope, scope_gauges in found.scopes.items()
         for state in JobState
         if state not in {JobState.ENDED, JobState.ABORTED}
     ]
-    jobs += [((scope, "EndState"), each.ended_jobs) for scope, each in found.scopes.items()]
+    jobs += [((scope, "EndState"), scope_gauges.ended_jobs) for scope, scope_gauges in found.scopes.items()]
     one = ("scope",)
     yield gauge("jobs", "Jobs in the store by state.", ("scope", "state"), jobs)
-    work = [((scope,), each.work) for scope, each in found.scopes.items()]
+    work = [((scope,), scope_gauges.work) for scope, scope_gauges in found.scopes.items()]
     yield gauge("work_entries", "Pending work entries.", one, work)
-    waits = [((scope,), age(each.work_since)) for scope, each in found.scopes.items()]
+    waits = [((scope,), age(scope_gauges.work_since)) for scope, scope_gauges in found.scopes.items()]
     yield gauge("work_lag_seconds", "Age of the oldest pending work entry.", one, waits)
-    unpublished = [((scope,), age(each.unpublished_since)) for scope, each in found.scopes.items()]
+    unpublished = [((scope,), age(scope_gauges.unpublished_since)) for scope, scope_gauges in found.scopes.items()]
     yield gauge("publish_lag_seconds", "Age of the oldest change not yet published to the MES.", one, unpublished)

@@ -95,7 +95,7 @@ async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, wo
 
     async def show_gateway() -> None:
         taken = parts.health.memory
-        found = {each.name: each for each in parts.watch.health}
+        found = {device.name: device for device in parts.watch.health}
         await server.gateway.show(GatewayView(parts.health.line, taken.used, taken.limit, taken.is_nearly_full, found))
 
     works.settings.listeners.append(refresh)

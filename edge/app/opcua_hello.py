@@ -29,7 +29,7 @@ async def examine_server(subject: str, url: str, waiting: str) -> AsyncIterator[
         if answer in ANSWERS:
             yield ok(subject, f"answers at {url}")
         else:
-            yield failing(subject, f"the program at {url} is no OPC UA server", "Correct its url.")
+            yield failing(subject, f"the program at {url} is not an OPC UA server", "Correct its url.")
 
 
 async def send_hello(host: str, port: int, endpoint: str) -> bytes:

@@ -29,7 +29,7 @@ _SENSITIVE_NAMES = re.compile(
 )
 """Names of members whose values are secret, a serial number, a person or a host."""
 _ADDRESSES = (
-    # The namespaces of the OPC Foundation are no addresses of hosts.
+    # The namespaces of the OPC Foundation are not addresses of hosts.
     (re.compile(r"((?<![\w+.-])[\w+.-]+://)(?!(?:www\.)?opcfoundation\.org/)[^\s/\"'<>]+"), rf"\1{HIDDEN}"),
     (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"), HIDDEN),
     (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"), HIDDEN),
@@ -44,10 +44,10 @@ def redactor(secrets: Iterable[str], names: Iterable[str] = ()) -> Redact:
     """Return a function that hides these secrets in every spelling, text that looks secret, and these names."""
     spellings = {spelled for secret in secrets if secret.strip() for spelled in _spellings(secret)}
     known = [
-        re.compile(rf"(?<!\w){re.escape(each)}(?!\w)" if len(each) < _SHORT else re.escape(each))
-        for each in sorted(spellings, key=len, reverse=True)
+        re.compile(rf"(?<!\w){re.escape(spelling)}(?!\w)" if len(spelling) < _SHORT else re.escape(spelling))
+        for spelling in sorted(spellings, key=len, reverse=True)
     ]
-    known += [re.compile(rf"(?<![\w-]){re.escape(each)}(?![\w-])") for each in names]
+    known += [re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])") for name in names]
 
     def redact(text: str) -> str:
         for pattern in known:
@@ -71,7 +71,7 @@ def redact_data(data: Any, redact: Redact) -> Any:
         case dict():
             return _members(data, redact)
         case list():
-            return [redact_data(each, redact) for each in data]
+            return [redact_data(value, redact) for value in data]
         case str():
             for pattern, instead in _ADDRESSES:
                 data = pattern.sub(instead, data)
@@ -82,8 +82,8 @@ def redact_data(data: Any, redact: Redact) -> Any:
 
 def _members(data: dict[str, Any], redact: Redact) -> dict[str, Any]:
     return {
-        name: HIDDEN if _SENSITIVE_NAMES.search(name) and each else redact_data(each, redact)
-        for name, each in data.items()
+        name: HIDDEN if _SENSITIVE_NAMES.search(name) and value else redact_data(value, redact)
+        for name, value in data.items()
     }
 
 
@@ -123,8 +123,8 @@ def _secrets_in(name: str, value: object) -> Iterator[str]:
             if secret := _password_in(value):
                 yield secret
         case dict():
-            for key, each in value.items():
-                yield from _secrets_in(key, each)
+            for key, item in value.items():
+                yield from _secrets_in(key, item)
         case msgspec.Struct():
             yield from _secrets_in(name, msgspec.structs.asdict(value))
         case _ if "password" in name.lower() and not name.endswith("_file"):
@@ -144,10 +144,10 @@ def redact_settings(value: object) -> object:
         case Secret():
             return HIDDEN if value else ""
         case msgspec.Struct():
-            return {key: redact_settings(each) for key, each in msgspec.structs.asdict(value).items()}
+            return {key: redact_settings(element) for key, element in msgspec.structs.asdict(value).items()}
         case dict():
-            return {key: redact_settings(each) for key, each in value.items()}
+            return {key: redact_settings(element) for key, element in value.items()}
         case tuple():
-            return [redact_settings(each) for each in value]
+            return [redact_settings(element) for element in value]
         case _:
             return value

@@ -152,6 +152,6 @@ def _clean(schema: Any) -> Any:
                 for key, value in schema.items()
             }
         case list():
-            return [_clean(each) for each in schema]
+            return [_clean(item) for item in schema]
         case _:
             return schema

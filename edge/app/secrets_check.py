@@ -66,7 +66,7 @@ def _cleartext(name: str, section: Struct) -> Iterator[str]:
         return
     parts = urlsplit(url)
     unencrypted = parts.scheme in _CLEARTEXT or getattr(section, "security", "") == "none"
-    hosts = [urlsplit(f"//{each}").hostname or "" for each in parts.netloc.rpartition("@")[2].split(",")]
+    hosts = [urlsplit(f"//{text}").hostname or "" for text in parts.netloc.rpartition("@")[2].split(",")]
     if unencrypted and any(host not in _LOOPBACK for host in hosts):
         yield f"{name}: the password goes to {', '.join(hosts)} in clear text; use an encrypted connection"
 

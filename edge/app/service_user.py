@@ -97,4 +97,4 @@ def _unreadable_by_service(files: Sequence[Path]) -> list[Path]:
     tried = subprocess.run(  # noqa: S603  a fixed command; the files are its arguments
         command, user=user.pw_uid, group=user.pw_gid, extra_groups=groups, capture_output=True, check=True, cwd="/"
     )
-    return [Path(os.fsdecode(each)) for each in tried.stdout.split(b"\0") if each]
+    return [Path(os.fsdecode(data)) for data in tried.stdout.split(b"\0") if data]

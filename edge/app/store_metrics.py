@@ -19,10 +19,10 @@ class StoreGauge(Struct, frozen=True):
 def gauges_of(state: StoreState) -> Iterator[StoreGauge]:
     """Yield the gauges of a state; those of replicas and sentinels behind Sentinel only."""
     nodes = [*((state.primary,) if state.primary else ()), *state.replicas]
-    clocks = [(each.address, each.clock_s) for each in nodes if each.clock_s is not None]
+    clocks = [(node.address, node.clock_s) for node in nodes if node.clock_s is not None]
     meaning = "What the clock of a data node is ahead of that of the gateway."
     yield StoreGauge("store_clock_difference_seconds", meaning, "node", clocks)
-    files = [(each.address, each.has_aof) for each in nodes if each.has_aof is not None]
+    files = [(node.address, node.has_aof) for node in nodes if node.has_aof is not None]
     yield StoreGauge("store_append_only", "Whether a data node keeps an append-only file: 1 or 0.", "node", files)
     if state.fence is None:
         return
@@ -33,10 +33,10 @@ def gauges_of(state: StoreState) -> Iterator[StoreGauge]:
         yield StoreGauge("store_config_epoch", "Number of the last failover, by the primary.", "primary", epoch)
     yield StoreGauge("store_sentinels", "Sentinels of the store.", "", [("", len(state.sentinels))])
     yield StoreGauge("store_sentinels_answering", "Sentinels that answer.", "", [("", state.answering)])
-    linked = [(each.address, each.is_linked) for each in state.replicas]
+    linked = [(replica.address, replica.is_linked) for replica in state.replicas]
     yield StoreGauge("store_replica_connected", "Whether a replica follows the primary: 1 or 0.", "replica", linked)
-    lags = [(each.address, each.lag_bytes) for each in state.replicas if each.lag_bytes is not None]
+    lags = [(replica.address, replica.lag_bytes) for replica in state.replicas if replica.lag_bytes is not None]
     yield StoreGauge("store_replica_lag_bytes", "What a replica has not received yet.", "replica", lags)
-    seconds = [(each.address, each.lag_s) for each in state.replicas if each.lag_s is not None]
+    seconds = [(replica.address, replica.lag_s) for replica in state.replicas if replica.lag_s is not None]
     meaning = "Time since a replica confirmed what it has received."
     yield StoreGauge("store_replica_lag_seconds", meaning, "replica", seconds)

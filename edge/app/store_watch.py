@@ -43,15 +43,19 @@ class StoreWatch:
     def notes(self) -> Iterator[str]:
         """Yield what the status line adds: work continues, with less protection."""
         if self._store.ha is not None:
-            of_primary = [each for each in self.problems if each.subject.startswith("primary")]
-            for each in self.problems:
-                if each.kind not in _REPORTED_BY_HEALTH and each not in of_primary:
-                    yield each.found if each.found.startswith("the ") else f"{each.subject}: {each.found}"
+            of_primary = [problem for problem in self.problems if problem.subject.startswith("primary")]
+            for store_problem in self.problems:
+                if store_problem.kind not in _REPORTED_BY_HEALTH and store_problem not in of_primary:
+                    yield (
+                        store_problem.found
+                        if store_problem.found.startswith("the ")
+                        else f"{store_problem.subject}: {store_problem.found}"
+                    )
 
     def tags(self) -> Iterator[tuple[str, float]]:
         """Yield the values of the tags of the built-in alarms; without Sentinel none."""
         if self._store.ha is None or self.state is None:
             return
         yield "gateway.primary_unconfirmed", int(bool(self._store.unconfirmed))
-        counts = Counter(each.kind for each in self.problems)
+        counts = Counter(problem.kind for problem in self.problems)
         yield from ((tag, counts[kind]) for tag, kind in _TAGS.items())

@@ -109,7 +109,9 @@ async def open_gateway(
         await _open_equipment(stack, core)
         most = settings.northbound.max_downloadable_job_orders
         dedupe_ms = settings.retention.dedupe * 1000
-        routes = routes_of((each.equipment, each.type_ids) for each in core.watch.watched)
+        routes = routes_of(
+            (watched_equipment.equipment, watched_equipment.type_ids) for watched_equipment in core.watch.watched
+        )
         dispatch = Dispatch(core.runs, routes, core.direct_commands.is_busy)
         recipes = RecipeLookup(core.store, core.runs.compiled, dispatch.unrouted, mirrored_sets(settings))
         jobs = JobService(
@@ -179,7 +181,9 @@ async def _open_core(
 async def _open_equipment(stack: contextlib.AsyncExitStack, core: GatewayParts) -> None:
     southbound, runs = core.settings.southbound, core.runs
     # Messages over a broker can be recorded there.
-    traffic = TrafficPublisher(core.store, [name for name, each in southbound.items() if not _is_at_broker(each)])
+    traffic = TrafficPublisher(
+        core.store, [name for name, equipment_settings in southbound.items() if not _is_at_broker(equipment_settings)]
+    )
     await stack.enter_async_context(traffic.publishing())
     result_files = core.ports.get("traces")
     # Among several scopes nothing says which one a removed job had.
@@ -204,7 +208,7 @@ async def _open_one(
     if not isinstance(section, MqttEquipmentSettings):
         # asyncua is imported only where it is used.
         opener = pkgutil.resolve_name(equipment_kinds()[section.kind].opener)
-        further = next((each.equipment[section.kind] for each in core.opened if section.kind in each.equipment), ())
+        further = next((item.equipment[section.kind] for item in core.opened if section.kind in item.equipment), ())
         opened: EquipmentPort = await stack.enter_async_context(opener(name, section, answers, core.scopes, *further))
         return opened
     broker = broker_settings(section, core.settings.mqtt)
@@ -262,7 +266,7 @@ def _open_calls(core: GatewayParts, works: Works) -> CallHandler:
         deliveries=Deliveries(core.store, core.clock, core.retention),
         further={
             **operation_calls(core),
-            **{type_: call for each in core.opened for type_, call in each.calls.items()},
+            **{type_: call for opened in core.opened for type_, call in opened.calls.items()},
         },
         switched_off=calls_switched_off(core),
     )

@@ -60,7 +60,7 @@ class _Gantt:
         self._title = clean(title)
         self._spans = spans
         self._rows = list(_rows(net, spans))
-        ends = [each.end for each in spans.steps] + [each.end for each in spans.actions]
+        ends = [step.end for step in spans.steps] + [action.end for action in spans.actions]
         self._begin = spans.begin
         self._end = max(spans.end, until if None in ends else spans.end, spans.begin + 1)
         longest = max((columns(label) for label, _ in self._rows), default=0)
@@ -87,7 +87,7 @@ class _Gantt:
             is_step = isinstance(bars[0], StepSpan)
             kind, x = ("step", _MARGIN) if is_step else ("action", _MARGIN + _INDENT)
             yield _text(kind, x, y + 13, text)
-            yield from (self._bar(each, y) for each in bars)
+            yield from (self._bar(bar, y) for bar in bars)
             yield self._note(bars[-1], y)
         yield from self._interventions(height - _MARGIN)
         yield "</svg>"
@@ -102,17 +102,17 @@ class _Gantt:
             yield f'<text class="tick" x="{x:.1f}" y="{_HEAD - 10}" text-anchor="middle">{_tick_text(offset)}</text>'
 
     def _pauses(self, bottom: int) -> Iterator[str]:
-        for each in self._spans.pauses:
-            x, end = self._x(each.begin), self._x(self._end if each.end is None else each.end)
+        for pause in self._spans.pauses:
+            x, end = self._x(pause.begin), self._x(self._end if pause.end is None else pause.end)
             width = max(_LEAST_BAR, end - x)
             place = f'x="{x:.1f}" y="{_HEAD - 4}" width="{width:.1f}" height="{bottom - _HEAD + 4}"'
             yield f'<rect class="pause" {place}><title>paused</title></rect>'
 
     def _interventions(self, bottom: int) -> Iterator[str]:
-        for each in self._spans.interventions:
-            x = self._x(each.at)
+        for intervention in self._spans.interventions:
+            x = self._x(intervention.at)
             place = f'x1="{x:.1f}" y1="{_HEAD - 4}" x2="{x:.1f}" y2="{bottom}"'
-            yield f'<line class="person" {place}><title>{escape(clean(each.text))}</title></line>'
+            yield f'<line class="person" {place}><title>{escape(clean(intervention.text))}</title></line>'
 
     def _bar(self, span: StepSpan | ActionSpan, y: int) -> str:
         end = self._end if span.end is None else span.end
@@ -141,7 +141,7 @@ def _rows(net: Net, spans: Timeline) -> Iterator[tuple[str, list[StepSpan | Acti
     for name, step in net.steps.items():
         if active := bars.get((name,)):
             yield clean(name), active
-        for action in dict.fromkeys(each.name for each in step.actions):
+        for action in dict.fromkeys(net_action.name for net_action in step.actions):
             if attempts := bars.get((name, action)):
                 yield clean(action), attempts
 
@@ -150,7 +150,7 @@ def _tick_offsets(length: int) -> range:
     """Return about `_TICKS` round offsets over a length in milliseconds."""
     raw = max(1.0, length / _TICKS)
     power = 10 ** math.floor(math.log10(raw))
-    interval = next(round(power * each) for each in _STEPS_OF_TICKS if power * each >= raw)
+    interval = next(round(power * text) for text in _STEPS_OF_TICKS if power * text >= raw)
     return range(0, length + 1, interval)
 
 

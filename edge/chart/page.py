@@ -41,7 +41,7 @@ def draw_within(chart: Chart, title: str, marks: Marks | None, width: int) -> Dr
         least = _whole(chart, narrowest)
         fitting = between if least.width <= width else ()
         blocks = (_whole(chart, layout) for layout in fitting)
-        block = next((each for each in blocks if each.width <= width), least)
+        block = next((item for item in blocks if item.width <= width), least)
     if block.width <= width:
         return _page(title, [block], marks, width)
     sections: list[Block] = []
@@ -111,9 +111,9 @@ class _Folding:
     def _section(self, heading: str, leg: Leg) -> None:
         items, folded = self._fold(leg.items)
         self._found.append(_headed(heading, leg, self._layout.sequence(items), self._width))
-        for each in folded:
-            for number, inner in enumerate(each.fork.legs, 1):
-                self._section(f"{each.label}: path {number} of {len(each.fork.legs)}", inner)
+        for folded_fork in folded:
+            for number, inner in enumerate(folded_fork.fork.legs, 1):
+                self._section(f"{folded_fork.label}: path {number} of {len(folded_fork.fork.legs)}", inner)
 
     def _fold(self, items: Sequence) -> tuple[tuple[LayoutItem, ...], list[FoldedFork]]:
         """Fold the widest forks of a sequence until it fits."""
@@ -130,7 +130,7 @@ class _Folding:
             laid[widest] = new
             blocks[widest] = self._layout.item(new)
         order = {id(item): number for number, item in enumerate(laid)}
-        return tuple(laid), sorted(folded, key=lambda each: order[id(each)])
+        return tuple(laid), sorted(folded, key=lambda element: order[id(element)])
 
 
 def _headed(heading: str, leg: Leg, block: Block, width: int) -> Block:

@@ -98,7 +98,7 @@ class _Artist:
         exits = region.exits
         if not exits:
             return ()
-        legs = [self._exit(each, number if len(exits) > 1 else 0) for number, each in enumerate(exits, 1)]
+        legs = [self._exit(item, number if len(exits) > 1 else 0) for number, item in enumerate(exits, 1)]
         if len(legs) == 1 and not region.goes_on:
             return legs[0].items
         if region.goes_on:

@@ -381,7 +381,7 @@ class _Divider:
         if handed_on is not None:
             return Region(block, paths, aside, (), goes_on=False), True, handed_on
         exits = tuple(self._exit(edge, down, inline=block in self.joins.blocks) for edge in edges)
-        leads_on = goes_on or any(each.leads_on for each in exits)
+        leads_on = goes_on or any(item.leads_on for item in exits)
         return Region(block, paths, aside, exits, goes_on), leads_on, None
 
     def _exit(self, edge: Edge, down: str | None, *, inline: bool) -> Exit:
@@ -439,11 +439,11 @@ class _Divider:
                 if self._is_head(path, edge.door):
                     found.append((number, replace(edge, target=path[0], door=_door(path, edge.door))))
                 continue
-            choosing = [each for each in self.entering.get(branch.name, ()) if self._is_head(path, each.target)]
+            choosing = [item for item in self.entering.get(branch.name, ()) if self._is_head(path, item.target)]
             if not choosing:
                 rank = (*edge.rank, 0, len(self.recipe.transitions) + number)
                 found.append((number, replace(edge, target=path[0], rank=rank)))
-            found += [(number, _joined(edge, each, path)) for each in choosing]
+            found += [(number, _joined(edge, item, path)) for item in choosing]
         return found
 
     def _free(self, name: str) -> bool:

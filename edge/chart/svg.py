@@ -43,7 +43,9 @@ rect.stopped { fill: #ede9fe }
 
 def chart_svg(drawing: Drawing) -> str:
     """Return an SVG document. Every text of the recipe is escaped and holds only characters that print."""
-    titles = [columns(each.text) for each in drawing.shapes if isinstance(each, Label) and each.role is ShapeRole.TITLE]
+    titles = [
+        columns(shape.text) for shape in drawing.shapes if isinstance(shape, Label) and shape.role is ShapeRole.TITLE
+    ]
     width = max(drawing.width * _CELL, math.ceil(max(titles, default=0) * _TITLE_CELL)) + 2 * _MARGIN
     height = drawing.height * _ROW + 2 * _MARGIN
     size = f'width="{width}" height="{height}"'

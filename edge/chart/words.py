@@ -37,7 +37,7 @@ def clean(text: str) -> str:
     """Replace characters that do not print: control characters can control a terminal and are invalid in XML."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else " " if each.isspace() else "\ufffd" for each in text)
+    return "".join(word if word.isprintable() else " " if word.isspace() else "\ufffd" for word in text)
 
 
 def wrap(text: str, width: int, most: int) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ _CORE = {
 
 def commands() -> dict[str, Noun]:
     """Return every command of this gateway by its name: those of the core, then those of each feature."""
-    return _CORE | {name: each for feature in features() for name, each in feature.commands.items()}
+    return _CORE | {name: command for feature in features() for name, command in feature.commands.items()}
 
 
 class CommandTable(click.Group):
@@ -69,7 +69,7 @@ class CommandTable(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, without imports."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, each.help) for name, each in commands().items()])
+            formatter.write_dl([(name, command.help) for name, command in commands().items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """Invoke the command; report an expected error with its advice and an exit status."""

@@ -61,7 +61,7 @@ def list_(
 
     found = asyncio.run(read())
     if as_json:
-        print_json([_as_data(*each) for each in found])
+        print_json([_as_data(*row) for row in found])
     elif found:
         open_console().print(_table(found))
     else:
@@ -83,12 +83,12 @@ def verify(settings_file: Path | None, *, as_json: bool) -> None:
             {
                 "records": number,
                 "digest": digest,
-                "faults": [{"number": each.number, "problem": each.problem} for each in faults],
+                "faults": [{"number": fault.number, "problem": fault.problem} for fault in faults],
             }
         )
     else:
-        for each in faults:
-            print_text(f"record {each.number}: {each.problem}")
+        for chain_fault in faults:
+            print_text(f"record {chain_fault.number}: {chain_fault.problem}")
         print_text(f"{number} records, newest digest {digest or '-'}, {len(faults)} faults")
     if faults:
         raise SystemExit(1)
@@ -101,10 +101,10 @@ async def _verify(settings_file: Path | None) -> "tuple[list[ChainFault], int, s
     async with open_access(settings_file) as at:
         # The head is read first and records that came after it are left out: a gateway may be at work.
         head = await load_head(at.store)
-        everything = [each async for each in read_all(at.store)]
-        found = [each for each in everything if each.number <= head.number]
+        everything = [sealed_record async for sealed_record in read_all(at.store)]
+        found = [sealed_record for sealed_record in everything if sealed_record.number <= head.number]
         # Another limit may have removed records before: each record holds the one of its time.
-        limits = [record.keep for each in everything if (record := _record(each)) and record.keep]
+        limits = [record.keep for sealed_record in everything if (record := _record(sealed_record)) and record.keep]
         keep = min(limits, default=0) - (len(everything) - len(found))
         return list(find_faults(found, head, keep)), head.number, head.digest
 
@@ -113,8 +113,8 @@ async def _newest(store: "Store", last: int, wanted: dict[str, str]) -> "list[tu
     from edge.store.audit import newest, read_all
 
     if not wanted:
-        return [(each, _record(each)) for each in await newest(store, last)]
-    pairs = [(each, _record(each)) async for each in read_all(store)]
+        return [(sealed_record, _record(sealed_record)) for sealed_record in await newest(store, last)]
+    pairs = [(sealed_record, _record(sealed_record)) async for sealed_record in read_all(store)]
     return [pair for pair in pairs if all(getattr(pair[1], name, None) == text for name, text in wanted.items())][
         -last:
     ]
@@ -160,5 +160,5 @@ def _table(found: "Iterable[tuple[SealedRecord, AuditRecord | None]]") -> "Table
                 record.status,
                 record.comment,
             )
-        table.add_row(*(Text(printable(each)) for each in cells))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     return table

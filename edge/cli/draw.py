@@ -82,7 +82,7 @@ def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, w
         columns = width or max(MIN_WIDTH, shutil.get_terminal_size(_PIPE_SIZE).columns)
         drawing = draw_within(chart, title, marks, columns)
         if output is None:
-            # click removes the colours when the output is no terminal.
+            # click removes the colours when the output is not a terminal.
             click.echo("\n".join(chart_text(drawing, ANSI)))
             return
         document = "\n".join(chart_text(drawing, PLAIN)) + "\n"

@@ -129,7 +129,7 @@ def text(name: str | None, text: str | None, settings_file: Path | None, *, dele
     from edge.store.mode import load_texts, save_texts
 
     if name is not None and not KEY.fullmatch(name):
-        usage_failure(f"{name!r} is no name of a text: expected [lang:]Name, as in de:CellTwo")
+        usage_failure(f"{name!r} is not a name of a text: expected [lang:]Name, as in de:CellTwo")
     if name is not None and (text is None) is not delete:
         usage_failure("name a text and its content, or a text and --delete")
 
@@ -146,7 +146,7 @@ def text(name: str | None, text: str | None, settings_file: Path | None, *, dele
     if as_json:
         print_json(texts)
     elif name is None:
-        print_text("\n".join(f"{each}: {texts[each]}" for each in sorted(texts)))
+        print_text("\n".join(f"{word}: {texts[word]}" for word in sorted(texts)))
     else:
         print_text(f"{name}: {'deleted' if delete else 'set'}")
 
@@ -224,7 +224,7 @@ async def _running(at: StoreAccess) -> list[str]:
     from edge.store import jobs, runs
 
     loaded = [await jobs.load(at.store, job_id) for job_id in await runs.active_jobs(at.store)]
-    return sorted(each.job_id for each in loaded if each and each.status.state is JobState.RUNNING)
+    return sorted(job.job_id for job in loaded if job and job.status.state is JobState.RUNNING)
 
 
 async def _print(at: StoreAccess, *, as_json: bool) -> None:
@@ -236,10 +236,10 @@ async def _print(at: StoreAccess, *, as_json: bool) -> None:
     localized = _localizer(texts)
     modes = {"*": found.store, at.settings.gateway.name: found.gateway}
     if as_json:
-        shown = {place: _as_data(each, localized) for place, each in modes.items() if each}
+        shown = {place: _as_data(mode, localized) for place, mode in modes.items() if mode}
         print_json({"on": bool(shown), "modes": shown, "running_jobs": running})
         return
-    lines = [_line(place, each, localized) for place, each in modes.items() if each] or ["maintenance is off"]
+    lines = [_line(place, mode, localized) for place, mode in modes.items() if mode] or ["maintenance is off"]
     if running:
         lines.append(f"{len(running)} jobs run: {', '.join(running[:5])}{' …' if len(running) > 5 else ''}")  # noqa: PLR2004
     print_text("\n".join(lines))
@@ -287,5 +287,5 @@ def _instant(text: str, now: int) -> int:
             named = datetime.fromisoformat(text)
             named = named if named.tzinfo else named.replace(tzinfo=here.tzinfo)
     except ValueError:
-        usage_failure(f"--until {text!r} is no instant: expected HH:MM or ISO 8601, as in 2027-01-31T18:00")
+        usage_failure(f"--until {text!r} is not an instant: expected HH:MM or ISO 8601, as in 2027-01-31T18:00")
     return milliseconds(named)

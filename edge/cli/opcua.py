@@ -182,7 +182,7 @@ def request(subject: str, settings_file: Path | None) -> None:
     try:
         name = read_subject(subject)
     except (ValueError, KeyError) as error:
-        raise Refused("subject", f"{subject!r} is no name: {error}", "Write it as CN=gateway,O=plant.") from error
+        raise Refused("subject", f"{subject!r} is not a name: {error}", "Write it as CN=gateway,O=plant.") from error
     made = x509.load_der_x509_csr(signing_request(own, own.key, name))
     print_text(made.public_bytes(Encoding.PEM).decode().rstrip())
 
@@ -312,7 +312,7 @@ def _role_text(certificate: "x509.Certificate", users_file: Path) -> str:
         known = read_users(users_file).get(name)
     if known is not None:
         return f"{name} is {known.role.name.lower()}"
-    return f"{name!r} is no user yet, unless this is an authority: edge users add NAME --role ROLE"
+    return f"{name!r} is not a user yet, unless this is an authority: edge users add NAME --role ROLE"
 
 
 def _find_one(which: str, directory: Path) -> Sequence["CertificateFile"]:
@@ -363,8 +363,8 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
         yield f"          for {', '.join(own['hosts'])}"
     else:
         yield "own       none yet: the first start generates it"
-    for each in described["revocations"]:
-        yield f"revoked   {each['revoked']} by {each['authority']}  until {each['until']}"
+    for revocation in described["revocations"]:
+        yield f"revoked   {revocation['revoked']} by {revocation['authority']}  until {revocation['until']}"
     for kind in ("trusted", "issuers", "rejected", "trusted_users", "rejected_users"):
         for entry in described.get(kind, ()):
             title = kind.replace("_users", " user").replace("issuers", "issuer")

@@ -38,12 +38,12 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
     async def show() -> None:
         async with open_access(settings_file) as at:
             redact = redactor(secrets_of(at.settings, main_file(settings_file, os.environ), os.environ))
-            found = [_redacted(each, redact) for each in await newest(at.store, last)]
+            found = [_redacted(item, redact) for item in await newest(at.store, last)]
             if as_json:
-                print_json([_as_data(each) for each in found])
+                print_json([_as_data(item) for item in found])
                 return
-            for each in found:
-                print_text("\n".join(_report(each)))
+            for element in found:
+                print_text("\n".join(_report(element)))
             refused, declined = await count(at.store), await count(at.store, DECLINED_COUNTER)
             print_text(f"{refused} messages refused, {declined} calls declined since the store was created")
 

@@ -32,19 +32,23 @@ def replay(last: int, settings_file: Path | None, *, every: bool, as_json: bool)
     from edge.station.run_replay import JobReplay, NotRecorded
 
     found = asyncio.run(replay_last(settings_file, last))
-    replayed = [each for each in found if isinstance(each, JobReplay)]
-    missing = [each.reason for each in found if isinstance(each, NotRecorded)]
-    differing = [each for each in replayed if not each.is_same]
+    replayed = [item for item in found if isinstance(item, JobReplay)]
+    missing = [item.reason for item in found if isinstance(item, NotRecorded)]
+    differing = [job_replay for job_replay in replayed if not job_replay.is_same]
     if as_json:
         print_json(
-            {"replayed": len(replayed), "not_recorded": missing, "differing": [replay_json(each) for each in differing]}
+            {
+                "replayed": len(replayed),
+                "not_recorded": missing,
+                "differing": [replay_json(job_replay) for job_replay in differing],
+            }
         )
     else:
-        for each in differing:
-            print_text("\n".join(replay_text(each)))
+        for element in differing:
+            print_text("\n".join(replay_text(element)))
         for reason in missing:
             print_text(f"not replayed: {reason}")
-        decisions = sum(each.decisions for each in replayed)
+        decisions = sum(job_replay.decisions for job_replay in replayed)
         print_text(f"jobs replayed: {len(replayed)}, decisions: {decisions}, jobs that differ: {len(differing)}")
     if differing:
         raise SystemExit(1)

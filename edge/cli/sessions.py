@@ -36,14 +36,16 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        print_json([{"id": id, "last_activity": at, **msgspec.to_builtins(each)} for id, (each, at) in found.items()])
+        print_json(
+            [{"id": id, "last_activity": at, **msgspec.to_builtins(session)} for id, (session, at) in found.items()]
+        )
     elif found:
         from edge.cli.jobs.table import local_time, plain_table
 
         table = plain_table("id", "user", "role", "way", "gateway", "address", "client", "since", "last activity")
-        for id, (each, at) in found.items():
-            cells = (id, each.user, each.role, each.way, each.instance, each.address, each.client)
-            table.add_row(*map(printable, (*cells, local_time(each.since), at)))
+        for id, (item, at) in found.items():
+            cells = (id, item.user, item.role, item.way, item.instance, item.address, item.client)
+            table.add_row(*map(printable, (*cells, local_time(item.since), at)))
         open_console().print(table)
     else:
         print_text("no sessions")
@@ -68,7 +70,7 @@ def end(ids: tuple[str, ...], user: str | None, settings_file: Path | None) -> N
 
     async def work() -> list[str]:
         async with open_access(settings_file) as at:
-            of_user = [id for id, (each, _) in (await load_all(at.store)).items() if each.user == user]
+            of_user = [id for id, (session, _) in (await load_all(at.store)).items() if session.user == user]
             wanted = [*ids, *of_user]
             async with recorded(at, "sessions end", user or " ".join(ids), " ".join(of_user)):
                 found = await request_end(at.store, wanted)

@@ -39,10 +39,10 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    for each in found:
-        tokens = "".join(f"  token {token['id']} until {token['until']}" for token in each["tokens"])
-        missing = "  second factor missing" if each["totp_missing"] else ""
-        print_text(f"{each['name']}  {each['role']}{'  TOTP' if each['totp'] else ''}{missing}{tokens}")
+    for entry in found:
+        tokens = "".join(f"  token {token['id']} until {token['until']}" for token in entry["tokens"])
+        missing = "  second factor missing" if entry["totp_missing"] else ""
+        print_text(f"{entry['name']}  {entry['role']}{'  TOTP' if entry['totp'] else ''}{missing}{tokens}")
     if not found:
         print_text(f"no users in {settings.users_file}")
 
@@ -177,7 +177,7 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
     settings = _settings(settings_file)
     user = _user(settings, name)
     if revoke is not None:
-        kept = tuple(each for each in user.tokens if each.id != revoke)
+        kept = tuple(item for item in user.tokens if item.id != revoke)
         if len(kept) == len(user.tokens):
             raise Refused("user", f"{name} has no token {revoke}", "List them with: edge users list")
         _change(settings, user, tokens=kept)
@@ -270,7 +270,7 @@ def _described(user: "User", settings: "Settings") -> dict[str, Any]:
         "totp": bool(user.totp),
         "totp_missing": not user.totp and role in settings.users.totp,
         "recovery_codes": len(user.recovery),
-        "tokens": [{"id": each.id, "until": each.until} for each in user.tokens],
+        "tokens": [{"id": item.id, "until": item.until} for item in user.tokens],
     }
 
 

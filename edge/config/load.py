@@ -178,9 +178,11 @@ class _SettingsDraft:
         added: dict[str, Any] = {}
         for name, section in self._sections.items():
             written = [given for given in self._given if given == name or given.startswith(f"{name}.")]
-            built = {given: each for given in written if (each := self._built(section, given)) is not None}
+            built = {
+                given: section_value for given in written if (section_value := self._built(section, given)) is not None
+            }
             if name == "southbound":
-                core[name] = {given.removeprefix("southbound."): each for given, each in built.items()}
+                core[name] = {given.removeprefix("southbound."): item for given, item in built.items()}
             else:
                 (core if name in SECTIONS else added).update(built)
         return Settings(**core, sections=added)
@@ -233,7 +235,7 @@ def _conflicts(settings: Settings) -> Iterator[str]:
     found |= {"retention": settings.retention.conflicts(settings.mqtt.url, settings.mqtt.broker_autosave)}
     found |= {name: section.conflicts(settings) for name, section in settings.sections.items()}
     for name, conflicts in found.items():
-        yield from (f"{name}.{each}" for each in conflicts)
+        yield from (f"{name}.{conflict}" for conflict in conflicts)
     for name in settings.sections:
         if "." in name and not re.match(NAME, name.partition(".")[2]):
             yield f"{name}: expected {NAME_EXPECTED}"

@@ -334,12 +334,14 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def section(self, settings: type[_Feature]) -> _Feature:
         """Return the section of a feature; its default values if it is not given."""
-        return next((each for each in self.sections.values() if isinstance(each, settings)), None) or settings()
+        return (
+            next((section for section in self.sections.values() if isinstance(section, settings)), None) or settings()
+        )
 
     def named(self, settings: type[_Feature]) -> Mapping[str, _Feature]:
         """Return the sections below one of a feature by their names, as the `line` of `[source.line]`."""
-        found = ((name, each) for name, each in self.sections.items() if isinstance(each, settings))
-        return {name.partition(".")[2]: each for name, each in found}
+        found = ((name, section) for name, section in self.sections.items() if isinstance(section, settings))
+        return {name.partition(".")[2]: feature for name, feature in found}
 
     def is_on(self, section: str) -> bool:
         """Return whether a section of a feature switches it on."""
@@ -353,17 +355,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def labels(self) -> Mapping[str, str]:
         """The labels of this component."""
-        return {name: label for each in self.sections.values() for name, label in each.component_labels.items()}
+        return {name: label for section in self.sections.values() for name, label in section.component_labels.items()}
 
     @property
     def results_folder(self) -> str:
         """The folder of the files of results; empty if none are kept."""
-        return next((each.results_folder for each in self.sections.values() if each.results_folder), "")
+        return next((section.results_folder for section in self.sections.values() if section.results_folder), "")
 
     @property
     def certificate_hosts(self) -> tuple[str, ...]:
         """The hosts at which others listen with the certificate of the OPC UA server."""
-        return tuple(host for each in self.sections.values() for host in each.certificate_hosts)
+        return tuple(host for section in self.sections.values() for host in section.certificate_hosts)
 
 
 class Section(Struct, frozen=True):

@@ -221,7 +221,7 @@ class ConnectedEquipment:
     def _supersede(self, reset: Command) -> None:
         """Queue a reset ahead of all other commands, and cancel the starts of the action that it resets."""
         self._pending = {reset.command_id: reset} | self._pending
-        for command in [each for each in self._pending.values() if _sets_what(each, reset)]:
+        for command in [order for order in self._pending.values() if _sets_what(order, reset)]:
             del self._pending[command.command_id]
             self._superseded.append(command)
         if self._running and _sets_what(self._running[0], reset):
@@ -327,8 +327,8 @@ class ConnectedEquipment:
         """
         found = await retry_while_unavailable("open commands", self._outstanding)
         queued = self._pending.keys() - set(earlier)
-        starts = [each for each in found if each.phase is Phase.START and each.command_id not in queued]
-        return any(each.begun or self._repetition is not Repetition.ONCE for each in starts)
+        starts = [command for command in found if command.phase is Phase.START and command.command_id not in queued]
+        return any(start.begun or self._repetition is not Repetition.ONCE for start in starts)
 
     async def _perform(self, device: Device, command: Command) -> None:
         try:
@@ -338,7 +338,7 @@ class ConnectedEquipment:
             return
         if command.phase is Phase.RESET:
             reason = "the action was reset before it ended"
-            answers += [EquipmentAnswer(each.command_id, error=reason) for each in self._superseded]
+            answers += [EquipmentAnswer(order.command_id, error=reason) for order in self._superseded]
             self._superseded.clear()
         for answer in answers:
             self._station.report_traffic(TrafficKind.ANSWER, answer)

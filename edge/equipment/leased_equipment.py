@@ -174,8 +174,8 @@ async def open_leased(
             async for command in lease.passed():
                 if command is None:
                     # A start may have been in what cannot be read.
-                    for each in await retry_while_unavailable("open commands", open_commands):
-                        await _queue(equipment, station, each)
+                    for order in await retry_while_unavailable("open commands", open_commands):
+                        await _queue(equipment, station, order)
                 elif command.type_id not in type_ids or command.scope not in scopes:
                     continue
                 elif command.phase is not Phase.STOP:

@@ -46,7 +46,7 @@ def parse_position(text: str) -> tuple[int, MissingNumbers] | None:
     number, *ranges = text.split() or [""]
     missing = MissingNumbers()
     try:
-        for first, _, last in (each.partition("..") for each in ranges):
+        for first, _, last in (range_.partition("..") for range_ in ranges):
             missing.add(int(first), int(last))
         return int(number), missing
     except ValueError:

@@ -259,7 +259,7 @@ class MqttEquipment:
         """
         if topic in {self.commands_topic, self.answers_topic}:
             return False
-        allowed = any(matches(each, topic) for each in self._response_topics)
+        allowed = any(matches(text, topic) for text in self._response_topics)
         return allowed or topic.startswith(self._own_topics)
 
     async def handle_presence(self, message: Message) -> None:
@@ -324,7 +324,7 @@ class MqttEquipment:
     async def _offer_outstanding(self) -> None:
         async with self._offering:
             # Resets first: a start is not sent while the primary of the store is not confirmed.
-            for command in sorted(await self._outstanding(), key=lambda each: each.phase is Phase.START):
+            for command in sorted(await self._outstanding(), key=lambda order: order.phase is Phase.START):
                 if command.queued:
                     # The sender of queued commands sends it and marks it as sent.
                     continue

@@ -70,7 +70,7 @@ class ToolPermission:
                     await self.update()
 
     async def _is_needed(self) -> bool:
-        return any(each.phase is Phase.START for each in await self._outstanding())
+        return any(command.phase is Phase.START for command in await self._outstanding())
 
     async def _publish(self, *, is_needed: bool) -> None:
         await self._session.send(Message(self.topic, _PAYLOADS[is_needed], retain=True))

@@ -60,7 +60,7 @@ async def find_single_instance(session: ClientSession, of: TypeName, what: str) 
     """Return the only object of a type on a server. Raises Refused(`unknown_node`) when there is none, or several."""
     systems = await session.instances(of)
     if len(systems) != 1:
-        found = ", ".join(each.path for each in systems) or "none"
+        found = ", ".join(system.path for system in systems) or "none"
         raise Refused("unknown_node", f"{session.url} should have one {what}, and has {found}")
     return systems[0]
 

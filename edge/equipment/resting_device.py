@@ -75,7 +75,7 @@ class DeviceRelease:
         except TimeoutError:
             self._fail(f"no answer within {self._answer_s:g} s")
         except Unavailable as error:
-            # A connection that is lost at its beginning is no fact about a tool that no command has used.
+            # A connection that is lost at its beginning is not a fact about a tool that no command has used.
             if self._is_used or self._tries is not None:
                 self._fail(bounded_message(error))
             raise

@@ -17,6 +17,6 @@ def fits(commanded: Program, reported: Program) -> bool:
 
 def difference(commanded: Program, reported: Program) -> str:
     """Return in which programs a result differs from what was commanded."""
-    kinds = [each for each in commanded.keys() & reported.keys() if not commanded[each] & reported[each]]
-    named = ((each, ", ".join(sorted(reported[each])), ", ".join(sorted(commanded[each]))) for each in sorted(kinds))
+    kinds = [text for text in commanded.keys() & reported.keys() if not commanded[text] & reported[text]]
+    named = ((text, ", ".join(sorted(reported[text])), ", ".join(sorted(commanded[text]))) for text in sorted(kinds))
     return "; ".join(f"{kind.replace('_', ' ')} {found} instead of {wanted}" for kind, found, wanted in named)

@@ -130,7 +130,7 @@ class ResultSettlement:
         if command_id is None:
             await self._controller.report_own(report, verdict)
         elif was_given_up or not self._ledger.completes(report, command_id):
-            # A part of a batch is no answer: it would resolve an unknown outcome.
+            # A part of a batch is not an answer: it would resolve an unknown outcome.
             await self._controller.keep(report, command_id)
         else:
             # With the results that came before it: together they are the answer, or each is late.

@@ -88,7 +88,7 @@ class MemberTest(Struct, frozen=True):
 class Arithmetic(Struct, frozen=True):
     """Operands joined from left to right by operators of one precedence: `+ -`, or `* / %`.
 
-    One flat node, so that a long sum is no deep tree.
+    One flat node, so that a long sum is not a deep tree.
     """
 
     first: Node

@@ -150,18 +150,18 @@ def contains(element: Any, container: Any, text: str) -> Truth:
             raise EvaluationError(f"{text!r} looks for {show(element)}, which is neither a text nor a whole number")
         return container.has(str(element))
     if not isinstance(container, (list, tuple)):
-        raise EvaluationError(f"{text!r} looks into {show(container)}, which is no list")
+        raise EvaluationError(f"{text!r} looks into {show(container)}, which is not a list")
     if kind is None:
         raise EvaluationError(f"{text!r} looks for {_kind_text(element)}")
-    return any(kind_of_value(each) is kind and each == element for each in container)
+    return any(kind_of_value(value) is kind and value == element for value in container)
 
 
 def number(value: Any, text: str) -> Number:
-    """Return a value with which can be calculated, else UNKNOWN; a value that is no number raises EvaluationError."""
+    """Return a number, or UNKNOWN; a value that is not a number raises EvaluationError."""
     if is_unknown(value):
         return UNKNOWN
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise EvaluationError(f"{text!r} is {show(value)}, which is no number")
+        raise EvaluationError(f"{text!r} is {show(value)}, which is not a number")
     return _bounded(value)
 
 

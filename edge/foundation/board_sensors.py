@@ -21,15 +21,15 @@ class BoardSensors:
         self._computer = computer or Computer()
         self._undervoltage = next(
             (
-                f"/{each.relative_to(self._computer.root)}/in0_lcrit_alarm"
-                for each in sorted(self._computer.path("/sys/class/hwmon").glob("hwmon*"))
-                if _text(each / "name") == _UNDERVOLTAGE
+                f"/{file.relative_to(self._computer.root)}/in0_lcrit_alarm"
+                for file in sorted(self._computer.path("/sys/class/hwmon").glob("hwmon*"))
+                if _text(file / "name") == _UNDERVOLTAGE
             ),
             None,
         )
         self._lives = [
-            f"/{each.relative_to(self._computer.root)}"
-            for each in sorted(self._computer.path("/sys/block").glob("mmcblk*/device/life_time"))
+            f"/{file.relative_to(self._computer.root)}"
+            for file in sorted(self._computer.path("/sys/block").glob("mmcblk*/device/life_time"))
         ]
 
     def values(self) -> Iterator[tuple[str, float]]:
@@ -40,7 +40,7 @@ class BoardSensors:
         disk = os.statvfs(self._computer.root)
         if disk.f_blocks:
             yield "gateway.disk_fullness", round(1 - disk.f_bavail / disk.f_blocks, 2)
-        wear = [step for each in self._lives for step in _steps(self._computer.read(each))]
+        wear = [step for live in self._lives for step in _steps(self._computer.read(live))]
         if wear:
             yield "gateway.flash_wear", round(max(wear) * _WEAR_STEP, 1)
 

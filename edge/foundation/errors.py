@@ -15,7 +15,7 @@ class EdgeError(Exception):
     @property
     def sentences(self) -> str:
         """Return the message and the advice as sentences of one line."""
-        return ". ".join(each.removesuffix(".") for each in (self.message, self.advice) if each) + "."
+        return ". ".join(text.removesuffix(".") for text in (self.message, self.advice) if text) + "."
 
 
 class Unavailable(EdgeError):

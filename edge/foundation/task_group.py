@@ -66,7 +66,9 @@ class TaskGroup(asyncio.TaskGroup):  # noqa: TID251 - the group of this product
                 _owner().uncancel()
             if _owner().cancelling() <= self._owner_cancelling:
                 raise
-            logger.info("tasks failed while they were cancelled", errors=[repr(each) for each in failed.exceptions])
+            logger.info(
+                "tasks failed while they were cancelled", errors=[repr(exception) for exception in failed.exceptions]
+            )
             raise asyncio.CancelledError from failed
 
     def create_task(

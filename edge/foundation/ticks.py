@@ -29,8 +29,8 @@ async def in_slices(items: Iterable[_T], rest_s: float = 0.0) -> list[_T]:
     """Return the items of an iterable that takes work; pause after each millisecond of it, so that other tasks run."""
     found: list[_T] = []
     until = time.monotonic() + _SLICE_S
-    for each in items:
-        found.append(each)
+    for item in items:
+        found.append(item)
         if time.monotonic() >= until:
             await asyncio.sleep(rest_s)
             until = time.monotonic() + _SLICE_S

@@ -49,7 +49,7 @@ async def read_temporary_file(
             if not part:
                 break
             received += len(part)
-            # Outside of the time limit: a slow disk of ours is no fault of the server.
+            # Outside of the time limit: a slow disk of ours is not a fault of the server.
             yield part
         if announced is not None and announced != received:
             raise Refused("device", f"the file should have {announced} bytes, and has {received}")
@@ -93,7 +93,7 @@ async def _wait_until_generated(session: ClientSession, machine: Node) -> None:
         raise Refused("device", "the transfer of the file has no state")
     state = (await session.children(current)).get("Id")
     while True:
-        found = {str(await session.read(each)).replace(" ", "").lower() for each in (current, state) if each}
+        found = {str(await session.read(node)).replace(" ", "").lower() for node in (current, state) if node}
         if found & _READY:
             return
         if found & _FAILED:

@@ -38,8 +38,12 @@ def host_addresses(*, with_link_local: bool = False) -> tuple[Address, ...]:
         with contextlib.suppress(OSError):
             found += read()
     outside = {name for name in {interface for interface, _ in found} if not _is_inside(name)}
-    usable = (each for interface, each in found if interface in outside and not each.is_loopback)
-    listed = (each for each in usable if not each.is_link_local or (with_link_local and isinstance(each, IPv4Address)))
+    usable = (address for interface, address in found if interface in outside and not address.is_loopback)
+    listed = (
+        address
+        for address in usable
+        if not address.is_link_local or (with_link_local and isinstance(address, IPv4Address))
+    )
     return tuple(dict.fromkeys(listed))
 
 

@@ -111,7 +111,7 @@ async def _answer(head: bytes, path: str, render: Render) -> bytes:
         case [_, _, version] if version.startswith(b"HTTP/1."):
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, _text_page("only GET and HEAD"), "Allow: GET, HEAD\r\n")
         case _:
-            return _response(HTTPStatus.BAD_REQUEST, _text_page("this is no request of HTTP/1"))
+            return _response(HTTPStatus.BAD_REQUEST, _text_page("this is not a request of HTTP/1"))
 
 
 def _text_page(text: str) -> Page:

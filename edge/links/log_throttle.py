@@ -41,7 +41,7 @@ class LogThrottle:
         self._report(self._logger.error, event, key, fields)
 
     def info(self, event: str, key: str, **fields: object) -> None:
-        """Log what is no fault, but comes as often as a remote peer sends it."""
+        """Log what is not a fault, but comes as often as a remote peer sends it."""
         self._report(self._logger.info, event, key, fields)
 
     def _report(self, log: Callable[..., object], event: str, key: str, fields: Mapping[str, object]) -> None:

@@ -150,11 +150,11 @@ class MqttSession:
 
     def refused(self) -> list[str]:
         """Return the topic filters of the subscriptions that the broker does not grant now."""
-        return [each.topic_filter for each in self._subscriptions if each.refusal is not None]
+        return [subscription.topic_filter for subscription in self._subscriptions if subscription.refusal is not None]
 
     def stalled(self, seconds: float) -> list[str]:
         """Return the topic filters with a message that its handler has had for longer: those behind it wait."""
-        return [each.topic_filter for each in self._subscriptions if each.busy_s > seconds]
+        return [subscription.topic_filter for subscription in self._subscriptions if subscription.busy_s > seconds]
 
     async def publish(
         self,
@@ -323,7 +323,7 @@ class MqttSession:
     async def _retry_refused(self, connection: Connection) -> None:
         while True:
             await next_tick(self._retry_refused_s)
-            for subscription in [each for each in self._subscriptions if each.refusal is not None]:
+            for subscription in [item for item in self._subscriptions if item.refusal is not None]:
                 # Without an answer the next attempt follows; a lost connection ends this task.
                 with suppress(Unavailable):
                     await subscription.activate_on(connection)

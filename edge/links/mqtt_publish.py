@@ -73,7 +73,7 @@ def encode_topic(topic: str) -> bytes:
         encoded = topic.encode()
         if len(encoded) <= _LONGEST_STRING:
             return encoded
-    raise Refused("topic", f"{topic[:200]!r} is no topic to publish to", "Avoid +, # and control characters.")
+    raise Refused("topic", f"{topic[:200]!r} is not a topic to publish to", "Avoid +, # and control characters.")
 
 
 def _encode_properties(message: Message) -> bytes:

@@ -132,7 +132,7 @@ class Subscription:
             while True:
                 delivery = await self.take()
                 ordering_key = key(delivery.message)
-                last = {each: task for each, task in last.items() if not task.done()}
+                last = {text: task for text, task in last.items() if not task.done()}
                 handling = self._handle_after(last.get(ordering_key), delivery.message)
                 last[ordering_key] = tasks.create_task(handling, name=f"mqtt message of {self.topic_filter}")
                 await unfinished.put((delivery, partial(_settle, last[ordering_key])))

@@ -40,7 +40,7 @@ _CHANGES_AT_MOST = 20
 # One result may take megabytes: a message with several could exceed the size limit, which each of them keeps.
 _EVENTS_PER_MESSAGE = 1
 _VALUES_PER_MESSAGE = 10_000
-_TOO_LARGE = {each.code for each in TOO_LARGE}
+_TOO_LARGE = {item.code for item in TOO_LARGE}
 
 
 class Node(Struct, frozen=True):
@@ -195,8 +195,8 @@ class ClientSession:
         with serving(self.url):
             found = await self._browser.below(ua.NodeId.from_string(node.id))
             return {
-                each.BrowseName.Name: Node(each.NodeId.to_string(), f"{node.path}/{each.BrowseName.to_string()}")
-                for each in found
+                value.BrowseName.Name: Node(value.NodeId.to_string(), f"{node.path}/{value.BrowseName.to_string()}")
+                for value in found
             }
 
     @reported
@@ -208,7 +208,7 @@ class ClientSession:
         with serving(self.url):
             async with asyncio.timeout(_SEARCH_SECONDS):
                 wanted = await self._type_id(of)
-                # The Server object is no device.
+                # The Server object is not a device.
                 seen = {ua.NodeId(ua.ObjectIds.Server)}
                 found: list[Node] = []
                 level = {ua.NodeId(ua.ObjectIds.ObjectsFolder): "/0:Objects"}
@@ -261,7 +261,7 @@ class ClientSession:
 
     def forget(self, owner: Node) -> None:
         """Forget the methods of an object that exists for a while only."""
-        for known in [each for each in self._methods if each[0] == owner.id]:
+        for known in [method for method in self._methods if method[0] == owner.id]:
             del self._methods[known]
 
     async def structure(self, of: TypeName, value: Mapping[str, Any]) -> Any:
@@ -276,7 +276,7 @@ class ClientSession:
         inputs = (await self._below(node)).get("InputArguments")
         arguments = (await self._client.get_node(inputs.id).read_value() if inputs else None) or []
         try:
-            takes = [(each.DataType, each.ValueRank >= 1) for each in arguments]
+            takes = [(argument.DataType, argument.ValueRank >= 1) for argument in arguments]
         except (AttributeError, TypeError):
             raise Refused("unknown_node", f"{owner.path} does not say what {name} takes") from None
         found = self._methods[owner.id, name] = _Method(ua.NodeId.from_string(node.id), takes)
@@ -326,8 +326,8 @@ class ClientSession:
     async def _notifications(
         self, subscription: Subscription, names: Mapping[str, str]
     ) -> AsyncIterator[Mapping[str, Any] | Refused]:
-        async for each in subscription:
-            match each:
+        async for element in subscription:
+            match element:
                 case OpcEvent(event=event):
                     yield await self._readable(event.get_event_props_as_fields_dict())
                 case DataChangeEvent(node=node, value=value):

@@ -49,10 +49,10 @@ def _recorded(found: Any) -> Any:
     """Return an answer as a recorder gets it: the parts of a file by their size only."""
     if not isinstance(found, list):
         return found
-    large = [isinstance(each, bytes) and len(each) > _LARGE for each in found]
+    large = [isinstance(value, bytes) and len(value) > _LARGE for value in found]
     if not any(large):
         return found
-    return [f"{len(each)} bytes" if is_large else each for each, is_large in zip(found, large, strict=True)]
+    return [f"{len(value)} bytes" if is_large else value for value, is_large in zip(found, large, strict=True)]
 
 
 @contextmanager

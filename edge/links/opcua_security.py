@@ -87,7 +87,7 @@ def _trusted(der: bytes, trusted: Path, url: str) -> x509.Certificate:
     if certificate is None:
         raise _not_accepted(f"the OPC UA server {url} has no certificate")
     if fault := certificate_fault(certificate, datetime.now(UTC)):
-        raise _not_accepted(f"the certificate of the OPC UA server {url} is no good: {fault}", _RENEW)
+        raise _not_accepted(f"the certificate of the OPC UA server {url} cannot be used: {fault}", _RENEW)
     if certificate not in (entry.certificate for entry in certificate_files(trusted)):
         name = certificate.subject.rfc4514_string()
         raise _not_accepted(

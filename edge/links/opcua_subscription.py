@@ -86,15 +86,15 @@ class ValueWatch:
     async def add(self, values: Sequence[MonitoredValue]) -> dict[str, str]:
         """Monitor values; return the tags that the server refuses, with the reason."""
         refused: dict[str, str] = {}
-        for each in values:
+        for value in values:
             try:
-                node_id = await self._resolve(each.node)
+                node_id = await self._resolve(value.node)
             except (Refused, ua.UaError, ValueError) as error:
-                refused[each.tag] = str(error)
+                refused[value.tag] = str(error)
                 continue
-            status = await self._create(each, node_id)
+            status = await self._create(value, node_id)
             if status is not None:
-                refused[each.tag] = f"{each.node}: {status.name}"
+                refused[value.tag] = f"{value.node}: {status.name}"
         return refused
 
     async def take(self) -> Sample:

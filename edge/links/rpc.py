@@ -167,7 +167,7 @@ class Client:
                         case _:
                             _log.debug("rpc message not known", message=message)
         except Refused as refusal:
-            _log.warning("the gateway says what is no message", reason=refusal.message)
+            _log.warning("the gateway says what is not a message", reason=refusal.message)
         except OSError as error:
             _log.debug("rpc connection lost", reason=str(error))
 

@@ -179,7 +179,7 @@ def read(frame: bytes) -> Request | Response | Notification | InvalidRequest:
             if fault := _fault_of(method, params):
                 return InvalidRequest(id, fault)
             return Request(id, method, params)
-        case [1, int(id), error, result] if not any(_nests_deeper(each, MAX_NESTING) for each in (error, result)):
+        case [1, int(id), error, result] if not any(_nests_deeper(value, MAX_NESTING) for value in (error, result)):
             return Response(id, error, result)
         case [2, method, params]:
             if fault := _fault_of(method, params):
@@ -191,9 +191,9 @@ def read(frame: bytes) -> Request | Response | Notification | InvalidRequest:
 
 def _fault_of(method: object, params: object) -> str | None:
     if not isinstance(method, str) or len(method) > _LONGEST_METHOD:
-        return f"method is no text of at most {_LONGEST_METHOD} characters"
+        return f"method is not a text of at most {_LONGEST_METHOD} characters"
     if not isinstance(params, list):
-        return "parameters are no list"
+        return "parameters are not list"
     if _nests_deeper(params, MAX_NESTING):
         return f"parameters are nested deeper than {MAX_NESTING} levels"
     return None
@@ -202,11 +202,11 @@ def _fault_of(method: object, params: object) -> str | None:
 def _nests_deeper(value: object, levels: int) -> bool:
     level = [value]
     for _ in range(levels + 1):
-        level = list(chain.from_iterable(each.values() if isinstance(each, dict) else each for each in _nests(level)))
+        level = list(chain.from_iterable(nest.values() if isinstance(nest, dict) else nest for nest in _nests(level)))
         if not level:
             return False
     return True
 
 
 def _nests(level: list[object]) -> Iterator[Any]:
-    return (each for each in level if isinstance(each, dict | list))
+    return (value for value in level if isinstance(value, dict | list))

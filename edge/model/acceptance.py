@@ -65,7 +65,7 @@ def validate_order(order: JobOrder) -> list[str]:
     """Return the faults of an order that no station can accept."""
     faults = list(validate_id("JobOrderID", order.job_order_id))
     if order.priority is not None and order.priority not in _INT16:
-        faults.append("Priority is no Int16")
+        faults.append("Priority is not an Int16")
     return [*faults, *validate_size("the job order", order)]
 
 
@@ -74,13 +74,13 @@ def validate_size(what: str, data: msgspec.Struct) -> Iterator[str]:
     level: list[object] = [data]
     for _ in range(MAX_NESTING + 1):
         inner: list[object] = []
-        for each in level:
-            if isinstance(each, str) and len(each) > MAX_TEXT_LENGTH:
+        for value in level:
+            if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
                 yield f"{what} holds a text longer than {MAX_TEXT_LENGTH} characters"
                 return
-            inner.extend(_children(each))
+            inner.extend(_children(value))
         level = inner
-    if any(isinstance(each, msgspec.Struct | dict | list) for each in level):
+    if any(isinstance(item, msgspec.Struct | dict | list) for item in level):
         yield f"{what} is nested deeper than {MAX_NESTING} levels"
     elif len(msgspec.json.encode(data)) > MAX_BYTES:
         yield f"{what} is larger than {MAX_BYTES} bytes of JSON"
@@ -110,27 +110,29 @@ def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[str]:
     for kind, ids in named_resources(order).items():
         named.append((kind.value, allowed.resources.get(kind, frozenset()), ids))
     return [
-        f"{what} {each!r} is not known to this station"
+        f"{what} {identifier!r} is not known to this station"
         for what, known, ids in named
-        for each in ids
-        if each not in known
+        for identifier in ids
+        if identifier not in known
     ]
 
 
 def named_work_masters(order: JobOrder) -> list[str]:
     """Return the ids of the Work Masters that an order names."""
-    return [each.id for each in order.work_master_id or ()]
+    return [work_master.id for work_master in order.work_master_id or ()]
 
 
 def named_resources(order: JobOrder) -> dict[ResourceKind, list[str]]:
     """Return the ids of the resources that an order names, of every kind."""
     materials = order.material_requirements or ()
     return {
-        ResourceKind.EQUIPMENT: [each.id for each in order.equipment_requirements or ()],
-        ResourceKind.MATERIAL_CLASS: [each.material_class_id for each in materials if each.material_class_id],
-        ResourceKind.MATERIAL_DEFINITION: [
-            each.material_definition_id for each in materials if each.material_definition_id
+        ResourceKind.EQUIPMENT: [requirement.id for requirement in order.equipment_requirements or ()],
+        ResourceKind.MATERIAL_CLASS: [
+            material.material_class_id for material in materials if material.material_class_id
         ],
-        ResourceKind.PERSONNEL: [each.id for each in order.personnel_requirements or ()],
-        ResourceKind.PHYSICAL_ASSET: [each.id for each in order.physical_asset_requirements or ()],
+        ResourceKind.MATERIAL_DEFINITION: [
+            material.material_definition_id for material in materials if material.material_definition_id
+        ],
+        ResourceKind.PERSONNEL: [requirement.id for requirement in order.personnel_requirements or ()],
+        ResourceKind.PHYSICAL_ASSET: [requirement.id for requirement in order.physical_asset_requirements or ()],
     }

@@ -37,19 +37,19 @@ def attempts_parameter(attempts: Sequence[ActionAttempt]) -> Parameter:
     return Parameter(id=ATTEMPTS_ID, subparameters=tuple(map(_attempt_parameter, attempts)))
 
 
-def _attempt_parameter(each: ActionAttempt) -> Parameter:
-    parameters = [Parameter(id="state", value=each.state)]
-    if each.late:
+def _attempt_parameter(action_attempt: ActionAttempt) -> Parameter:
+    parameters = [Parameter(id="state", value=action_attempt.state)]
+    if action_attempt.late:
         parameters.append(Parameter(id="late", value=True))
-    for name, at in (("start", each.started_at), ("end", each.ended_at)):
+    for name, at in (("start", action_attempt.started_at), ("end", action_attempt.ended_at)):
         if at is not None:
             parameters.append(Parameter(id=name, value=_instant(at)))
-    for name, text in (("error", each.error), ("resolved_by", each.resolved_by)):
+    for name, text in (("error", action_attempt.error), ("resolved_by", action_attempt.resolved_by)):
         if text:
             parameters.append(Parameter(id=name, value=text))
-    if each.result is not None:
-        parameters.append(result_parameter("result", each.result))
-    return Parameter(id=each.id, subparameters=tuple(parameters))
+    if action_attempt.result is not None:
+        parameters.append(result_parameter("result", action_attempt.result))
+    return Parameter(id=action_attempt.id, subparameters=tuple(parameters))
 
 
 def _instant(milliseconds: int) -> str:
@@ -75,4 +75,4 @@ def result_parameter(name: str, value: object) -> Parameter:
             description=(LocalizedText(text=text),) if isinstance(text, str) else None,
             engineering_units=engineering_unit(value["unit"]),
         )
-    return Parameter(id=name, subparameters=tuple(result_parameter(str(key), each) for key, each in value.items()))
+    return Parameter(id=name, subparameters=tuple(result_parameter(str(key), item) for key, item in value.items()))

@@ -95,16 +95,16 @@ def _fault_of(data: object) -> str | None:
     level = [data]
     for _ in range(MAX_NESTING + 1):
         inner: list[object] = []
-        for each in level:
-            if isinstance(each, dict):
-                if not all(isinstance(key, str) for key in each):
-                    return "has a key that is no text"
-                inner.extend(each.values())
-            elif isinstance(each, list):
-                inner.extend(each)
-            elif isinstance(each, msgspec.msgpack.Ext):
+        for value in level:
+            if isinstance(value, dict):
+                if not all(isinstance(key, str) for key in value):
+                    return "has a key that is not a text"
+                inner.extend(value.values())
+            elif isinstance(value, list):
+                inner.extend(value)
+            elif isinstance(value, msgspec.msgpack.Ext):
                 return "holds an extension type of MessagePack"
-            elif isinstance(each, int) and abs(each) >= _BEYOND_DOUBLE:
+            elif isinstance(value, int) and abs(value) >= _BEYOND_DOUBLE:
                 return "holds a whole number beyond every double"
         if not inner:
             return None
@@ -153,7 +153,7 @@ def from_structured(payload: bytes) -> CloudEvent:
     """
     envelope = decode_data(STRUCTURED_JSON, payload)
     if not isinstance(envelope, dict):
-        message = "not a CloudEvent: the structured envelope is no JSON object"
+        message = "not a CloudEvent: the structured envelope is not a JSON object"
         raise Refused("unreadable", message, "Send CloudEvents 1.0 in structured JSON mode.")
     attributes = {
         name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -167,7 +167,7 @@ def from_structured(payload: bytes) -> CloudEvent:
         try:
             data = decode_data(content_type, base64.b64decode(envelope["data_base64"], validate=True))
         except (TypeError, ValueError) as error:
-            message = f"not a CloudEvent: data_base64 is no Base64: {error}"
+            message = f"not a CloudEvent: data_base64 is not Base64: {error}"
             raise Refused("unreadable", message, "Send CloudEvents 1.0 in structured JSON mode.") from None
     return msgspec.structs.replace(event, datacontenttype=content_type, data=data)
 

@@ -39,13 +39,13 @@ def exact_value(value: object) -> ExactValue | None:
 def plain_value(value: object) -> object:
     """Return a value without its type, for conditions and equipment."""
     if isinstance(value, list | tuple):
-        return [plain_value(each) for each in value]
+        return [plain_value(item) for item in value]
     exact = exact_value(value)
     if exact is None:
         return value
     if exact.ua_type in _LONG_INTEGERS:
         # Written as text: other JSON parsers lose digits of such numbers.
-        return [_integer(each) for each in exact.value] if isinstance(exact.value, list) else _integer(exact.value)
+        return [_integer(item) for item in exact.value] if isinstance(exact.value, list) else _integer(exact.value)
     return plain_value(exact.value)
 
 

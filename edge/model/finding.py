@@ -41,7 +41,7 @@ def failing(subject: str, found: str, advice: str) -> HealthFinding:
 def worst(findings: Iterable[HealthFinding]) -> Level:
     """Return the worst level; ok without findings."""
     order = list(Level)
-    return max((each.level for each in findings), key=order.index, default=Level.OK)
+    return max((finding.level for finding in findings), key=order.index, default=Level.OK)
 
 
 Examination = tuple[str, AsyncIterator[HealthFinding]]

@@ -352,13 +352,13 @@ def read_payload(data: object, kind: type[_P]) -> _P:
 def _normalized(data: object) -> object:
     """Return data without null members, with instants to microseconds, and a BrowsePath of names as RelativePath."""
     if isinstance(data, list):
-        return [_normalized(each) for each in data]
+        return [_normalized(item) for item in data]
     if not isinstance(data, dict):
         return data
     members = {name: value for name, value in data.items() if value is not None}
     for name, value in members.items():
         if name == "BrowsePath" and isinstance(value, list):
-            members[name] = {"Elements": [_element(each) for each in value]}
+            members[name] = {"Elements": [_element(item) for item in value]}
         elif name in _INSTANTS and isinstance(value, str):
             members[name] = to_microseconds(value)
         elif name not in _OPAQUE:

@@ -11,7 +11,7 @@ from edge.model.cloudevent import JSON, decode_data
 def read_json_text(text: bytes) -> Any:
     """Decode a JSON text within the limits of a message; the byte order mark of some editors is ignored.
 
-    Raises Refused(`unreadable`) for what is no JSON, and for what a gateway would refuse as a message.
+    Raises Refused(`unreadable`) for what is not JSON, and for what a gateway would refuse as a message.
     """
     plain = text.removeprefix(codecs.BOM_UTF8)
     try:

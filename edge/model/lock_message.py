@@ -47,7 +47,7 @@ class LocksAnswer(Payload, frozen=True, kw_only=True):
 
 def lock_info(kind: LockKind, object_id: str, lock: Lock, now: int) -> LockInfo:
     """Return a lock as it is sent, judged at an instant of the store's clock."""
-    waiters = tuple(_owner(each, now) for each in lock.waiters)
+    waiters = tuple(_owner(waiter, now) for waiter in lock.waiters)
     return LockInfo(kind=kind, id=object_id, holder=_owner(lock.holder, now), waiters=waiters)
 
 

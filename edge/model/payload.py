@@ -47,7 +47,7 @@ def _decode_again(payload: bytes) -> Any:
 def decode_payload(payload: bytes, encoding: Encoding = "auto") -> Any:
     """Return the content of a payload in an encoding; `auto` is JSON, else MessagePack, else UTF-8 text.
 
-    With `auto` a single printable character is no MessagePack, although it could be the number of that character.
+    With `auto` a single printable character is not MessagePack, although it could be the number of that character.
     Longer payloads are never both: JSON begins with a character that is a complete MessagePack number. Raises
     UnreadablePayloadError.
     """

@@ -187,7 +187,7 @@ def _paths(value: object) -> tuple[tuple[str, ...], ...]:
 
 
 def _locks(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
         raise _InvalidValue("must be a list of names")
     if len(set(value)) != len(value) or len(value) > _MAX_LOCKS:
         raise _InvalidValue(f"must name each lock once, and {_MAX_LOCKS} at most")
@@ -212,7 +212,7 @@ def _interventions(*allowed: Intervention) -> Callable[[object], tuple[Intervent
     words = ", ".join(allowed)
 
     def read(value: object) -> tuple[Intervention, ...]:
-        if not isinstance(value, list) or not all(each in allowed for each in value) or len(set(value)) != len(value):
+        if not isinstance(value, list) or not all(item in allowed for item in value) or len(set(value)) != len(value):
             raise _InvalidValue(f"must be a list of {words}, each once")
         return tuple(map(Intervention, value))
 
@@ -365,7 +365,9 @@ def recipe_schema() -> dict[str, Any]:
 
 def _allow_both_spellings(definition: dict[str, Any]) -> None:
     properties, required = definition["properties"], definition.pop("required", [])
-    definition["properties"] = {spelling: each for key, each in properties.items() for spelling in (key, _pascal(key))}
+    definition["properties"] = {
+        spelling: value for key, value in properties.items() for spelling in (key, _pascal(key))
+    }
     definition["allOf"] = [
         {"oneOf": [{"required": [key]}, {"required": [_pascal(key)]}]}
         if key in required

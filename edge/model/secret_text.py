@@ -67,7 +67,7 @@ def hide_in_data(data: Any) -> Any:
     """Return data without secrets, at any depth: members and headers by their names, texts by their form."""
     match data:
         case Mapping() if _names_a_secret(data):
-            return {name: HIDDEN if each and _is_value(name) else each for name, each in _members(data).items()}
+            return {name: HIDDEN if member and _is_value(name) else member for name, member in _members(data).items()}
         case Mapping():
             return _members(data)
         case [str(name), str() as value] if is_secret_name(name) and value:
@@ -101,8 +101,8 @@ def hide_in_payload(payload: bytes) -> str:
 def _names_a_secret(data: Mapping[Any, Any]) -> bool:
     """Return whether one member names what another one holds, as `ID` and `Value` of an ISA-95 parameter do."""
     return any(
-        isinstance(name, str) and name.casefold() in _NAME_MEMBERS and isinstance(each, str) and is_secret_name(each)
-        for name, each in data.items()
+        isinstance(name, str) and name.casefold() in _NAME_MEMBERS and isinstance(value, str) and is_secret_name(value)
+        for name, value in data.items()
     )
 
 
@@ -112,8 +112,8 @@ def _is_value(name: Any) -> bool:
 
 def _members(data: Mapping[Any, Any]) -> dict[Any, Any]:
     return {
-        name: HIDDEN if each and isinstance(name, str) and is_secret_name(name) else hide_in_data(each)
-        for name, each in data.items()
+        name: HIDDEN if value and isinstance(name, str) and is_secret_name(name) else hide_in_data(value)
+        for name, value in data.items()
     }
 
 

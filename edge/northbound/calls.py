@@ -222,7 +222,7 @@ class CallHandler:
             instants.append(UNKNOWN_AGE if sent_at is None else sent_at + self._services.jobs.dedupe_ms)
         if self._max_age_s and sent_at is not None:
             instants.append(sent_at + self._max_age_s * 1000)
-        return min((each for each in instants if each is not None), default=None)
+        return min((instant for instant in instants if instant is not None), default=None)
 
     async def _call_method(
         self, scope: str, method: Cause, event: CloudEvent, expires_at: int | None, sent_at: int | None, by: str

@@ -52,7 +52,7 @@ class _StartedChange(Struct, frozen=True):
     @property
     def size(self) -> int:
         """The bytes of payload in flight."""
-        return sum(len(each.message.payload) for each in (*self.events, *(self.topics.writes if self.topics else ())))
+        return sum(len(event.message.payload) for event in (*self.events, *(self.topics.writes if self.topics else ())))
 
 
 class ChangeWindow:
@@ -85,15 +85,15 @@ class ChangeWindow:
         composed = await asyncio.gather(*map(self._compose, waiting[:most]))
         try:
             # One after the other: the order of the messages is that of the changes.
-            started = [await self._start(each, connection) for each in composed]
-            for each in started:
-                finished.append((each, *await self._finish(each)))
-                on_published(each.change)
+            started = [await self._start(composed_change, connection) for composed_change in composed]
+            for started_change in started:
+                finished.append((started_change, *await self._finish(started_change)))
+                on_published(started_change.change)
         except Unavailable:
             await self._save(finished)
             raise
         await self._save(finished)
-        self._mean_size = max(1, sum(each.size for each in started) // len(started))
+        self._mean_size = max(1, sum(change.size for change in started) // len(started))
         return len(finished)
 
     async def _compose(self, change: Change) -> _ComposedChange:

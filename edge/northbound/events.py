@@ -66,17 +66,17 @@ def open_questions(response: JobResponse, change: Change) -> Iterator[OpenQuesti
     """Yield what a person has to decide about the job of a response, as of a change."""
     for parameter in response.job_response_data or ():
         if parameter.id in {UNKNOWN_ID, HELD_ID} and parameter.subparameters:
-            for each in parameter.subparameters:
-                reason = None if each.value is None else str(each.value)
-                yield OpenQuestion(kind=parameter.id, action=each.id, reason=reason)
+            for subparameter in parameter.subparameters:
+                reason = None if subparameter.value is None else str(subparameter.value)
+                yield OpenQuestion(kind=parameter.id, action=subparameter.id, reason=reason)
         if parameter.id == INTERVENTIONS_ID and not has_ended(change.status):
             yield from _unconfirmed(parameter, utc(change.at))
 
 
 def _unconfirmed(interventions: Parameter, at: datetime) -> Iterator[OpenQuestion]:
     """Yield the interventions that wait for a second person."""
-    for each in interventions.subparameters or ():
-        facts = {fact.id: str(fact.value) for fact in each.subparameters or ()}
+    for parameter in interventions.subparameters or ():
+        facts = {fact.id: str(fact.value) for fact in parameter.subparameters or ()}
         until = facts.get("waits_for_second_until")
         if until and datetime.fromisoformat(until) > at:
             reason = f"{facts['kind']}, asked for by {facts['by']}, until {until}: {facts.get('reason', '')}"
@@ -99,7 +99,7 @@ def _job_event(
 
 
 def status_event(source: str, change: Change, job: Job | None, response: JobResponse | None) -> CloudEvent | None:
-    """Return the event of a change (OPC 10031-4, 6.2.8); None for a change that is no transition.
+    """Return the event of a change (OPC 10031-4, 6.2.8); None for a change that is not a transition.
 
     The event of a change has the same id each time it is made.
     """
@@ -124,9 +124,10 @@ def progress_event(source: str, progress: Progress) -> CloudEvent:
         data=JobProgress(
             job_id=job.job_id,
             at=progress.at,
-            steps=tuple(StepProgress(each.step, each.active) for each in progress.steps),
+            steps=tuple(StepProgress(step.step, step.active) for step in progress.steps),
             commands=tuple(
-                CommandProgress(each.action, each.phase.value, each.attempt, each.type_id) for each in progress.requests
+                CommandProgress(request.action, request.phase.value, request.attempt, request.type_id)
+                for request in progress.requests
             ),
         ),
     )

@@ -24,6 +24,6 @@ def replying(execute: Callable[[CloudEvent, str], Awaitable[object]]) -> Further
 def settings_method(event: CloudEvent) -> SettingsMethod:
     """Return the method of an event that sends or reads settings. Raises Refused for an unknown one."""
     method = event.extensions.get("method", SettingsMethod.PUT)
-    if method not in {each.value for each in SettingsMethod}:
+    if method not in {item.value for item in SettingsMethod}:
         raise Refused("invalid_payload", f"method {method!r} is not known.", "It is PUT, DELETE or GET.")
     return SettingsMethod(method)

@@ -31,8 +31,8 @@ class Inbox:
 
     async def open(self, topics: Mapping[str, Topics]) -> None:
         """Subscribe to the calls of each scope; a refused subscription is retried by the session."""
-        for scope, each in topics.items():
-            for topic in (each.commands, each.metadata):
+        for scope, item in topics.items():
+            for topic in (item.commands, item.metadata):
                 handle = partial(self._handle, scope)
                 with suppress(SubscriptionRefused):
                     await self._session.subscribe(topic, handle, on_poison=partial(self._answer_defect, scope))

@@ -52,7 +52,7 @@ class LockCalls:
             application=event.source if call.by else "",
             address="" if is_rpc else origin,
             action="locks delete --force" if call.force else "locks delete",
-            subject=", ".join(f"{each.kind} {each.object_id}" for each in found) or "-",
+            subject=", ".join(f"{stored_lock.kind} {stored_lock.object_id}" for stored_lock in found) or "-",
             status="Good",
         )
 
@@ -73,7 +73,11 @@ class LockCalls:
 
     async def _answer(self, found: Sequence[StoredLock]) -> LocksAnswer:
         now = await server_time(self._store)
-        locks = tuple(lock_info(each.kind, each.object_id, each.lock, now) for each in found if each.lock)
+        locks = tuple(
+            lock_info(stored_lock.kind, stored_lock.object_id, stored_lock.lock, now)
+            for stored_lock in found
+            if stored_lock.lock
+        )
         return LocksAnswer(return_status=ReturnStatus.NO_ERROR, locks=locks)
 
 

@@ -15,7 +15,7 @@ def expiry_of(event: CloudEvent) -> int | None:
     sent_at = sent_at_of(event)
     if sent_at is not None and event.expiryinterval is not None:
         instants.append(sent_at + event.expiryinterval * 1000)
-    return min((each for each in instants if each is not None), default=None)
+    return min((instant for instant in instants if instant is not None), default=None)
 
 
 def sent_at_by_broker(received_at: int | None, remaining_s: int | None, interval: str) -> int | None:

@@ -38,7 +38,7 @@ def change_of(call: JobCall) -> CallEffect:
     """Return what the call of a job method changes."""
     arguments = call.arguments
     job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
-    comment = " / ".join(each.text for each in arguments.comment or () if each.text)
+    comment = " / ".join(localized_text.text for localized_text in arguments.comment or () if localized_text.text)
     return CallEffect(call.method.value, job_id, comment)
 
 

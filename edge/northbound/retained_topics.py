@@ -77,18 +77,18 @@ class RetainedTopics:
 
     async def start(self, job_order_id: str, job: Job | None, response: JobResponse | None) -> StartedTopics:
         """Send the topics of a job without waiting for the broker. Raises Unavailable when it is unavailable."""
-        writes = [await self._writer.start(each) for each in self._messages(job_order_id, job, response)]
+        writes = [await self._writer.start(message) for message in self._messages(job_order_id, job, response)]
         return StartedTopics(job_order_id, job is None, writes)
 
     async def finish(self, started: StartedTopics) -> PublishedTopics:
         """Wait until the broker has the topics of a job. Raises Unavailable when the broker is unavailable."""
         job_order_id = started.job_order_id
         result_topic, is_result_read = self._topics.result(job_order_id), False
-        for each in started.writes:
-            outcome = await each.outcome()
+        for write in started.writes:
+            outcome = await write.outcome()
             if outcome is WriteOutcome.REFUSED:
                 self.refused_job = job_order_id
-            if each.message.topic == result_topic and each.message.payload:
+            if write.message.topic == result_topic and write.message.payload:
                 is_result_read = outcome is WriteOutcome.READ
         noted = changes.remove_retained_job if started.is_removal else changes.add_retained_job
         return PublishedTopics(noted(self._store.keys, self._topics.scope, job_order_id), is_result_read)

@@ -45,11 +45,11 @@ class StatusEventPublisher:
     async def compose(self, change: Change, job: Job | None, response: JobResponse | None) -> list[Message]:
         """Return the events of a change as they were published first. Raises Unavailable without the store."""
         events = change_events(self._source, change, job, response)
-        return [to_message(await self._first_form(change, each), self._topics.events) for each in events]
+        return [to_message(await self._first_form(change, event), self._topics.events) for event in events]
 
     async def start(self, events: Sequence[Message]) -> Sequence[StartedWrite]:
         """Send the events of a change, unless earlier ones wait. Raises Unavailable when the broker is unavailable."""
-        return () if self.is_blocked else [await self._writer.start(each) for each in events]
+        return () if self.is_blocked else [await self._writer.start(event) for event in events]
 
     async def finish(self, change: Change, started: Sequence[StartedWrite]) -> PublishedEvent:
         """Wait until the broker has the events of a change; the caller finishes changes in their order.
@@ -83,7 +83,7 @@ class StatusEventPublisher:
             if found := await load_changed_job(self._store, change):
                 events = await self.compose(change, *found)
                 self._session.require_connection(connection)
-                if await _outcome([await self._writer.start(each) for each in events]) is WriteOutcome.REFUSED:
+                if await _outcome([await self._writer.start(event) for event in events]) is WriteOutcome.REFUSED:
                     is_blocked = True
                     break
             position = change.position
@@ -101,8 +101,8 @@ class StatusEventPublisher:
 async def _outcome(started: Sequence[StartedWrite]) -> WriteOutcome:
     """Return the outcome of the events of a change: refused if one is, and read if one is."""
     outcome = WriteOutcome.UNREAD
-    for each in started:
-        written = await each.outcome()
+    for started_write in started:
+        written = await started_write.outcome()
         if written is WriteOutcome.REFUSED:
             return written
         outcome = written if outcome is WriteOutcome.UNREAD else outcome

@@ -77,7 +77,7 @@ def may_answer_to(topic: str, prefix: str, allowed: Iterable[str]) -> bool:
 
     Topics that gateways and equipment use are excluded below `prefix`: an answer there would act as another message.
     """
-    if any(matches(each, topic) for each in allowed):
+    if any(matches(text, topic) for text in allowed):
         return True
     if not topic.startswith(f"{prefix}/"):
         return False
@@ -87,4 +87,4 @@ def may_answer_to(topic: str, prefix: str, allowed: Iterable[str]) -> bool:
 
 def _level(job_order_id: str) -> str:
     """Return an id as one topic level: characters that MQTT forbids or splits at are percent-encoded."""
-    return "".join(quote(each, safe="") if each in "%/+#" else each for each in job_order_id)
+    return "".join(quote(text, safe="") if text in "%/+#" else text for text in job_order_id)

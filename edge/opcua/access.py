@@ -56,7 +56,7 @@ _LONGEST_LOCALE = 35
 
 def bounded_locales(locales: Sequence[str | None]) -> tuple[str, ...]:
     """Return the LocaleIds of a client as far as a session keeps them."""
-    return tuple(each[:_LONGEST_LOCALE] for each in locales[:_MOST_LOCALES] if each)
+    return tuple(locale[:_LONGEST_LOCALE] for locale in locales[:_MOST_LOCALES] if locale)
 
 
 class Peer(Struct, frozen=True):

@@ -116,8 +116,8 @@ def _add_around(
     behind = 0 if results is None else 2 * _COUNT.size + 4 * len(results)
     end = len(frame) - behind
     answer.add(frame[: end - _COUNT.size], _COUNT.pack(len(data)))
-    for each in data:
-        answer.add(*_notification_data(each))
+    for value in data:
+        answer.add(*_notification_data(value))
     answer.add(frame[end:])
 
 
@@ -135,6 +135,6 @@ def _notification_data(data: Any) -> Sequence[Part]:
 
 
 def _monitored_values(notifications: Iterable[ua.MonitoredItemNotification]) -> Iterator[Part]:
-    for each in notifications:
-        yield _HANDLE.pack(each.ClientHandle)
-        yield from data_value_parts(each.Value)
+    for notification in notifications:
+        yield _HANDLE.pack(notification.ClientHandle)
+        yield from data_value_parts(notification.Value)

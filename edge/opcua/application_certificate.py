@@ -81,7 +81,7 @@ def _der_size(data: bytes) -> int:
 
 def chain_bytes(chain: Iterable[x509.Certificate]) -> bytes:
     """Return a chain of certificates as it travels: one in DER behind the other."""
-    return b"".join(each.public_bytes(serialization.Encoding.DER) for each in chain)
+    return b"".join(certificate.public_bytes(serialization.Encoding.DER) for certificate in chain)
 
 
 def application_uris(certificate: x509.Certificate) -> list[str]:

@@ -43,8 +43,8 @@ class Browser:
         for first in range(0, len(nodes), _NODES_AT_ONCE):
             asked = nodes[first : first + _NODES_AT_ONCE]
             for node, found in zip(asked, await self._objects_below(asked), strict=True):
-                for each in found:
-                    yield node, each
+                for value in found:
+                    yield node, value
 
     async def bases(self, type_id: ua.NodeId) -> tuple[ua.NodeId, ...]:
         """Return a type and its base types, itself first; in a cycle each once."""
@@ -115,4 +115,4 @@ async def _whole(session: Any, result: ua.BrowseResult) -> list[ua.ReferenceDesc
         found += result.References
     if len(found) > MOST_NODES:
         raise Refused("unknown_node", f"a node has more than {MOST_NODES} others below it")
-    return [each for each in found if len(each.BrowseName.Name or "") <= _LONGEST_NAME]
+    return [item for item in found if len(item.BrowseName.Name or "") <= _LONGEST_NAME]

@@ -56,7 +56,7 @@ class ExplainedResponse(ua.CallResponse):
 
 
 def _reasons(results: Iterable[ua.CallMethodResult]) -> list[str]:
-    return [each.reason if isinstance(each, ExplainedResult) else "" for each in results]
+    return [result.reason if isinstance(result, ExplainedResult) else "" for result in results]
 
 
 def encode_diagnostics(reasons: Sequence[str], wanted: int) -> tuple[list[str], bytes]:
@@ -68,7 +68,7 @@ def encode_diagnostics(reasons: Sequence[str], wanted: int) -> tuple[list[str], 
     if not bits or not any(reasons):
         return [], _NONE
     table = {text: index for index, text in enumerate(dict.fromkeys(filter(None, reasons)))}
-    encoded = _count(len(reasons)) + b"".join(_encode(each, table, bits) for each in reasons)
+    encoded = _count(len(reasons)) + b"".join(_encode(reason, table, bits) for reason in reasons)
     return list(table) if Wanted.LOCALIZED_TEXT in bits else [], encoded
 
 

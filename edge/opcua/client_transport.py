@@ -370,5 +370,5 @@ def shorten_library_logs() -> None:
     """Filter the log messages of asyncua's client; calling it again changes nothing."""
     for name in _LOGGERS:
         logger = logging.getLogger(f"asyncua.{name}")
-        if not any(isinstance(each, RepeatedLogFilter) for each in logger.filters):
+        if not any(isinstance(item, RepeatedLogFilter) for item in logger.filters):
             logger.addFilter(RepeatedLogFilter())

@@ -18,7 +18,7 @@ def summary(
     counts: ServerCounts, sessions: int, subscriptions: Iterable[InternalSubscription]
 ) -> ua.ServerDiagnosticsSummaryDataType:
     """Return the summary of the server."""
-    intervals = [each.data.RevisedPublishingInterval for each in subscriptions]
+    intervals = [subscription.data.RevisedPublishingInterval for subscription in subscriptions]
     return ua.ServerDiagnosticsSummaryDataType(
         ServerViewCount=0,
         CurrentSessionCount=sessions,
@@ -50,7 +50,7 @@ def session_diagnostics(session: ServerSession) -> ua.SessionDiagnosticsDataType
         ClientConnectionTime=record.connected_at,
         ClientLastContactTime=record.last_contact,
         CurrentSubscriptionsCount=len(owned),
-        CurrentMonitoredItemsCount=sum(len(each.monitored_item_srv.handles()[0]) for each in owned),
+        CurrentMonitoredItemsCount=sum(len(value.monitored_item_srv.handles()[0]) for value in owned),
         CurrentPublishRequestsInQueue=0 if session.connection is None else session.connection.waiting_publish_requests,
         TotalRequestCount=ua.ServiceCounterDataType(sum(record.total.values()), sum(record.errors.values())),
         UnauthorizedRequestCount=record.unauthorized,

@@ -38,9 +38,9 @@ def without_largest_fields(event: EncodedEvent, excess: int, instead: ua.Variant
     """Replace the largest fields of an event, so many that it is `excess` bytes smaller, as far as that is possible."""
     decoded = decode_event(event)
     fields = list(decoded.EventFields)
-    sizes = [len(variant_to_binary(each)) for each in fields]
+    sizes = [len(variant_to_binary(field)) for field in fields]
     replacement = len(variant_to_binary(instead))
-    for at in sorted(range(len(fields)), key=lambda each: -sizes[each]):
+    for at in sorted(range(len(fields)), key=lambda number: -sizes[number]):
         if excess <= 0:
             break
         fields[at] = instead

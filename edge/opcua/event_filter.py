@@ -71,7 +71,7 @@ def _field(event: EventRecord, clause: ua.SimpleAttributeOperand) -> ua.Variant:
     if clause.AttributeId != ua.AttributeIds.Value:
         return _NULL
     path = clause.BrowsePath or ()
-    return event.fields.get("/".join(each.Name or "" for each in path), _NULL)
+    return event.fields.get("/".join(value.Name or "" for value in path), _NULL)
 
 
 def _evaluate(element: ua.ContentFilterElement, later: Mapping[int, Any], event: EventRecord) -> Any:
@@ -119,7 +119,9 @@ def _operand(operand: Any, later: Mapping[int, Any], event: EventRecord) -> Any:
         case ua.SimpleAttributeOperand():
             return _field(event, operand).Value
         case ua.AttributeOperand():
-            names = [each.TargetName.Name or "" for each in (operand.BrowsePath and operand.BrowsePath.Elements) or ()]
+            names = [
+                value.TargetName.Name or "" for value in (operand.BrowsePath and operand.BrowsePath.Elements) or ()
+            ]
             return event.fields.get("/".join(names), _NULL).Value
         case _:
             return None
@@ -187,7 +189,7 @@ def _like(pattern: str) -> Callable[[str], bool] | None:
             case _:
                 pieces[-1] += re.escape(head)
     try:
-        compiled = [re.compile(each, re.DOTALL) for each in pieces]
+        compiled = [re.compile(piece, re.DOTALL) for piece in pieces]
     except re.error:
         return None
     return lambda text: _fits(compiled, text)
@@ -241,7 +243,9 @@ def event_filter_status(asked: Any, aspace: AddressSpace) -> ua.StatusCode:
     """Return whether an event filter is valid."""
     match asked:
         case ua.EventFilter():
-            is_valid = _is_bounded(asked) and all(each.StatusCode.is_good() for each in _element_results(asked, aspace))
+            is_valid = _is_bounded(asked) and all(
+                result.StatusCode.is_good() for result in _element_results(asked, aspace)
+            )
             return _GOOD if is_valid else ua.StatusCode(_S.BadEventFilterInvalid)
         case None | ua.ExtensionObject(TypeId=ua.NodeId(Identifier=0)):
             return ua.StatusCode(_S.BadMonitoredItemFilterInvalid)
@@ -269,7 +273,7 @@ def _elements(asked: ua.EventFilter) -> list[ua.ContentFilterElement]:
 
 def _element_results(asked: ua.EventFilter, aspace: AddressSpace) -> list[ua.ContentFilterElementResult]:
     elements = _elements(asked)
-    return [_element_result(each, range(index + 1, len(elements)), aspace) for index, each in enumerate(elements)]
+    return [_element_result(element, range(index + 1, len(elements)), aspace) for index, element in enumerate(elements)]
 
 
 def _element_result(
@@ -282,7 +286,7 @@ def _element_result(
     operands = list(element.FilterOperands or ())
     if len(operands) not in takes:
         return ua.ContentFilterElementResult(StatusCode=ua.StatusCode(_S.BadFilterOperandCountMismatch))
-    faults = [_operand_fault(each, later) for each in operands]
+    faults = [_operand_fault(operand, later) for operand in operands]
     if element.FilterOperator == _Operator.OfType and not _may_be_type(operands[0], aspace):
         faults[0] = int(_S.BadFilterLiteralInvalid)
     if not any(faults):

@@ -161,9 +161,9 @@ class MonitoredItems(MonitoredItemService):
         """Link items to the item that triggers them. Raises ServiceError for an unknown one."""
         if trigger not in self._monitored_items:
             raise ServiceError(ua.StatusCodes.BadMonitoredItemIdInvalid)
-        removed = [_bad_item(not self._triggers.remove(trigger, each)) for each in to_remove]
+        removed = [_bad_item(not self._triggers.remove(trigger, index)) for index in to_remove]
         added = [
-            _bad_item(each not in self._monitored_items or not self._triggers.add(trigger, each)) for each in to_add
+            _bad_item(index not in self._monitored_items or not self._triggers.add(trigger, index)) for index in to_add
         ]
         return ua.SetTriggeringResult(AddResults=added, RemoveResults=removed)
 

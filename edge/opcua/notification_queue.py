@@ -59,7 +59,7 @@ def add_event(
 
     `overflow` is the event that reports it: at the beginning of the queue or at its end, once and not counted.
     """
-    reported = any(each is overflow for each in queue)
+    reported = any(encoded_event is overflow for encoded_event in queue)
     if len(queue) - reported < size:
         queue.append(new)
         return False
@@ -86,7 +86,9 @@ def overflow_event(client_handle: int, asked: ua.EventFilter) -> EncodedEvent:
         "Message": ua.Variant(ua.LocalizedText(_MESSAGE, "en"), ua.VariantType.LocalizedText),
         "Severity": ua.Variant(_SEVERITY, ua.VariantType.UInt16),
     }
-    names = [each.BrowsePath[0].Name if len(each.BrowsePath or ()) == 1 else "" for each in asked.SelectClauses or ()]
+    names = [
+        clause.BrowsePath[0].Name if len(clause.BrowsePath or ()) == 1 else "" for clause in asked.SelectClauses or ()
+    ]
     return encode_event(client_handle, [known.get(name, ua.Variant()) for name in names])
 
 
@@ -111,7 +113,7 @@ def limit_message(result: ua.PublishResult, subscription: InternalSubscription, 
     """
     max_notifications = subscription.monitored_item_srv.max_notifications
     message = result.NotificationMessage
-    status = [each for each in message.NotificationData if isinstance(each, ua.StatusChangeNotification)]
+    status = [value for value in message.NotificationData if isinstance(value, ua.StatusChangeNotification)]
     waiting = deque(_each(message.NotificationData))
     message.NotificationData = status
     room = left = largest - _AROUND - len(struct_to_binary(result))
@@ -147,8 +149,8 @@ def _each(data: Iterable[object]) -> Iterable[Notification]:
 
 
 def _lists(sent: Iterable[Notification]) -> Iterable[object]:
-    values = [each for each in sent if isinstance(each, ua.MonitoredItemNotification)]
-    events = [each for each in sent if not isinstance(each, ua.MonitoredItemNotification)]
+    values = [value for value in sent if isinstance(value, ua.MonitoredItemNotification)]
+    events = [value for value in sent if not isinstance(value, ua.MonitoredItemNotification)]
     if values:
         yield ua.DataChangeNotification(MonitoredItems=values)
     if events:

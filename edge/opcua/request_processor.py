@@ -181,10 +181,10 @@ class RequestProcessor(UaProcessor):
     def _cancel(self, header: Any, seqhdr: Any, handle: int) -> None:
         """Cancel the Publish requests of this handle; no other request waits (OPC 10000-4, 5.7.5)."""
         waiting = tuple(self._publish_requests)
-        cancelled = [each for each in waiting if each.requesthdr.RequestHandle == handle]
-        for each in cancelled:
-            self._publish_requests.remove(each)
-            self._send_fault(each.requesthdr, each.seqhdr, ua.StatusCodes.BadRequestCancelledByClient)
+        cancelled = [value for value in waiting if value.requesthdr.RequestHandle == handle]
+        for item in cancelled:
+            self._publish_requests.remove(item)
+            self._send_fault(item.requesthdr, item.seqhdr, ua.StatusCodes.BadRequestCancelledByClient)
         response = ua.CancelResponse()
         response.Parameters.CancelCount = len(cancelled)
         self.send_response(header.RequestHandle, seqhdr, response)

@@ -106,11 +106,11 @@ class ServerCore(InternalServer):
 
     def show_servers(self, others: Iterable[ua.RegisteredServer]) -> None:
         """Return these servers, and this one, in the answers to FindServers."""
-        own = {each.Server.ApplicationUri for each in self.endpoints}
+        own = {endpoint.Server.ApplicationUri for endpoint in self.endpoints}
         for uri in self._known_servers.keys() - own:
             del self._known_servers[uri]
-        for each in others:
-            super().register_server(each)
+        for other in others:
+            super().register_server(other)
 
     async def setup_nodes(self) -> None:
         """Write the operation limits of the available services."""

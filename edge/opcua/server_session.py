@@ -263,7 +263,7 @@ class ServerSession(InternalSession):
         check_subscriptions(ids, self._limits.subscriptions)
         own = self._own(ids)
         results = dict(zip(own, await super().delete_subscriptions(own), strict=True))
-        return [results.get(each, unknown_subscription()) for each in ids]
+        return [results.get(identifier, unknown_subscription()) for identifier in ids]
 
     async def set_publishing_mode(self, params: ua.SetPublishingModeParameters) -> list[ua.StatusCode]:
         """Enable or disable publishing of subscriptions."""
@@ -271,16 +271,16 @@ class ServerSession(InternalSession):
         check_subscriptions(asked, self._limits.subscriptions)
         params.SubscriptionIds = own = self._own(asked)
         results = dict(zip(own, await super().set_publishing_mode(params), strict=True))
-        for each in own:
-            self._items(each).counts.count_mode(enabled=params.PublishingEnabled)
-        return [results.get(each, unknown_subscription()) for each in asked]
+        for number in own:
+            self._items(number).counts.count_mode(enabled=params.PublishingEnabled)
+        return [results.get(value, unknown_subscription()) for value in asked]
 
     async def transfer_subscriptions(
         self, params: ua.TransferSubscriptionsParameters, callback: Callable[..., Any]
     ) -> list[ua.TransferResult]:
         """Transfer subscriptions from another session of the same user and application (OPC 10000-4, 5.14.7)."""
         check_subscriptions(params.SubscriptionIds, self._limits.subscriptions)
-        return [await self._transfer(each, callback) for each in params.SubscriptionIds]
+        return [await self._transfer(identifier, callback) for identifier in params.SubscriptionIds]
 
     async def _transfer(self, subscription_id: int, callback: Callable[..., Any]) -> ua.TransferResult:
         subscription = self.subscription_service.subscriptions.get(subscription_id)
@@ -318,7 +318,8 @@ class ServerSession(InternalSession):
         """Monitor values and events."""
         self._checked_items(params.SubscriptionId, params.ItemsToCreate)
         check_timestamps(params.TimestampsToReturn)
-        there = sum(len(each.monitored_item_srv._monitored_items) for each in self.owned_subscriptions())  # noqa: SLF001
+        services = [subscription.monitored_item_srv for subscription in self.owned_subscriptions()]
+        there = sum(len(service._monitored_items) for service in services)  # noqa: SLF001
         if there + len(params.ItemsToCreate) > self._limits.monitored_items_of_session:
             raise ServiceError(ua.StatusCodes.BadTooManyMonitoredItems)
 
@@ -384,7 +385,7 @@ class ServerSession(InternalSession):
         check_count(self._limits.operations[limit], operations)
 
     def _own(self, ids: Iterable[int]) -> list[int]:
-        return [each for each in dict.fromkeys(ids) if self._owns(each)]
+        return [fromkey for fromkey in dict.fromkeys(ids) if self._owns(fromkey)]
 
     def _owns(self, subscription_id: int) -> bool:
         subscription = self.subscription_service.subscriptions.get(subscription_id)

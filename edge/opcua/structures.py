@@ -47,17 +47,17 @@ _ON_THE_WIRE = {
 }
 # asyncua has its own classes for these; read before types of other servers are registered there.
 _BASE_STRUCTURES = {
-    data_type: each
-    for each in vars(ua).values()
-    if isinstance(each, type)
-    and dataclasses.is_dataclass(each)
-    and (data_type := getattr(each, "data_type", None)) is not None
+    data_type: var
+    for var in vars(ua).values()
+    if isinstance(var, type)
+    and dataclasses.is_dataclass(var)
+    and (data_type := getattr(var, "data_type", None)) is not None
 }
 
 
 # asyncua's own classes of base structures by their encoding: servers need not describe these.
 _BASE_ENCODINGS = {
-    encoding: each for encoding, each in ua.extension_objects_by_typeid.items() if encoding.NamespaceIndex == 0
+    encoding: item for encoding, item in ua.extension_objects_by_typeid.items() if encoding.NamespaceIndex == 0
 }
 
 
@@ -87,9 +87,9 @@ class Structures:
             case list() | tuple() if _PLAIN.issuperset(map(type, value)):
                 return list(value)
             case list() | tuple():
-                return [await self.plain(each, depth + 1) for each in value]
+                return [await self.plain(item, depth + 1) for item in value]
             case dict():
-                return {name: await self.plain(each, depth + 1) for name, each in value.items()}
+                return {name: await self.plain(item, depth + 1) for name, item in value.items()}
             case ua.Variant() | ua.DataValue():
                 return await self.plain(value.Value, depth + 1)
             case ua.ExtensionObject():
@@ -111,7 +111,7 @@ class Structures:
             case datetime():
                 return value.replace(tzinfo=UTC) if value.tzinfo is None else value
             case _ if dataclasses.is_dataclass(value):
-                return {name: await self.plain(each, depth + 1) for name, each in _fields_of(value)}
+                return {name: await self.plain(item, depth + 1) for name, item in _fields_of(value)}
             case _:
                 return value
 
@@ -122,11 +122,11 @@ class Structures:
         one of the data type, Refused(`unreadable`) for a type that the server does not define.
         """
         if is_array:
-            each = [await self.variant(data_type, one) for one in value or ()]
+            variants = [await self.variant(data_type, one) for one in value or ()]
             if data_type == ua.NodeId(ua.ObjectIds.BaseDataType):
-                return ua.Variant(each, ua.VariantType.Variant, is_array=True)
-            kinds = {one.VariantType for one in each} or {(await self.variant(data_type, None)).VariantType}
-            return ua.Variant([one.Value for one in each], kinds.pop(), is_array=True)
+                return ua.Variant(variants, ua.VariantType.Variant, is_array=True)
+            kinds = {one.VariantType for one in variants} or {(await self.variant(data_type, None)).VariantType}
+            return ua.Variant([one.Value for one in variants], kinds.pop(), is_array=True)
         if isinstance(value, ua.Variant):
             return value
         async with self._learning:
@@ -135,7 +135,7 @@ class Structures:
         try:
             body = codec.encode(value)
         except (ua.UaError, ValueError, TypeError, AttributeError, RecursionError, struct.error) as error:
-            raise Refused("unwritable", f"{value!r} is no {data_type.to_string()}: {error}") from error
+            raise Refused("unwritable", f"{value!r} is not a {data_type.to_string()}: {error}") from error
         if encoding is not None:
             return ua.Variant(ua.ExtensionObject(TypeId=encoding, Body=body), ua.VariantType.ExtensionObject)
         return _variant_of(codec.decode(BoundedBuffer(body)), await self._builtin(data_type))
@@ -224,7 +224,7 @@ class Structures:
         # Some servers define the abstract Structure too, without fields: no structure inherits any from there.
         base = await self._definition(base_id) if base_id != _STRUCTURE else None
         inherited = await self._fields(base_id, base, depth + 1) if base else []
-        return [each for each in inherited if each[1].Name not in own] + [(kind, each) for each in definition.Fields]
+        return [row for row in inherited if row[1].Name not in own] + [(kind, value) for value in definition.Fields]
 
     async def _definition(self, type_id: ua.NodeId) -> ua.StructureDefinition | None:
         """Return the definition of a structure; None for another type. Raises Refused when a structure has none."""
@@ -255,7 +255,7 @@ class Structures:
         """Return the binary encoding of a structure; None for another type."""
         if type_id not in self._encoding_ids:
             found = await references(self._nodes.get_node(type_id), ua.ObjectIds.HasEncoding)
-            binary = [each.NodeId for each in found if each.BrowseName.Name == "Default Binary"]
+            binary = [value.NodeId for value in found if value.BrowseName.Name == "Default Binary"]
             self._encoding_ids[type_id] = binary[0] if binary else None
         return self._encoding_ids[type_id]
 
@@ -266,10 +266,10 @@ def _fields_of(structure: Any) -> Iterator[tuple[str, Any]]:
     Structures of the base namespace have the same index everywhere. Others come here when another part of this process
     made asyncua load their types; their field mask is not a field.
     """
-    for each in dataclasses.fields(structure):
-        value = getattr(structure, each.name)
-        if value is not None and each.name != "Encoding":
-            yield each.name, value
+    for field in dataclasses.fields(structure):
+        value = getattr(structure, field.name)
+        if value is not None and field.name != "Encoding":
+            yield field.name, value
 
 
 def _utf8(text: str) -> str:

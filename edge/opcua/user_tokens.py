@@ -75,7 +75,7 @@ def has_signed(policy: SecurityPolicy, verifier: Any, nonce: bytes, signature: b
     """
     own = policy.host_certificate or b""
     chain = b"".join(policy.host_certificate_chain)
-    return any(_verifies(verifier, each + nonce, signature) for each in {own, own + chain})
+    return any(_verifies(verifier, value + nonce, signature) for value in {own, own + chain})
 
 
 def _verifies(verifier: Any, data: bytes, signature: bytes | None) -> bool:

@@ -19,8 +19,8 @@ def is_valid_range(text: str) -> bool:
     """Return whether a text is a valid range: `2` or `2:5`, for each dimension."""
     if not _RANGES.fullmatch(text):
         return False
-    limits = [[int(limit) for limit in each.split(":")] for each in text.split(",")]
-    return all(first < last for first, last in (each for each in limits if len(each) > 1))
+    limits = [[int(limit) for limit in word.split(":")] for word in text.split(",")]
+    return all(first < last for first, last in (item for item in limits if len(item) > 1))
 
 
 def part_of(value: ua.DataValue, text: str) -> ua.DataValue:

@@ -135,10 +135,12 @@ class View:
             return _failed(ua.StatusCodes.BadNodeIdUnknown)
         if not self._types.is_known(asked.ReferenceTypeId):
             return _failed(ua.StatusCodes.BadReferenceTypeIdInvalid)
-        if asked.BrowseDirection not in {each.value for each in ua.BrowseDirection if each.name != "Invalid"}:
+        if asked.BrowseDirection not in {value.value for value in ua.BrowseDirection if value.name != "Invalid"}:
             return _failed(ua.StatusCodes.BadBrowseDirectionInvalid)
         types = self._types.included(asked.ReferenceTypeId, with_subtypes=asked.IncludeSubtypes)
-        references = [each for each in self._aspace[asked.NodeId].references if _is_asked(each, asked, types)]
+        references = [
+            reference for reference in self._aspace[asked.NodeId].references if _is_asked(reference, asked, types)
+        ]
         size = min(page, left)
         if references and (not size or (len(references) > size and not points)):
             # The answer is full, or has all points that the session may have; the client asks for this node again.
@@ -163,10 +165,10 @@ class View:
             if not self._types.is_known(element.ReferenceTypeId):
                 return
             types = self._types.included(element.ReferenceTypeId, with_subtypes=element.IncludeSubtypes)
-        for each in self._aspace[node_id].references:
-            is_named = each.IsForward != element.IsInverse and each.BrowseName == element.TargetName
-            if is_named and (types is None or each.ReferenceTypeId in types):
-                yield each.NodeId
+        for item in self._aspace[node_id].references:
+            is_named = item.IsForward != element.IsInverse and item.BrowseName == element.TargetName
+            if is_named and (types is None or item.ReferenceTypeId in types):
+                yield item.NodeId
 
 
 def _is_asked(

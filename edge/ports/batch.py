@@ -46,7 +46,7 @@ def split_lines(
 
 
 class BatchError(ValueError):
-    """An entry that is no batch; the message says why."""
+    """An entry that is not a batch; the message says why."""
 
 
 def is_name(name: str) -> bool:
@@ -69,7 +69,7 @@ def fault_of(line: Line) -> str | None:
         case str(text):
             return None if len(text) <= MAX_TEXT_LENGTH else f"its text has more than {MAX_TEXT_LENGTH} characters"
         case other:
-            return f"its value is no number, text or truth value, but {type(other).__name__}"
+            return f"its value is not a number, text or truth value, but {type(other).__name__}"
 
 
 def encode_batch(batch: Batch) -> dict[str, str]:
@@ -93,11 +93,11 @@ def encode_line(line: Line) -> str:
             data |= line.context
         case Occurrence(at=at, name=name, job=job, data=content):
             data = {"at": at, "occurrence": name}
-            data |= {key: each for key, each in (("job", job), ("data", content)) if each is not None}
+            data |= {key: text for key, text in (("job", job), ("data", content)) if text is not None}
     if isinstance(line, Sample) and not (isinstance(line.value, float) and not math.isfinite(line.value)):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             return _ENCODER.encode(data).decode()
-    # NaN and the infinities are no JSON for the faster encoder; data of an occurrence may hold them, too.
+    # NaN and the infinities are not JSON for the faster encoder; data of an occurrence may hold them, too.
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -106,7 +106,7 @@ def decode_batch(fields: Mapping[str, str]) -> tuple[Batch, tuple[str, ...]]:
     try:
         producer, number, arrived_at = fields["producer"], int(fields["number"]), int(fields["at"])
     except (KeyError, ValueError) as error:
-        raise BatchError(f"it is no batch: {error!r}") from None
+        raise BatchError(f"it is not a batch: {error!r}") from None
     lines, faults = _lines(text for name, text in fields.items() if name.isdecimal())
     return Batch(producer, number, arrived_at, lines, is_placed=_PLACED in fields), faults
 

@@ -50,13 +50,13 @@ def with_references(
         described = {name: result[name] for name in ("result_id", "created_at") if name in result}
         found[MEMBER] = msgspec.json.decode(msgspec.json.encode(replace(described, trace)))
     if isinstance(parts := result.get(RESULTS_MEMBER), Mapping):
-        found[RESULTS_MEMBER] = {name: with_references(each, replace, levels - 1) for name, each in parts.items()}
+        found[RESULTS_MEMBER] = {name: with_references(part, replace, levels - 1) for name, part in parts.items()}
     return found
 
 
 def reference_to(trace: ResultTrace, **known: Any) -> TraceReference:
     """Return the reference to a trace; `known` are its other fields."""
-    return TraceReference(points=trace.points, channels=tuple(each.name for each in trace.channels), **known)
+    return TraceReference(points=trace.points, channels=tuple(channel.name for channel in trace.channels), **known)
 
 
 def has_trace(result: Any, levels: int = MOST_LEVELS) -> bool:
@@ -65,4 +65,4 @@ def has_trace(result: Any, levels: int = MOST_LEVELS) -> bool:
         return False
     parts = result.get(RESULTS_MEMBER)
     nested = parts.values() if isinstance(parts, Mapping) else ()
-    return read_trace(result.get(MEMBER)) is not None or any(has_trace(each, levels - 1) for each in nested)
+    return read_trace(result.get(MEMBER)) is not None or any(has_trace(value, levels - 1) for value in nested)

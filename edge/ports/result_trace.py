@@ -49,7 +49,7 @@ class ResultTrace(Struct, frozen=True, kw_only=True):
     @property
     def points(self) -> int:
         """The number of values of all curves."""
-        return sum(len(each.values) for each in self.channels)
+        return sum(len(channel.values) for channel in self.channels)
 
 
 class TraceReference(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -116,20 +116,20 @@ def without_files(result: Any, levels: int = MOST_LEVELS) -> Any:
     """Return a result without its traces and files, also those of the results that it holds."""
     if not levels or not may_hold_files(result):
         return result
-    found = {name: each for name, each in result.items() if name not in {MEMBER, FILE_MEMBER}}
+    found = {name: value for name, value in result.items() if name not in {MEMBER, FILE_MEMBER}}
     if isinstance(parts := found.get(RESULTS_MEMBER), Mapping):
-        found[RESULTS_MEMBER] = {name: without_files(each, levels - 1) for name, each in parts.items()}
+        found[RESULTS_MEMBER] = {name: without_files(part, levels - 1) for name, part in parts.items()}
     return found
 
 
 def stored_in(result: object) -> list[Reference]:
     """Return the references to traces and files in a result, also those of the results that it holds."""
-    return [each for each in _references(result) if each.file and each.sha256]
+    return [reference for reference in _references(result) if reference.file and reference.sha256]
 
 
 def lost_in(result: object) -> list[str]:
     """Return why traces and files of a result are lost; nothing where the settings name no directory for them."""
-    return [each.error for each in _references(result) if each.error not in {"", NOT_CONFIGURED}]
+    return [reference.error for reference in _references(result) if reference.error not in {"", NOT_CONFIGURED}]
 
 
 def _references(result: object, levels: int = MOST_LEVELS) -> Iterator[Reference]:
@@ -137,9 +137,9 @@ def _references(result: object, levels: int = MOST_LEVELS) -> Iterator[Reference
         return
     for member, kind in _KINDS:
         if member in result:
-            # Anything else that equipment sends is no reference.
+            # Anything else that equipment sends is not a reference.
             with suppress(msgspec.ValidationError):
                 yield msgspec.convert(result[member], kind)
     parts = result.get(RESULTS_MEMBER)
-    for each in parts.values() if isinstance(parts, Mapping) else ():
-        yield from _references(each, levels - 1)
+    for item in parts.values() if isinstance(parts, Mapping) else ():
+        yield from _references(item, levels - 1)

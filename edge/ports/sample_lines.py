@@ -77,7 +77,7 @@ class LineError(ValueError):
 def read_lines(lines: Iterable[str], report: Callable[[int, str], None]) -> Iterator[Line]:
     """Yield the samples and occurrences of these lines, in order of time.
 
-    A line that is no JSON, not of this form or earlier than the one before is set aside: `report` gets its number, from
+    A line that is not JSON, not of this form or earlier than its predecessor is set aside: `report` gets its number from
     1, and the reason. Empty lines are skipped.
     """
     latest = -math.inf
@@ -109,7 +109,7 @@ def parse_line(text: str) -> Line:
         raise LineError("at is a whole number of milliseconds")
     match data:
         case {"tag": str() as tag, "value": value} if "occurrence" not in data:
-            process, job, action, carrier, gateway = (_text(data, each) for each in CONTEXT)
+            process, job, action, carrier, gateway = (_text(data, word) for word in CONTEXT)
             # Readers keep many samples of few tags.
             tag, quality = sys.intern(tag), _quality(data)
             late = data.get("late") is True

@@ -14,7 +14,7 @@ GATEWAY_TAGS: Final = ("gateway.", "equipment.")
 def is_usable(sample: Sample) -> bool:
     """Return whether rules take notice of a sample: its quality is not bad, and it has a value.
 
-    Null, NaN and the infinities are no values.
+    Null, NaN and the infinities are not values.
     """
     value = sample.value
     known = value is not None and not (isinstance(value, float) and not math.isfinite(value))

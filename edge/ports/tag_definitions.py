@@ -24,16 +24,16 @@ def parse_definitions(data: object) -> tuple[tuple[TagDefinition, ...], tuple[st
         name = item.get("tag") if isinstance(item, dict) else None
         place = f"tag {name!r}" if isinstance(name, str) and name else f"tags[{number}]"
         try:
-            each = msgspec.convert(item, TagDefinition)
+            definition = msgspec.convert(item, TagDefinition)
         except msgspec.ValidationError as error:
             faults.append(f"{place}: {error}")
             continue
-        if each.low is not None and each.high is not None and each.low >= each.high:
-            faults.append(f"{place}: low ({each.low:g}) and high ({each.high:g}) must be in order")
-        if each.type not in {None, "number"} and not (each.low is None and each.high is None):
+        if definition.low is not None and definition.high is not None and definition.low >= definition.high:
+            faults.append(f"{place}: low ({definition.low:g}) and high ({definition.high:g}) must be in order")
+        if definition.type not in {None, "number"} and not (definition.low is None and definition.high is None):
             faults.append(f"{place}: only a number has a range")
-        found.append(each)
-    names = Counter(each.tag for each in found)
+        found.append(definition)
+    names = Counter(tag_definition.tag for tag_definition in found)
     faults += [f"tag {name!r}: {times} definitions have this name" for name, times in names.items() if times > 1]
     return tuple(found), tuple(faults)
 
@@ -49,12 +49,12 @@ class TagDefinitions:
     """The definitions by tag."""
 
     def __init__(self, definitions: Iterable[TagDefinition] = ()) -> None:
-        self._own = {each.tag: each for each in definitions}
+        self._own = {definition.tag: definition for definition in definitions}
         self._known = dict(self._own)
 
     def use_stored(self, definitions: Iterable[TagDefinition]) -> None:
         """Apply the definitions of a store over the own ones, by tag."""
-        self._known = self._own | {each.tag: each for each in definitions}
+        self._known = self._own | {definition.tag: definition for definition in definitions}
 
     @property
     def known(self) -> Mapping[str, TagDefinition]:
@@ -71,7 +71,7 @@ class TagDefinitions:
         if known is None or sample.value is None or sample.quality is Quality.BAD:
             return sample
         if known.type is not None and not _has_type(sample.value, known.type):
-            return f"its value is no {known.type}, but {type(sample.value).__name__}"
+            return f"its value is not a {known.type}, but {type(sample.value).__name__}"
         number = as_number(sample.value)
         if number is not None and not (known.low is None or known.low <= number):
             return replace(sample, quality=Quality.UNCERTAIN)

@@ -19,7 +19,7 @@ def matches(pattern: str, name: str) -> bool:
 
 def matches_any(patterns: Iterable[str], name: str) -> bool:
     """Return whether a name matches one of several patterns."""
-    return any(matches(each, name) for each in patterns)
+    return any(matches(pattern, name) for pattern in patterns)
 
 
 @lru_cache(maxsize=1024)

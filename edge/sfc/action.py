@@ -76,7 +76,7 @@ def start_action(draft: Draft, action: NetAction) -> None:
     _keep_open_command(draft, action.key)
     attempt = draft.attempts(action.name, reset=action.rule.resets) + 1
     deadline = draft.now + action.timeout_ms if action.timeout_ms else None
-    each = Association(
+    association = Association(
         action=action.name,
         step=action.step,
         state=ActionState.WAITING if action.pull else ActionState.DISPATCHED,
@@ -88,9 +88,9 @@ def start_action(draft: Draft, action: NetAction) -> None:
         due=draft.now + action.duration_ms if action.rule.ends else None,
         type_id=action.type_id if action.pull else "",
     )
-    draft.put(action.key, each)
+    draft.put(action.key, association)
     if not action.pull:
-        draft.send(action, Phase.RESET if action.rule.resets else Phase.START, each)
+        draft.send(action, Phase.RESET if action.rule.resets else Phase.START, association)
         return
     for number, event in draft.early.items():
         if event.type_id == action.type_id:
@@ -106,76 +106,76 @@ def on_deactivated(draft: Draft, action: NetAction) -> None:
     if rule.sends is Moment.DEACTIVATION:
         start_action(draft, action)
         return
-    each = draft.associations[action.key]
-    if not each.is_open:
+    association = draft.associations[action.key]
+    if not association.is_open:
         return
     match rule.leave:
         case Leave.STOP:
-            draft.stop(action, each)
-            _end_association(draft, action.key, each, ActionState.STOPPED)
+            draft.stop(action, association)
+            _end_association(draft, action.key, association, ActionState.STOPPED)
         case Leave.CANCEL_DELAY:
-            if each.state is ActionState.PENDING:
-                _end_association(draft, action.key, each, ActionState.STOPPED)
+            if association.state is ActionState.PENDING:
+                _end_association(draft, action.key, association, ActionState.STOPPED)
         case Leave.KEEP:
             if rule.stored:
                 return
-            if each.state is ActionState.WAITING:
+            if association.state is ActionState.WAITING:
                 # A wait that is no longer needed would take the event of the next part.
-                _end_association(draft, action.key, each, ActionState.STOPPED)
+                _end_association(draft, action.key, association, ActionState.STOPPED)
             else:
                 # The step that waited is left: the pulse is no longer supervised.
-                draft.put(action.key, replace(each, deadline=None))
+                draft.put(action.key, replace(association, deadline=None))
 
 
 def _end_association(
-    draft: Draft, key: AssociationKey, each: Association, state: ActionState, error: str | None = None
+    draft: Draft, key: AssociationKey, association: Association, state: ActionState, error: str | None = None
 ) -> None:
-    draft.put(key, ended_association(each, state, draft.now, error))
+    draft.put(key, ended_association(association, state, draft.now, error))
 
 
-def ended_association(each: Association, state: ActionState, now: int, error: str | None = None) -> Association:
+def ended_association(association: Association, state: ActionState, now: int, error: str | None = None) -> Association:
     """Return an association that has ended; a stop leaves an unknown outcome unknown."""
-    if state is ActionState.STOPPED and each.state is ActionState.UNKNOWN:
-        state, error = each.state, each.error
-    return replace(each, state=state, deadline=None, due=None, ended_at=now, error=error)
+    if state is ActionState.STOPPED and association.state is ActionState.UNKNOWN:
+        state, error = association.state, association.error
+    return replace(association, state=state, deadline=None, due=None, ended_at=now, error=error)
 
 
 def reset_storage(draft: Draft, name: str) -> None:
     """Clear what S, SD, DS or SL set, with their delays and limits (qualifier R)."""
     draft.clear_stored(name)
     for action in draft.net.starting.get(name, ()):
-        each = draft.associations.get(action.key)
-        if not action.rule.stored or each is None or not each.is_open:
+        association = draft.associations.get(action.key)
+        if not action.rule.stored or association is None or not association.is_open:
             continue
-        if each.state is ActionState.COMPLETED:
-            draft.put(action.key, replace(each, due=None))
+        if association.state is ActionState.COMPLETED:
+            draft.put(action.key, replace(association, due=None))
         else:
-            _end_association(draft, action.key, each, ActionState.STOPPED)
+            _end_association(draft, action.key, association, ActionState.STOPPED)
 
 
 def on_duration_elapsed(draft: Draft, key: AssociationKey) -> None:
     """Handle the end of the duration T: a delayed command is sent, a limited one ends."""
-    action, each = draft.action_of(key), draft.associations[key]
-    if each.state is ActionState.PENDING:
+    action, association = draft.action_of(key), draft.associations[key]
+    if association.state is ActionState.PENDING:
         if action.rule.stored:
             if draft.stored.get(action.name) != key and _is_set(draft, action):
                 return
             draft.set_stored(action.name, key)
         start_action(draft, action)
         return
-    draft.stop(action, each)
-    if each.state is ActionState.COMPLETED:
-        draft.put(key, replace(each, due=None))
+    draft.stop(action, association)
+    if association.state is ActionState.COMPLETED:
+        draft.put(key, replace(association, due=None))
         return
-    _end_association(draft, key, each, ActionState.STOPPED if action.rule.stored else ActionState.COMPLETED)
+    _end_association(draft, key, association, ActionState.STOPPED if action.rule.stored else ActionState.COMPLETED)
     _update_sharing(draft, key)
 
 
 def on_timeout(draft: Draft, key: AssociationKey) -> None:
     """Handle a timeout: the answer or event of an association did not arrive in time."""
-    action, each = draft.action_of(key), draft.associations[key]
-    draft.stop(action, each)
-    _end_association(draft, key, each, ActionState.TIMED_OUT, f"timed out after {action.timeout_ms / 1000:g} s")
+    action, association = draft.action_of(key), draft.associations[key]
+    draft.stop(action, association)
+    _end_association(draft, key, association, ActionState.TIMED_OUT, f"timed out after {action.timeout_ms / 1000:g} s")
     _update_sharing(draft, key)
     _record_failure(draft, key)
 
@@ -183,13 +183,13 @@ def on_timeout(draft: Draft, key: AssociationKey) -> None:
 def on_completed(draft: Draft, key: AssociationKey, result: Any, event_id: str = "") -> None:
     """Handle a successful answer, or the event, of an association."""
     key = origin_of(draft, key)
-    action, each = draft.action_of(key), draft.associations[key]
+    action, association = draft.action_of(key), draft.associations[key]
     draft.merge_variables(result)
-    due = each.due if action.rule.stored else None
+    due = association.due if action.rule.stored else None
     draft.put(
         key,
         replace(
-            each,
+            association,
             state=ActionState.COMPLETED,
             deadline=None,
             due=due,
@@ -217,21 +217,21 @@ def on_failed(draft: Draft, key: AssociationKey, error: str) -> None:
 def on_unknown(draft: Draft, key: AssociationKey, reason: str) -> None:
     """Handle an unknown outcome: nothing supervises the action until the outcome is found or resolved."""
     key = origin_of(draft, key)
-    each = draft.associations[key]
-    draft.put(key, replace(each, state=ActionState.UNKNOWN, deadline=None, error=f"outcome unknown: {reason}"))
+    association = draft.associations[key]
+    draft.put(key, replace(association, state=ActionState.UNKNOWN, deadline=None, error=f"outcome unknown: {reason}"))
     _update_sharing(draft, key)
 
 
 def repeat(draft: Draft, key: AssociationKey) -> None:
     """Start an action again that failed or whose outcome is unknown: the next attempt, under a new command id."""
     key = origin_of(draft, key)
-    each, action = draft.associations[key], draft.action_of(key)
-    if each.awaits_outcome:
-        _end_association(draft, key, each, ActionState.UNKNOWN, each.error)
+    association, action = draft.associations[key], draft.action_of(key)
+    if association.awaits_outcome:
+        _end_association(draft, key, association, ActionState.UNKNOWN, association.error)
     start_action(draft, action)
     for other in draft.net.starting[action.name] if action.rule.stored else ():
         shared = draft.associations.get(other.key)
-        if other.key == key or shared is None or shared.attempt != each.attempt:
+        if other.key == key or shared is None or shared.attempt != association.attempt:
             continue
         if shared.is_open or shared.state in UNSUCCESSFUL:
             draft.put(other.key, replace(draft.associations[key], step=other.step, due=None))
@@ -240,24 +240,26 @@ def repeat(draft: Draft, key: AssociationKey) -> None:
 def skip(draft: Draft, key: AssociationKey, result: Any) -> None:
     """Complete an action in place of its equipment: an unanswered command is stopped, a delay is dropped."""
     key = origin_of(draft, key)
-    each = draft.associations[key]
-    draft.stop(draft.action_of(key), each)
-    draft.put(key, replace(each, due=None))
+    association = draft.associations[key]
+    draft.stop(draft.action_of(key), association)
+    draft.put(key, replace(association, due=None))
     on_completed(draft, key, result)
 
 
 def origin_of(draft: Draft, key: AssociationKey) -> AssociationKey:
     """Return the association that set an action in place of one that shares its start."""
-    each = draft.associations[key]
-    origin = draft.stored.get(each.action)
+    association = draft.associations[key]
+    origin = draft.stored.get(association.action)
     return (
-        origin if origin is not None and draft.associations[origin].attempt == each.attempt and not each.reset else key
+        origin
+        if origin is not None and draft.associations[origin].attempt == association.attempt and not association.reset
+        else key
     )
 
 
 def _update_sharing(draft: Draft, key: AssociationKey) -> None:
     """Update the associations that share a stored start with its outcome."""
-    each = draft.associations[key]
+    association = draft.associations[key]
     action = draft.action_of(key)
     if not action.rule.stored:
         return
@@ -266,18 +268,18 @@ def _update_sharing(draft: Draft, key: AssociationKey) -> None:
         if (
             other.key != key
             and shared is not None
-            and shared.attempt == each.attempt
-            and shared.state is not each.state
+            and shared.attempt == association.attempt
+            and shared.state is not association.state
             and (shared.is_open or shared.state in UNSUCCESSFUL)
         ):
-            draft.put(other.key, replace(each, step=other.step, due=None))
+            draft.put(other.key, replace(association, step=other.step, due=None))
 
 
 def _record_failure(draft: Draft, key: AssociationKey) -> None:
     """Record a failure, to be judged, for every association that shares it."""
-    each = draft.associations[key]
+    association = draft.associations[key]
     draft.faults.append(key)
-    for action in draft.net.starting[each.action] if not each.reset else ():
+    for action in draft.net.starting[association.action] if not association.reset else ():
         other = draft.associations.get(action.key)
-        if action.key != key and other and other.state is each.state and other.attempt == each.attempt:
+        if action.key != key and other and other.state is association.state and other.attempt == association.attempt:
             draft.faults.append(action.key)

@@ -171,10 +171,10 @@ def _begun(draft: Draft, begun: Begun) -> Ignored | None:
     association = _open_command(draft, begun.command_id)
     if isinstance(association, Ignored):
         return association
-    each = draft.associations[association]
-    if each.begun or each.state is not ActionState.DISPATCHED:
+    found = draft.associations[association]
+    if found.begun or found.state is not ActionState.DISPATCHED:
         return Ignored(IgnoredKind.DUPLICATE, f"command {begun.command_id!r} has begun already")
-    draft.put(association, replace(each, begun=begun.by))
+    draft.put(association, replace(found, begun=begun.by))
     return None
 
 
@@ -215,7 +215,7 @@ def _keep_late(net: Net, run: Run, late: Late, now: int) -> Advanced | Ignored:
     if not actions:
         return Ignored(IgnoredKind.FOREIGN, f"the recipe has no action {key.action!r}")
     state = ActionState.COMPLETED if late.error is None else ActionState.FAILED
-    each = Association(
+    association = Association(
         action=key.action,
         step=actions[0].step,
         state=state,
@@ -226,7 +226,7 @@ def _keep_late(net: Net, run: Run, late: Late, now: int) -> Advanced | Ignored:
         result=late.data,
         error=late.error,
     )
-    draft.remember(each, late=True)
+    draft.remember(association, late=True)
     return Advanced(draft.finish(), (), ())
 
 
@@ -236,15 +236,19 @@ def _ignore_answer(draft: Draft, key: CommandKey, result: Any) -> Ignored:
     if not 0 < key.attempt <= draft.attempts(key.action, reset=key.reset):
         return Ignored(IgnoredKind.FOREIGN, f"{label}: no such command was sent")
     actions = (draft.net.resetting if key.reset else draft.net.starting)[key.action]
-    current = [draft.associations[each.key] for each in actions if each.key in draft.associations]
+    current = [draft.associations[action.key] for action in actions if action.key in draft.associations]
     # What came late answered nothing.
-    past = [each for each in draft.past.values() if each.action == key.action and not each.late]
+    past = [
+        past_attempt
+        for past_attempt in draft.past.values()
+        if past_attempt.action == key.action and not past_attempt.late
+    ]
     every: list[Association | PastAttempt] = [*current, *past]
-    same = [each for each in every if (each.attempt, each.reset) == (key.attempt, key.reset)]
-    answered = [each for each in same if each.state in _ANSWERED]
+    same = [attempt for attempt in every if (attempt.attempt, attempt.reset) == (key.attempt, key.reset)]
+    answered = [attempt for attempt in same if attempt.state in _ANSWERED]
     if not answered:
         return Ignored(IgnoredKind.LATE, f"{label}: no command waits for it any more")
-    if result is not None and all(each.result != result for each in answered):
+    if result is not None and all(attempt.result != result for attempt in answered):
         return Ignored(IgnoredKind.LATE, f"{label}: it is answered already, with another result")
     return Ignored(IgnoredKind.DUPLICATE, f"{label}: it is answered already")
 
@@ -259,9 +263,9 @@ def _event(draft: Draft, event: Event) -> Ignored | None:
     if event.id and (event.id in taken or any(kept.id == event.id for kept in draft.early.values())):
         return Ignored(IgnoredKind.DUPLICATE, f"{label} was seen before")
     waiting = [
-        (each.armed_at or 0, action.index, action.key)
+        (association.armed_at or 0, action.index, action.key)
         for action in pulling
-        if (each := draft.associations.get(action.key)) and each.state is ActionState.WAITING
+        if (association := draft.associations.get(action.key)) and association.state is ActionState.WAITING
     ]
     if waiting:
         draft.taken = min(waiting)[2]
@@ -310,8 +314,13 @@ def _wakes(draft: Draft, changed_at: int) -> list[int]:
 def _changed_at(draft: Draft) -> int:
     """Return the last instant at which a run that was read from the store is known to have changed."""
     changes = [state.activated_at for state in draft.steps.values()]
-    changes += [at for each in draft.associations.values() for at in (each.armed_at, each.ended_at) if at is not None]
-    changes += [each.ended_at for each in draft.past.values() if each.ended_at is not None]
+    changes += [
+        at
+        for association in draft.associations.values()
+        for at in (association.armed_at, association.ended_at)
+        if at is not None
+    ]
+    changes += [past_attempt.ended_at for past_attempt in draft.past.values() if past_attempt.ended_at is not None]
     return max(changes, default=0)
 
 
@@ -328,8 +337,8 @@ def _timers(draft: Draft) -> Iterator[int]:
     if draft.locks.deadline is not None and not stands(draft.net, draft):
         yield draft.locks.deadline
     for key in draft.open:
-        each = draft.associations[key]
-        yield from (instant for instant in (each.due, each.deadline) if instant is not None)
+        association = draft.associations[key]
+        yield from (instant for instant in (association.due, association.deadline) if instant is not None)
 
 
 def _process_timers(draft: Draft, instant: int) -> None:
@@ -358,11 +367,11 @@ def _resume(draft: Draft) -> Ignored | None:
     pause = max(0, draft.now - draft.paused_at)
     draft.paused_at = None
     for key in draft.open:
-        each = draft.associations[key]
-        if each.due is not None or each.deadline is not None:
-            due = None if each.due is None else each.due + pause
-            deadline = None if each.deadline is None else each.deadline + pause
-            draft.associations[key] = replace(each, due=due, deadline=deadline)
+        association = draft.associations[key]
+        if association.due is not None or association.deadline is not None:
+            due = None if association.due is None else association.due + pause
+            deadline = None if association.deadline is None else association.deadline + pause
+            draft.associations[key] = replace(association, due=due, deadline=deadline)
             draft.touched.add(("action", key))
     for step in draft.active:
         state = draft.steps[step]

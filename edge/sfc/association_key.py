@@ -58,6 +58,6 @@ def _text(key: AssociationKey) -> str:
 def _parse(text: str) -> AssociationKey:
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no key of an association")
+        raise ValueError(f"{text!r} is not a key of an association")
     number, attempt = match["number"] or 1, match["attempt"] or 0
     return AssociationKey(unquote(match["action"]), unquote(match["step"]), int(number), int(attempt))

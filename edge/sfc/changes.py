@@ -55,16 +55,16 @@ def changes_of(net: Net, before: Run, advanced: Advanced) -> Changes:
             elif was is None or (was.state, was.attempt) != (now.state, now.attempt):
                 changed.append(ActionChange(key, now.state))
     if len(changed) > 1:
-        changed.sort(key=lambda each: (net.actions[each.key.latest].index, each.key))
-    commands = tuple(CommandChange(each.phase, each.step, each.action) for each in advanced.requests)
-    return Changes(tuple(changed), commands, tuple((each.step, each.active) for each in advanced.steps))
+        changed.sort(key=lambda action_change: (net.actions[action_change.key.latest].index, action_change.key))
+    commands = tuple(CommandChange(request.phase, request.step, request.action) for request in advanced.requests)
+    return Changes(tuple(changed), commands, tuple((step.step, step.active) for step in advanced.steps))
 
 
 def first_completed(actions: Sequence[ActionChange]) -> AssociationKey | None:
     """Return the key of the first completed action, that of its latest activation; None when none is completed."""
-    for each in actions:
-        if each.state is ActionState.COMPLETED:
-            return each.key.latest
+    for action in actions:
+        if action.state is ActionState.COMPLETED:
+            return action.key.latest
     return None
 
 
@@ -94,16 +94,16 @@ def encode_changes(net: Net, changes: Changes) -> str:
     Numbers are places in the recipe; `3.1f` is attempt 1 of action 3, which was left behind. `2c3S>` is the usual way:
     the step of the completed action is left, and that of the started one is entered.
     """
-    places = [(_place(net, each), each.phase) for each in changes.commands]
+    places = [(_place(net, command), command.phase) for command in changes.commands]
     commanded = {place for place, phase in places if phase in _DISPATCHING}
     dispatched, tokens = set(), []
-    for each in changes.actions:
-        place = net.actions[each.key.latest].index
-        if each.state is ActionState.DISPATCHED and place in commanded and not each.key.is_left_behind:
+    for change in changes.actions:
+        place = net.actions[change.key.latest].index
+        if change.state is ActionState.DISPATCHED and place in commanded and not change.key.is_left_behind:
             dispatched.add(place)
         else:
-            attempt = f".{each.key.attempt}" if each.key.is_left_behind else ""
-            tokens.append(f"{place}{attempt}{_STATES[each.state]}")
+            attempt = f".{change.key.attempt}" if change.key.is_left_behind else ""
+            tokens.append(f"{place}{attempt}{_STATES[change.state]}")
     for place, phase in places:
         letter = _PHASES[phase]
         if phase in _DISPATCHING and place in dispatched:
@@ -125,10 +125,10 @@ def _usual_way(actions: Sequence[ActionChange], commands: Sequence[CommandChange
 def _place(net: Net, command: CommandChange) -> int:
     """Return the place of the first association in the recipe that requests such a command."""
     resets = command.phase is Phase.RESET
-    named = [each for each in net.steps[command.step].actions if each.name == command.action]
-    for each in named:
-        if each.rule.resets is resets:
-            return each.index
+    named = [net_action for net_action in net.steps[command.step].actions if net_action.name == command.action]
+    for item in named:
+        if item.rule.resets is resets:
+            return item.index
     return named[0].index
 
 
@@ -152,6 +152,6 @@ def decode_changes(net: Net, text: str) -> Changes:
         elif letter not in _PHASE_OF:
             actions.append(ActionChange(key.left_behind(int(attempt or 0)), _STATE_OF[letter]))
     if end != len(text):
-        raise ValueError(f"{text!r} is no list of changes")
-    actions.sort(key=lambda each: (net.actions[each.key.latest].index, each.key))
+        raise ValueError(f"{text!r} is not a list of changes")
+    actions.sort(key=lambda action_change: (net.actions[action_change.key.latest].index, action_change.key))
     return Changes(tuple(actions), tuple(commands), _usual_way(actions, commands) if is_usual else tuple(steps))

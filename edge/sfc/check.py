@@ -154,7 +154,7 @@ def evolution_faults(structure: Structure, transitions: Sequence[NetTransition])
         if initial and step.name not in reached
     ]
     hidden = {shadowed.index for _, shadowed in shadows(transitions)}
-    effective = [each for each in transitions if each.index not in hidden and not each.never]
+    effective = [transition for transition in transitions if transition.index not in hidden and not transition.never]
     faults += _path_end_faults(structure, effective)
     faults += _livelock_faults(recipe, effective)
     return faults
@@ -213,7 +213,9 @@ def _livelock_faults(recipe: Recipe, transitions: Sequence[NetTransition]) -> It
     Only transitions that clear at once whenever they are enabled can make one.
     """
     busy = {action.step for action in recipe.actions if QUALIFIER_RULES[action.qualifier].holds}
-    at_once = [each for each in transitions if each.always and not busy.intersection(each.sources)]
+    at_once = [
+        transition for transition in transitions if transition.always and not busy.intersection(transition.sources)
+    ]
     for loop in _loops(_feeding_itself(at_once)):
         yield f"livelock: {' → '.join(loop)}: a loop of steps without actions over conditions that are always true"
 
@@ -298,7 +300,7 @@ def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> l
 def _shadow_text(better: NetTransition, hidden: NetTransition) -> str:
     if better.place != hidden.place:
         return f"{hidden.place} never clears: {better.place} is always true and comes first"
-    ways = (", ".join(each.targets) for each in (hidden, better))
+    ways = (", ".join(net_transition.targets) for net_transition in (hidden, better))
     return "{} never leads to {}: the way to {} is always open and comes first".format(hidden.place, *ways)
 
 
@@ -311,7 +313,7 @@ def needed_by_step(structure: Structure) -> dict[str, frozenset[str]]:
     """Return the locks of each step: its own and those of the branches around it."""
     found = {}
     for step in structure.recipe.steps:
-        around = (each.lock for each in structure.branches_around(step.name))
+        around = (branch.lock for branch in structure.branches_around(step.name))
         found[step.name] = frozenset(step.lock).union(*around)
     return found
 
@@ -321,7 +323,7 @@ def timeouts_by_step(structure: Structure) -> dict[str, float]:
     found: dict[str, float] = {}
     for step in structure.recipe.steps:
         places: tuple[Step | Branch, ...] = (step, *structure.branches_around(step.name))
-        found[step.name] = next((each.lock_timeout_seconds for each in places if each.lock_timeout_seconds), 0)
+        found[step.name] = next((place.lock_timeout_seconds for place in places if place.lock_timeout_seconds), 0)
     return found
 
 
@@ -361,7 +363,7 @@ def lock_warnings(structure: Structure) -> Iterator[str]:
     for action in structure.recipe.actions:
         rule, locks = QUALIFIER_RULES[action.qualifier], needed[action.step]
         ends = resets.get(action.name, ())
-        if rule.stored and locks and not any(locks <= needed[each.step] for each in ends):
+        if rule.stored and locks and not any(locks <= needed[end.step] for end in ends):
             yield (
                 f"action {action.name!r} of step {action.step!r} goes on after the step: "
                 f"lock {', '.join(map(repr, sorted(locks)))} is released before its reset"

@@ -240,5 +240,5 @@ def _net(structure: Structure, actions: tuple[NetAction, ...], transitions: tupl
         ),
         held=frozenset(action.key for action in actions if action.interventions & HELPS_A_FAILURE),
         command_types=frozenset(action.type_id for action in actions if not action.pull),
-        mirrors=frozenset().union(*(each.mirrors for each in transitions)),
+        mirrors=frozenset().union(*(net_transition.mirrors for net_transition in transitions)),
     )

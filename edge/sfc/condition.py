@@ -142,7 +142,7 @@ def _check_mirrors(expression: Expression) -> None:
             case Name(path=(first, name)) if first == MIRRORS and id(node) not in containers:
                 raise ExpressionSyntaxError(f"a mirror stands behind `in`: member in {MIRRORS}.{name}", node.start)
             case Compare(left=left, right=right) if _timed_step(left) or _timed_step(right):
-                if any(isinstance(each, Name) and each.path[0] == MIRRORS for each in nodes_of(node)):
+                if any(isinstance(item, Name) and item.path[0] == MIRRORS for item in nodes_of(node)):
                     text = expression.part(node)
                     raise ExpressionSyntaxError(f"{text!r}: T cannot be compared with a choice by a mirror", node.start)
             case _:

@@ -91,20 +91,20 @@ class Draft(RunView):
         self.touched: set[RunField] = set()
         self.taken: AssociationKey | None = None
 
-    def put(self, key: AssociationKey, each: Association) -> None:
+    def put(self, key: AssociationKey, association: Association) -> None:
         """Write an association."""
-        self.associations[key] = each
+        self.associations[key] = association
         self.touched.add(("action", key))
-        self.fresh.add(each.step)
-        if each.is_open:
+        self.fresh.add(association.step)
+        if association.is_open:
             self.open.add(key)
         else:
             self.open.discard(key)
 
-    def remember(self, each: Association, *, late: bool = False) -> None:
+    def remember(self, association: Association, *, late: bool = False) -> None:
         """Keep an activation for the job response, among the newest `MAX_PAST`; each attempt is kept once."""
-        known = (each.action, each.attempt, each.reset)
-        if each.armed_at is None or (
+        known = (association.action, association.attempt, association.reset)
+        if association.armed_at is None or (
             not late
             and any((one.action, one.attempt, one.reset) == known and not one.late for one in self.past.values())
         ):
@@ -112,19 +112,19 @@ class Draft(RunView):
         number = max(self.past, default=0) + 1
         self.past = self.past | {
             number: PastAttempt(
-                action=each.action,
-                step=each.step,
-                attempt=each.attempt,
-                state=each.state,
-                reset=each.reset,
-                armed_at=each.armed_at,
-                ended_at=each.ended_at,
-                result=each.result,
-                error=each.error,
-                resolved_by=each.resolved_by,
+                action=association.action,
+                step=association.step,
+                attempt=association.attempt,
+                state=association.state,
+                reset=association.reset,
+                armed_at=association.armed_at,
+                ended_at=association.ended_at,
+                result=association.result,
+                error=association.error,
+                resolved_by=association.resolved_by,
                 late=late,
-                withdrawn=each.withdrawn,
-                doubtful=each.doubtful,
+                withdrawn=association.withdrawn,
+                doubtful=association.doubtful,
             )
         }
         self.touched.add(("past", number))
@@ -163,18 +163,20 @@ class Draft(RunView):
             self.variables = self.variables | result
             self.touched.update(("var", name) for name in result)
 
-    def send(self, action: NetAction, phase: Phase, each: Association) -> None:
+    def send(self, action: NetAction, phase: Phase, association: Association) -> None:
         """Request a command."""
-        self.requests.append(request(self.run, action, phase, each.command_id, each.attempt))
+        self.requests.append(request(self.run, action, phase, association.command_id, association.attempt))
 
-    def stop(self, action: NetAction, each: Association) -> None:
+    def stop(self, action: NetAction, association: Association) -> None:
         """Request the stop of a command without answer, or of one that its SL still limits.
 
         A wait has nothing to stop, and a reset is never stopped.
         """
-        running = each.awaits_outcome or (each.state is ActionState.COMPLETED and each.due is not None)
+        running = association.awaits_outcome or (
+            association.state is ActionState.COMPLETED and association.due is not None
+        )
         if running and not action.pull and not action.rule.resets:
-            self.send(action, Phase.STOP, each)
+            self.send(action, Phase.STOP, association)
 
     def forget_decided_failures(self) -> None:
         """Remove the failures that a person has retried or skipped, and repetitions."""

@@ -149,17 +149,17 @@ def deactivate(draft: Draft, name: str) -> None:
 def _unhandled_failure(draft: Draft) -> str | None:
     """Return the error of a failure whose step no transition has left, and for which no person is waited."""
     for key in draft.faults:
-        each = draft.associations.get(key)
-        if each is None or key.is_left_behind or key in draft.net.held or each.state not in UNSUCCESSFUL:
+        association = draft.associations.get(key)
+        if association is None or key.is_left_behind or key in draft.net.held or association.state not in UNSUCCESSFUL:
             continue
-        if each.step in draft.active and not draft.steps[each.step].completed:
+        if association.step in draft.active and not draft.steps[association.step].completed:
             return _failure_text(draft, key)
     return None
 
 
 def _failure_text(draft: Draft, key: AssociationKey) -> str:
-    each = draft.associations[key]
-    return f"action {each.action!r} of step {each.step!r} {each.error}"
+    association = draft.associations[key]
+    return f"action {association.action!r} of step {association.step!r} {association.error}"
 
 
 def _is_completed(draft: Draft) -> bool:
@@ -178,12 +178,12 @@ def _is_completed(draft: Draft) -> bool:
 def _complete(draft: Draft) -> None:
     """End a run normally: what is set stays set, a delay is dropped, a limit that still runs ends now."""
     for key in draft.in_recipe_order(draft.open):
-        each, action = draft.associations[key], draft.action_of(key)
-        if each.state is ActionState.PENDING or each.state is ActionState.WAITING:
-            draft.put(key, replace(each, state=ActionState.STOPPED, deadline=None, due=None, ended_at=draft.now))
-        elif each.due is not None:
-            draft.stop(action, each)
-            draft.put(key, replace(each, due=None))
+        association, action = draft.associations[key], draft.action_of(key)
+        if association.state is ActionState.PENDING or association.state is ActionState.WAITING:
+            draft.put(key, replace(association, state=ActionState.STOPPED, deadline=None, due=None, ended_at=draft.now))
+        elif association.due is not None:
+            draft.stop(action, association)
+            draft.put(key, replace(association, due=None))
     draft.set_outcome(Outcome.COMPLETED, None)
 
 
@@ -191,16 +191,16 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
     """End a run before its recipe does: every outstanding command is stopped, every stored action reset."""
     setting = [key for key in draft.stored.values() if _is_in_effect(draft, key)]
     for key in draft.in_recipe_order(draft.open):
-        each, action = draft.associations[key], draft.action_of(key)
-        if action.rule.resets and each.awaits_outcome:
+        association, action = draft.associations[key], draft.action_of(key)
+        if action.rule.resets and association.awaits_outcome:
             continue
-        limited = each.state is ActionState.COMPLETED and action.name in draft.net.resetting
+        limited = association.state is ActionState.COMPLETED and action.name in draft.net.resetting
         if not limited and origin_of(draft, key) == key:
-            draft.stop(action, each)
-        if each.state is ActionState.COMPLETED:
-            draft.put(key, replace(each, due=None))
+            draft.stop(action, association)
+        if association.state is ActionState.COMPLETED:
+            draft.put(key, replace(association, due=None))
         else:
-            draft.put(key, ended_association(each, ActionState.STOPPED, draft.now))
+            draft.put(key, ended_association(association, ActionState.STOPPED, draft.now))
     for key in sorted(setting, key=lambda key: draft.net.actions[key].index):
         _reset(draft, draft.net.actions[key])
     for name in list(draft.stored):
@@ -210,10 +210,10 @@ def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
 
 def _is_in_effect(draft: Draft, key: AssociationKey) -> bool:
     """Return whether a stored action was started and has not ended: only then is there something to reset."""
-    each, action = draft.associations[key], draft.net.actions[key]
-    if each.state is ActionState.PENDING or each.state is ActionState.STOPPED:
+    association, action = draft.associations[key], draft.net.actions[key]
+    if association.state is ActionState.PENDING or association.state is ActionState.STOPPED:
         return False
-    return not (action.rule.ends and each.state is ActionState.COMPLETED and each.due is None)
+    return not (action.rule.ends and association.state is ActionState.COMPLETED and association.due is None)
 
 
 def _reset(draft: Draft, action: NetAction) -> None:

@@ -96,7 +96,7 @@ def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
             signal = _decode_signal(run, stored.name, members)
         early: tuple[KeptEvent, ...] = ()
         if stored.name == _START and members:
-            early = tuple(msgspec.convert(each, KeptEvent) for each in members[0])
+            early = tuple(msgspec.convert(member, KeptEvent) for member in members[0])
         return DecisionRecord(stored.number, stored.at, signal, changes, early, is_whole, mirrors)
     except (ValueError, TypeError, LookupError) as error:
         raise ValueError(f"decision {stored.number}: {error!r}") from error
@@ -167,17 +167,17 @@ def _kept_result(net: Net, run: Run, key: AssociationKey, attempt: int) -> Assoc
     latest = run.associations.get(key)
     if latest is not None and _attempt_of(latest) == wanted:
         return latest
-    for each in run.associations.values():
-        if _attempt_of(each) == wanted:
-            return each
+    for association in run.associations.values():
+        if _attempt_of(association) == wanted:
+            return association
     for past in run.past.values():
         if _attempt_of(past) == wanted and not past.late:
             return past
     return None
 
 
-def _attempt_of(each: Association | PastAttempt) -> tuple[str, str, int, bool]:
-    return (each.action, each.step, each.attempt, each.reset)
+def _attempt_of(attempt: Association | PastAttempt) -> tuple[str, str, int, bool]:
+    return (attempt.action, attempt.step, attempt.attempt, attempt.reset)
 
 
 def _encode_signal(run: Run, signal: Signal) -> tuple[str, list[Any]]:
@@ -254,7 +254,7 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
         case "stop":
             return Stop(first or "")
         case _:
-            raise ValueError(f"{name!r} is no signal")
+            raise ValueError(f"{name!r} is not a signal")
 
 
 def _encode_second(second: SecondPerson | None) -> list[int] | None:

@@ -83,7 +83,11 @@ def person_of(name: str) -> str:
 
 def awaits_second(run: Run) -> bool:
     """Return whether the decision that led to this run asks for a second person."""
-    return any(("intervention", number) in run.touched for number, each in run.interventions.items() if each.until)
+    return any(
+        ("intervention", number) in run.touched
+        for number, intervention in run.interventions.items()
+        if intervention.until
+    )
 
 
 _MOVES: Final = frozenset({Intervention.RETRY, Intervention.FORCE})
@@ -91,14 +95,18 @@ _MOVES: Final = frozenset({Intervention.RETRY, Intervention.FORCE})
 
 
 def _who(note: InterventionNote) -> str:
-    people = " and ".join(each for each in (note.by, note.second) if each)
-    return ": ".join(each for each in (people, note.reason) if each)
+    people = " and ".join(text for text in (note.by, note.second) if text)
+    return ": ".join(text for text in (people, note.reason) if text)
 
 
 def _asked_before(draft: Draft, signal: Intervene | Resolve, target: _Target) -> int | None:
     """Return the number of the same intervention that waits for a second person."""
-    for number, each in draft.interventions.items():
-        if each.until is not None and (each.kind, each.mark) == (signal.kind, target.mark) and draft.now <= each.until:
+    for number, intervention_note in draft.interventions.items():
+        if (
+            intervention_note.until is not None
+            and (intervention_note.kind, intervention_note.mark) == (signal.kind, target.mark)
+            and draft.now <= intervention_note.until
+        ):
             return number
     return None
 
@@ -108,7 +116,9 @@ def _keep(draft: Draft, number: int, note: InterventionNote) -> None:
     draft.touched.add(("intervention", number))
     if len(draft.interventions) > MAX_INTERVENTIONS:
         oldest = min(draft.interventions)
-        draft.interventions = {each: kept for each, kept in draft.interventions.items() if each != oldest}
+        draft.interventions = {
+            intervention: kept for intervention, kept in draft.interventions.items() if intervention != oldest
+        }
         draft.touched.add(("intervention", oldest))
 
 
@@ -137,41 +147,47 @@ def _find_action(draft: Draft, signal: Intervene) -> _Target | Ignored:
     if not found:
         needed = "failed, timed out or unknown" if signal.kind is Intervention.RETRY else "open, failed or unknown"
         return Ignored(IgnoredKind.NOT_POSSIBLE, f"{label} is not {needed} in an active step")
-    key = max(found, key=lambda each: draft.associations[each].attempt)
+    key = max(found, key=lambda row: draft.associations[row].attempt)
 
     def apply(by: str) -> None:
         origin = origin_of(draft, key)
-        each = draft.associations[origin]
+        association = draft.associations[origin]
         if signal.kind is Intervention.RETRY:
-            draft.put(origin, replace(each, resolved_by=by))
+            draft.put(origin, replace(association, resolved_by=by))
             repeat(draft, origin)
         else:
-            draft.put(origin, replace(each, resolved_by=f"skipped by {by}"))
+            draft.put(origin, replace(association, resolved_by=f"skipped by {by}"))
             skip(draft, origin, signal.data)
 
     return _Target(f"{key.action} of {key.step}", f"{key}/{draft.associations[key].attempt}", apply)
 
 
-def _is_unsuccessful(draft: Draft, key: AssociationKey, each: Association) -> bool:
+def _is_unsuccessful(draft: Draft, key: AssociationKey, association: Association) -> bool:
     if key in left_failures(draft.net, draft):
         return True
-    return not key.is_left_behind and each.step in draft.active and each.state in UNSUCCESSFUL
+    return not key.is_left_behind and association.step in draft.active and association.state in UNSUCCESSFUL
 
 
 def _is_retryable(draft: Draft, key: AssociationKey) -> bool:
-    each = draft.associations[key]
+    association = draft.associations[key]
     if key in left_failures(draft.net, draft):
         return Intervention.RETRY in remedies(draft.net, key)
-    if draft.action_of(key).rule.sends is Moment.DEACTIVATION or key.is_left_behind or each.step not in draft.active:
+    if (
+        draft.action_of(key).rule.sends is Moment.DEACTIVATION
+        or key.is_left_behind
+        or association.step not in draft.active
+    ):
         return False
-    return each.state in UNSUCCESSFUL or (each.state is ActionState.UNKNOWN and each.awaits_outcome)
+    return association.state in UNSUCCESSFUL or (
+        association.state is ActionState.UNKNOWN and association.awaits_outcome
+    )
 
 
 def _is_skippable(draft: Draft, key: AssociationKey) -> bool:
-    each = draft.associations[key]
-    if each.state is ActionState.PENDING:
-        return each.due is not None
-    return each.awaits_outcome or each.state in _OPEN or _is_unsuccessful(draft, key, each)
+    association = draft.associations[key]
+    if association.state is ActionState.PENDING:
+        return association.due is not None
+    return association.awaits_outcome or association.state in _OPEN or _is_unsuccessful(draft, key, association)
 
 
 def _find_step(draft: Draft, signal: Intervene) -> _Target | Ignored:
@@ -198,10 +214,10 @@ def _find_transition(draft: Draft, signal: Intervene) -> _Target | Ignored:
     step = draft.net.steps.get(signal.step)
     if step is None or signal.step not in draft.active:
         return Ignored(IgnoredKind.NOT_POSSIBLE, f"step {signal.step!r} is not active")
-    joining = [each for each in step.outgoing if signal.target in each.targets]
+    joining = [net_transition for net_transition in step.outgoing if signal.target in net_transition.targets]
     if not joining:
         return Ignored(IgnoredKind.NOT_POSSIBLE, f"no transition leads from {signal.step!r} to {signal.target!r}")
-    enabled = [each for each in joining if draft.active.issuperset(each.sources)]
+    enabled = [net_transition for net_transition in joining if draft.active.issuperset(net_transition.sources)]
     if not enabled:
         missing = ", ".join(sorted(set(joining[0].sources) - draft.active))
         return Ignored(IgnoredKind.NOT_POSSIBLE, f"the transition also leaves steps that are not active: {missing}")
@@ -244,7 +260,7 @@ def _find_unknown(draft: Draft, signal: Resolve) -> _Target | Ignored:
     ]
     if not unknown:
         return Ignored(IgnoredKind.NOT_UNKNOWN, f"the outcome of action {signal.action!r} is not unknown")
-    key = origin_of(draft, max(unknown, key=lambda each: draft.associations[each].attempt))
+    key = origin_of(draft, max(unknown, key=lambda row: draft.associations[row].attempt))
     if signal.resolution is Resolution.REPEAT and draft.paused_at is not None:
         return Ignored(IgnoredKind.PAUSED, "the job is paused: resume it first")
     if signal.resolution is Resolution.REPEAT and key.is_left_behind:
@@ -288,10 +304,10 @@ def held_failures(net: Net, run: Run) -> tuple[HeldFailure, ...]:
 
 def _is_held(run: Run, key: AssociationKey) -> bool:
     """Return whether an active step waits for a person."""
-    each, step = run.associations.get(key), run.steps.get(key.step)
-    return bool(each and each.state in UNSUCCESSFUL and step and step.active and not step.completed)
+    association, step = run.associations.get(key), run.steps.get(key.step)
+    return bool(association and association.state in UNSUCCESSFUL and step and step.active and not step.completed)
 
 
 def _held_failure(net: Net, run: Run, key: AssociationKey) -> HeldFailure:
-    each, allowed = run.associations[key], tuple(sorted(remedies(net, key)))
-    return HeldFailure(key.action, key.step, each.attempt, each.state, each.error or "", allowed)
+    association, allowed = run.associations[key], tuple(sorted(remedies(net, key)))
+    return HeldFailure(key.action, key.step, association.attempt, association.state, association.error or "", allowed)

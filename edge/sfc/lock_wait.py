@@ -34,8 +34,8 @@ def update_locks(draft: Draft, waiting: Sequence[NetTransition]) -> None:
     goes_on = bool(before.entering) and set(before.entering).issubset(entering)
     # A lock of a step that was left is released before the run waits: it never waits with what it has not to hold.
     kept = active | wanted if goes_on else active
-    held = tuple(each for each in before.held if each in kept)
-    forced = tuple(each.index for each in waiting if each.index in before.forced)
+    held = tuple(text for text in before.held if text in kept)
+    forced = tuple(net_transition.index for net_transition in waiting if net_transition.index in before.forced)
     after = RunLocks(held=held, forced=forced)
     if waiting:
         added = [name for name in entering if not goes_on or name not in before.entering]

@@ -15,7 +15,7 @@ class MirrorCopy(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
     """The members of a mirrored set as read last; `is_stale` while it cannot be read any more.
 
     `others` is None for a whole copy. A recorded copy holds only what a decision asked for: `others` are the names that
-    were no members, and nothing is known of the rest.
+    were not members, and nothing is known of the rest.
     """
 
     members: frozenset[str] = frozenset()

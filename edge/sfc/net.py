@@ -130,10 +130,14 @@ def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> Com
     """Return the request that a decision of this run made; it is derived from the net, not stored."""
     named = find_command(run, command) or parse_command_id(command)
     if named is None:
-        raise ValueError(f"{command!r} is no command of this station")
+        raise ValueError(f"{command!r} is not a command of this station")
     among = (net.resetting if named.reset else net.starting).get(named.action, ())
     here = [action for action in among if action.step == step]
-    latest = [action for action in here if (each := run.associations.get(action.key)) and each.attempt == named.attempt]
+    latest = [
+        action
+        for action in here
+        if (association := run.associations.get(action.key)) and association.attempt == named.attempt
+    ]
     action = (latest or here)[0]
     return request(run, action, phase, command, named.attempt)
 

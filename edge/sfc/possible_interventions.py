@@ -21,7 +21,7 @@ def possible_interventions(net: Net, run: Run, now: int) -> tuple[Intervene, ...
         return ()
     # The engine itself decides, so that this list cannot differ from its decision.
     found = dict.fromkeys(_candidates(net, run))
-    return tuple(each for each in found if isinstance(advance(net, run, each, now), Advanced))
+    return tuple(intervene for intervene in found if isinstance(advance(net, run, intervene, now), Advanced))
 
 
 def _candidates(net: Net, run: Run) -> Iterator[Intervene]:

@@ -252,8 +252,8 @@ def find_command(run: Run, command: str) -> Association | None:
 def key_of_command(run: Run | Draft, command: str) -> AssociationKey | None:
     """Return the key of the association whose command awaits an outcome; None when there is none."""
     for key in run.open:
-        each = run.associations[key]
-        if each.command_id == command and each.awaits_outcome:
+        association = run.associations[key]
+        if association.command_id == command and association.awaits_outcome:
             return key
     return None
 
@@ -265,16 +265,16 @@ def results_of(run: Run, command: str) -> list[Any]:
         return []
     wanted = (key.action, key.attempt, key.reset)
     attempts: list[Association | PastAttempt] = [*run.associations.values(), *run.past.values()]
-    return [each.result for each in attempts if (each.action, each.attempt, each.reset) == wanted]
+    return [attempt.result for attempt in attempts if (attempt.action, attempt.attempt, attempt.reset) == wanted]
 
 
 def commands_with_result(run: Run) -> list[tuple[str, Any]]:
     """Return the id of each command that has a result with that result, also with those that came late."""
     attempts: list[Association | PastAttempt] = [*run.past.values(), *run.associations.values()]
     return [
-        (command_id(run.job_id, run.run_id, each.action, each.attempt, reset=each.reset), each.result)
-        for each in attempts
-        if each.result is not None
+        (command_id(run.job_id, run.run_id, attempt.action, attempt.attempt, reset=attempt.reset), attempt.result)
+        for attempt in attempts
+        if attempt.result is not None
     ]
 
 
@@ -284,7 +284,7 @@ def waits(run: Run) -> dict[str, int]:
     if run.ended:
         return found
     for key in run.open:
-        each = run.associations[key]
-        if each.state is ActionState.WAITING and each.armed_at is not None:
-            found[each.type_id] = min(each.armed_at, found.get(each.type_id, each.armed_at))
+        association = run.associations[key]
+        if association.state is ActionState.WAITING and association.armed_at is not None:
+            found[association.type_id] = min(association.armed_at, found.get(association.type_id, association.armed_at))
     return found

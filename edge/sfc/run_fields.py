@@ -201,7 +201,7 @@ def decode(fields: Mapping[str, str]) -> Run:
         faults=tuple(map(parse_association_key, state.faults)),
         locks=msgspec.json.decode(fields["locks"], type=RunLocks) if "locks" in fields else NO_LOCKS,
         active=frozenset(name for name, step in steps.items() if step.active),
-        open=frozenset(key for key, each in associations.items() if each.is_open),
+        open=frozenset(key for key, association in associations.items() if association.is_open),
     )
 
 
@@ -212,14 +212,18 @@ def _numbered(texts: Mapping[str, str], kind: type[_T]) -> dict[int, _T]:
 
 
 def _step(since: int, text: str) -> StepState:
-    each = msgspec.json.decode(text, type=StepState)
-    return msgspec.structs.replace(each, activated_at=each.activated_at + since)
+    step = msgspec.json.decode(text, type=StepState)
+    return msgspec.structs.replace(step, activated_at=step.activated_at + since)
 
 
 def _association(head: _Head, since: int, key: AssociationKey, text: str) -> Association:
     """Decode an association; the members that its key and the head hold are not in its text."""
-    each = msgspec.json.decode(text, type=Association)
-    is_armed = each.armed_at is not None
-    command = command_id(head.job_id, head.run_id, key.action, each.attempt, reset=each.reset) if is_armed else ""
-    instants = {name: at + since for name in _INSTANTS if (at := getattr(each, name)) is not None}
-    return msgspec.structs.replace(each, action=key.action, step=key.step, command_id=command, **instants)
+    association = msgspec.json.decode(text, type=Association)
+    is_armed = association.armed_at is not None
+    command = (
+        command_id(head.job_id, head.run_id, key.action, association.attempt, reset=association.reset)
+        if is_armed
+        else ""
+    )
+    instants = {name: at + since for name in _INSTANTS if (at := getattr(association, name)) is not None}
+    return msgspec.structs.replace(association, action=key.action, step=key.step, command_id=command, **instants)

@@ -29,7 +29,7 @@ class RunLocks(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def missing(self) -> tuple[str, ...]:
         """Return the locks for which the run waits, in the order in which they are acquired."""
-        return tuple(each for each in self.wanted if each not in self.held)
+        return tuple(text for text in self.wanted if text not in self.held)
 
 
 NO_LOCKS = RunLocks()

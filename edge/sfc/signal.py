@@ -107,7 +107,7 @@ class Intervene(Struct, frozen=True):
 
     def __str__(self) -> str:
         named = (self.action, self.step) if self.action else (self.step, self.target)
-        subject = (" of " if self.action else " → ").join(each for each in named if each)
+        subject = (" of " if self.action else " → ").join(value for value in named if value)
         needs = ", with a second person" if self.second else ""
         return f"{self.kind} {subject} by {self.by or 'unknown'}: {self.reason}{needs}"
 

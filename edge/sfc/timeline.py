@@ -87,7 +87,11 @@ def timeline(records: Sequence[DecisionRecord]) -> Timeline:
                 pauses[-1] = PauseSpan(pauses[-1].begin, at)
             case _:
                 pass
-    marks = tuple(InterventionMark(each.at, str(each.signal)) for each in records if _is_of_a_person(each.signal))
+    marks = tuple(
+        InterventionMark(decision_record.at, str(decision_record.signal))
+        for decision_record in records
+        if _is_of_a_person(decision_record.signal)
+    )
     return Timeline(records[0].at, records[-1].at, tuple(steps), tuple(actions.spans), tuple(pauses), marks)
 
 

@@ -80,16 +80,18 @@ class RunView:
     def _newest(self, keys: tuple[AssociationKey, ...]) -> Association | None:
         if len(keys) == 1:
             return self.associations.get(keys[0])
-        found = [each for key in keys if (each := self.associations.get(key))]
-        return max(found, key=lambda each: -1 if each.armed_at is None else each.armed_at, default=None)
+        found = [shared for key in keys if (shared := self.associations.get(key))]
+        return max(
+            found, key=lambda association: -1 if association.armed_at is None else association.armed_at, default=None
+        )
 
     def attempts(self, name: str, *, reset: bool) -> int:
         """Count the starts of an action so far, or its resets."""
         highest = 0
         for action in (self.net.resetting if reset else self.net.starting).get(name, ()):
-            each = self.associations.get(action.key)
-            if each is not None and each.attempt > highest:
-                highest = each.attempt
+            association = self.associations.get(action.key)
+            if association is not None and association.attempt > highest:
+                highest = association.attempt
         return highest
 
     def job(self, prop: str) -> Any:
@@ -125,11 +127,11 @@ def next_deadline(net: Net, run: Run) -> int | None:
     if run.locks.deadline is not None and not stands(net, run):
         instants.append(run.locks.deadline)
     for key in run.open:
-        each = run.associations[key]
-        if each.due is not None:
-            instants.append(each.due)
-        if each.deadline is not None:
-            instants.append(each.deadline)
+        association = run.associations[key]
+        if association.due is not None:
+            instants.append(association.due)
+        if association.deadline is not None:
+            instants.append(association.deadline)
     return min(instants, default=None)
 
 
@@ -158,4 +160,4 @@ def results(net: Net, run: Run) -> dict[str, Any]:
         return run.associations[key].ended_at or 0, known.index if known else 0
 
     ordered = [run.associations[key] for key in sorted(run.associations, key=when)]
-    return {each.action: each.result for each in ordered if each.result is not None}
+    return {association.action: association.result for association in ordered if association.result is not None}

@@ -92,8 +92,8 @@ class PersonWaits(Struct, frozen=True):
     failure: HeldFailure
 
     def __str__(self) -> str:
-        each = self.failure
-        return f"action {each.action} of {each.step} {each.error}: waits for a person ({', '.join(each.allowed)})"
+        held = self.failure
+        return f"action {held.action} of {held.step} {held.error}: waits for a person ({', '.join(held.allowed)})"
 
 
 class SecondPersonWaits(Struct, frozen=True):
@@ -145,9 +145,9 @@ def explain_waiting(
         *_actions(net, run, at, unsent),
         *map(PersonWaits, held_failures(net, run)),
         *(
-            SecondPersonWaits(each.kind, each.subject, each.by, each.until - now)
-            for each in run.interventions.values()
-            if each.until is not None and each.until >= now
+            SecondPersonWaits(intervention.kind, intervention.subject, intervention.by, intervention.until - now)
+            for intervention in run.interventions.values()
+            if intervention.until is not None and intervention.until >= now
         ),
     )
 
@@ -167,7 +167,7 @@ def _transition(
             unmet += condition.explain(view)
     locks = view.run.locks
     if not unmet or transition.index in locks.forced:
-        unmet = [_lock(each, view, holders) for each in locks.missing if each in transition.locks]
+        unmet = [_lock(text, view, holders) for text in locks.missing if text in transition.locks]
     if not unmet and (left := left_failures(view.net, view.run)):
         unmet = [Unmet(f"{key.action} of {key.step}", "failed after its step: a person decides first") for key in left]
     return TransitionWaits(transition.sources, transition.targets, transition.text or "always", tuple(unmet))
@@ -183,27 +183,27 @@ def _lock(name: str, view: RunView, holders: Mapping[str, str]) -> Unmet:
 def _unfinished(step: str, view: RunView, unsent: Collection[str]) -> str:
     over = {ActionState.COMPLETED, ActionState.STOPPED}
     waiting = [view.associations[key] for key in view.net.steps[step].holding]
-    open_actions = [each for each in waiting if each.state not in over]
+    open_actions = [association for association in waiting if association.state not in over]
     return ", ".join(
-        f"{each.action} is {_NOT_SENT if each.command_id in unsent else each.state}" for each in open_actions
+        f"{action.action} is {_NOT_SENT if action.command_id in unsent else action.state}" for action in open_actions
     )
 
 
 def _actions(net: Net, run: Run, at: int, unsent: Collection[str]) -> list[ActionWaits]:
     found = []
     for key in sorted(run.open, key=lambda key: (net.actions[key.latest].index, key)):
-        each = run.associations[key]
+        association = run.associations[key]
         found.append(
             ActionWaits(
-                action=each.action,
-                step=each.step,
-                state=each.state,
-                attempt=each.attempt,
-                age_ms=None if each.armed_at is None else at - each.armed_at,
-                left_ms=None if each.deadline is None else each.deadline - at,
-                due_in_ms=None if each.due is None else each.due - at,
-                error=each.error,
-                sent=each.command_id not in unsent,
+                action=association.action,
+                step=association.step,
+                state=association.state,
+                attempt=association.attempt,
+                age_ms=None if association.armed_at is None else at - association.armed_at,
+                left_ms=None if association.deadline is None else association.deadline - at,
+                due_in_ms=None if association.due is None else association.due - at,
+                error=association.error,
+                sent=association.command_id not in unsent,
             )
         )
     return found

@@ -39,7 +39,7 @@ def withdraw(draft: Draft, signal: Withdrawn) -> Ignored | None:
     if not current and not past:
         return Ignored(IgnoredKind.LATE, f"command {signal.command_id!r} is forgotten")
     every: tuple[Association | PastAttempt, ...] = (*current.values(), *past.values())
-    if signal.may_have_left and any(_is_settled(draft.net, each) for each in every):
+    if signal.may_have_left and any(_is_settled(draft.net, attempt) for attempt in every):
         return Ignored(IgnoredKind.DUPLICATE, f"command {signal.command_id!r} is answered, or known not to be sent")
     for name, action in current.items():
         draft.put(name, replace(action, error=_error(action, signal), **_marks(signal)))
@@ -55,16 +55,16 @@ def unsent_reason(net: Net, run: Run, command_id: str) -> str:
     key = parse_command_id(command_id)
     wanted = (key.action, key.attempt, key.reset) if key and key.run_id == run.run_id else None
     every: Iterator[Association | PastAttempt] = iter((*run.associations.values(), *run.past.values()))
-    each = next((each for each in every if _attempt(each) == wanted), None)
-    if each is None:
+    found = next((attempt for attempt in every if _attempt(attempt) == wanted), None)
+    if found is None:
         return ""
-    is_over_with_job = run.outcome not in {Outcome.RUNNING, Outcome.COMPLETED} and each.ended_at == run.ended_at
-    match each.state:
+    is_over_with_job = run.outcome not in {Outcome.RUNNING, Outcome.COMPLETED} and found.ended_at == run.ended_at
+    match found.state:
         case ActionState.TIMED_OUT:
             return TIME_PASSED
         case ActionState.STOPPED:
             return JOB_ENDED if is_over_with_job else TIME_PASSED
-        case ActionState.COMPLETED if _rule_of(net, each).ends:
+        case ActionState.COMPLETED if _rule_of(net, found).ends:
             return TIME_PASSED
         case _:
             return ENDED
@@ -72,12 +72,12 @@ def unsent_reason(net: Net, run: Run, command_id: str) -> str:
 
 def unsent_commands(run: Run) -> tuple[Association, ...]:
     """Return the latest activations whose command has ended and was never sent, or may not have been."""
-    return tuple(each for each in run.associations.values() if each.sending is not Sending.SENT)
+    return tuple(association for association in run.associations.values() if association.sending is not Sending.SENT)
 
 
-def unsent_text(each: Association | PastAttempt) -> str:
+def unsent_text(attempt: Association | PastAttempt) -> str:
     """Return as text that a command was never sent, or may not have been, with the reason where it has one."""
-    return each.error or each.sending.value
+    return attempt.error or attempt.sending.value
 
 
 def _attempt(action: Association | PastAttempt) -> _Attempt:
@@ -88,19 +88,19 @@ def _marks(signal: Withdrawn) -> dict[str, bool]:
     return {"withdrawn": not signal.may_have_left, "doubtful": signal.may_have_left}
 
 
-def _is_settled(net: Net, each: Association | PastAttempt) -> bool:
+def _is_settled(net: Net, attempt: Association | PastAttempt) -> bool:
     """Return whether it is known if a command was sent, or the equipment has answered it.
 
     Of the commands that are to be stopped, only an SL may have been answered.
     """
-    if each.sending is not Sending.SENT or each.state is ActionState.FAILED:
+    if attempt.sending is not Sending.SENT or attempt.state is ActionState.FAILED:
         return True
-    rule = _rule_of(net, each)
-    return each.state is ActionState.COMPLETED and rule.stored and rule.ends
+    rule = _rule_of(net, attempt)
+    return attempt.state is ActionState.COMPLETED and rule.stored and rule.ends
 
 
-def _rule_of(net: Net, each: Association | PastAttempt) -> QualifierRule:
-    return net.actions[AssociationKey(each.action, each.step)].rule
+def _rule_of(net: Net, attempt: Association | PastAttempt) -> QualifierRule:
+    return net.actions[AssociationKey(attempt.action, attempt.step)].rule
 
 
 def _error(action: Association | PastAttempt, signal: Withdrawn) -> str | None:

@@ -64,7 +64,11 @@ class AcceptedJobs:
         One with a tombstone was removed: by any gateway, by a command, or at the end of its retention.
         """
         now, prefix = self._clock(), store.keys.prefix
-        recent = [name for (of, name), each in self._accepted.items() if of == prefix and now - each.at < _WITHIN_MS]
+        recent = [
+            name
+            for (of, name), acceptance in self._accepted.items()
+            if of == prefix and now - acceptance.at < _WITHIN_MS
+        ]
         missing = await jobs.missing(store, recent)
         queries = [dedupe.query_removal(store.keys, job_id) for job_id in missing]
         removals, lost = await store.fetch_all(*queries), dict[str, float]()

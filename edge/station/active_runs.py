@@ -131,6 +131,8 @@ class LockHolders:
 
     async def _follow(self) -> None:
         while True:
-            missing = {name for each in self._active_runs.loaded.values() for name in each.stored.run.locks.missing}
+            missing = {
+                name for loaded_job in self._active_runs.loaded.values() for name in loaded_job.stored.run.locks.missing
+            }
             self.named = await lock_holders(self._store, sorted(missing)) if missing else {}
             await next_tick(self._every_s)

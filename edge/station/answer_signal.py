@@ -51,4 +51,4 @@ def holds_result(data: object, result_id: str, levels: int = MOST_LEVELS) -> boo
         return False
     parts = data.get(RESULTS_MEMBER)
     held = parts.values() if isinstance(parts, Mapping) else ()
-    return data.get("result_id") == result_id or any(holds_result(each, result_id, levels - 1) for each in held)
+    return data.get("result_id") == result_id or any(holds_result(value, result_id, levels - 1) for value in held)

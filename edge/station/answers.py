@@ -149,7 +149,7 @@ class Answers:
         if is_outstanding(loaded.stored.run, command_id):
             return True
         results = results_of(loaded.stored.run, command_id)
-        return bool(results) and all(each is None for each in results) and self._late_samples.try_acquire()
+        return bool(results) and all(result is None for result in results) and self._late_samples.try_acquire()
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         """Apply the answer to a command; the command id names the job, whichever instance receives the answer."""
@@ -337,7 +337,7 @@ class Answers:
         if key and _is_of_earlier_run(key, loaded):
             return await had_result(self._store, key.job_id, command_id, result_id)
         return loaded is not None and any(
-            holds_result(each, result_id) for each in results_of(loaded.stored.run, command_id)
+            holds_result(value, result_id) for value in results_of(loaded.stored.run, command_id)
         )
 
     async def has_open_stop(self, command_id: str) -> bool:

@@ -57,7 +57,7 @@ def _answer_queries(keys: Keys, identity: CallIdentity) -> tuple[StoreQuery[str 
 
 def _stored_answer(replies: Replies, queries: Iterable[StoreQuery[str | None]]) -> str | None:
     """Return the first stored answer; None when the call is new."""
-    return next((answer for each in queries if (answer := replies.value(each)) is not None), None)
+    return next((answer for query in queries if (answer := replies.value(query)) is not None), None)
 
 
 async def read_answer(store: Store, identity: CallIdentity) -> str | None:

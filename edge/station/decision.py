@@ -75,13 +75,13 @@ class LoadedJob(Struct, frozen=True):
         run, actions = self.stored.run, self.net.actions
         return tuple(
             Outgoing(
-                Phase.RESET if each.reset else Phase.START,
-                each.command_id,
-                each.step,
+                Phase.RESET if association.reset else Phase.START,
+                association.command_id,
+                association.step,
                 actions[key.latest].type_id,
             )
             for key in sorted(run.open)
-            if (each := run.associations[key]).state is ActionState.DISPATCHED
+            if (association := run.associations[key]).state is ActionState.DISPATCHED
         )
 
 
@@ -263,7 +263,9 @@ def _history(
 
 
 def _outgoing(advanced: Advanced) -> Outbox:
-    return tuple(Outgoing(each.phase, each.command_id, each.step, each.type_id) for each in advanced.requests)
+    return tuple(
+        Outgoing(request.phase, request.command_id, request.step, request.type_id) for request in advanced.requests
+    )
 
 
 def _pausing(loaded: LoadedJob, signal: Signal) -> Outbox:
@@ -275,8 +277,8 @@ def _pausing(loaded: LoadedJob, signal: Signal) -> Outbox:
             phase = Phase.RESUME
         case _:
             return ()
-    starts = (each for each in loaded.unanswered() if each.phase is Phase.START)
-    return tuple(msgspec.structs.replace(each, phase=phase) for each in starts)
+    starts = (outgoing for outgoing in loaded.unanswered() if outgoing.phase is Phase.START)
+    return tuple(msgspec.structs.replace(start, phase=phase) for start in starts)
 
 
 def _decision(

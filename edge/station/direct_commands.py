@@ -63,12 +63,12 @@ class DirectCommands:
     def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
         """Return the commands of these types that wait for an answer in these scopes."""
         return [
-            replace(each.command, offered_again=True, begun=each.is_begun)
-            for each in self._waiting.values()
-            if each.is_released
-            and not each.answer.done()
-            and each.command.scope in scopes
-            and each.command.type_id in type_ids
+            replace(waiting.command, offered_again=True, begun=waiting.is_begun)
+            for waiting in self._waiting.values()
+            if waiting.is_released
+            and not waiting.answer.done()
+            and waiting.command.scope in scopes
+            and waiting.command.type_id in type_ids
         ]
 
     async def accept(self, answer: EquipmentAnswer | OutcomeUnknown, type_ids: Collection[str] | None = None) -> bool:

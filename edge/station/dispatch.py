@@ -121,7 +121,7 @@ class Dispatch:
         """Return the process that has begun a command, empty where none has; None when the command is gone."""
         loaded = await self._runs.load(job_id)
         attempts = loaded.stored.run.associations.values() if loaded else ()
-        return next((each.begun for each in attempts if each.command_id == start.command_id), None)
+        return next((attempt.begun for attempt in attempts if attempt.command_id == start.command_id), None)
 
     async def withdraw(self, stop: Outgoing, job_id: str) -> bool:
         """Drop the start of a command that is to be stopped; return False when it may have left the gateway.

@@ -68,9 +68,9 @@ class EquipmentWatch:
     async def run(self) -> None:
         """Poll and report until cancelled; a report waits for an unavailable store."""
         while True:
-            before = {each.name: each.unsolicited for each in self.health}
+            before = {device.name: device.unsolicited for device in self.health}
             self.health = self._look()
-            counts = {each.name: each.unsolicited - before.get(each.name, 0) for each in self.health}
+            counts = {device.name: device.unsolicited - before.get(device.name, 0) for device in self.health}
             self._floods = {name: count for name, count in counts.items() if count >= _FLOOD}
             try:
                 await self._report()
@@ -82,17 +82,20 @@ class EquipmentWatch:
     @property
     def _has_tried(self) -> bool:
         """Whether each piece of equipment is connected, or its first try has ended."""
-        return all(each.connection != NOT_CONNECTED_YET for each in self.health)
+        return all(device.connection != NOT_CONNECTED_YET for device in self.health)
 
     def _look(self) -> tuple[EquipmentHealth, ...]:
-        before = {each.name: each.connected for each in self.health}
-        for each in self.watched:
-            name, connected = each.equipment.name, each.equipment.connected
+        before = {device.name: device.connected for device in self.health}
+        for watched_equipment in self.watched:
+            name, connected = watched_equipment.equipment.name, watched_equipment.equipment.connected
             if before.get(name) is not connected and (name in before or connected):
-                each.stats.record_contact(self._clock())
-        waiting = Counter(each.type_id for loaded in self._active_runs.loaded.values() for each in loaded.unanswered())
+                watched_equipment.stats.record_contact(self._clock())
+        waiting = Counter(
+            outgoing.type_id for loaded in self._active_runs.loaded.values() for outgoing in loaded.unanswered()
+        )
         return tuple(
-            _health(each, _sum(waiting, each.type_ids), self.open_safing(each.equipment)) for each in self.watched
+            _health(equipment, _sum(waiting, equipment.type_ids), self.open_safing(equipment.equipment))
+            for equipment in self.watched
         )
 
     def maybe_active(self) -> list[str]:
@@ -101,7 +104,7 @@ class EquipmentWatch:
         return [
             watched.equipment.name
             for watched in self.watched
-            if any(each.reason or each.since < due for each in self.open_safing(watched.equipment))
+            if any(open_safing.reason or open_safing.since < due for open_safing in self.open_safing(watched.equipment))
         ]
 
     @property
@@ -135,17 +138,17 @@ def is_due(written: EquipmentReport | None, report: EquipmentReport) -> bool:
 def _troubles(equipment: Sequence[EquipmentHealth]) -> list[tuple[object, ...]]:
     return [
         (
-            each.name,
-            each.obstacle,
-            each.connected,
-            each.failed,
-            each.refused,
-            each.last_error,
-            each.last_late,
-            each.unknown,
-            each.safing,
+            device.name,
+            device.obstacle,
+            device.connected,
+            device.failed,
+            device.refused,
+            device.last_error,
+            device.last_late,
+            device.unknown,
+            device.safing,
         )
-        for each in equipment
+        for device in equipment
     ]
 
 

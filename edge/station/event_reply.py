@@ -27,7 +27,7 @@ def encode_reply(reply: EventReply) -> str:
 def decode_reply(text: str) -> EventReply:
     """Decode a stored reply, also of an earlier release: a kept event was stored as discarded.
 
-    Raises Refused(`repeated_id`) for the answer to a message that is no event.
+    Raises Refused(`repeated_id`) for the answer to a message that is not an event.
     """
     found = msgspec.json.decode(text)
     if found is None:

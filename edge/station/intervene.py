@@ -100,7 +100,7 @@ def _log(job_id: str, signal: Resolve | Intervene, answer: CallAnswer) -> None:
 def names_of(signal: Resolve | Intervene) -> tuple[str, ...]:
     """Return the parts of the chart that a decision names."""
     named = (signal.action,) if isinstance(signal, Resolve) else (signal.action, signal.step, signal.target)
-    return tuple(each for each in named if each)
+    return tuple(text for text in named if text)
 
 
 def _validate(signal: Resolve | Intervene) -> None:

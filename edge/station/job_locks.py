@@ -48,10 +48,10 @@ async def lock_holders(store: Store, names: Iterable[str]) -> Mapping[str, str]:
     """Return who holds each of these locks, as text."""
     found = {}
     now = await server_time(store)
-    for each in await locks.load(store, LockKind.EQUIPMENT, names):
-        if each.lock:
-            holder, waiting = each.lock.holder, len(each.lock.waiters)
+    for stored_lock in await locks.load(store, LockKind.EQUIPMENT, names):
+        if stored_lock.lock:
+            holder, waiting = stored_lock.lock.holder, len(stored_lock.lock.waiters)
             reason = f" ({holder.reason})" if holder.reason else ""
             held = f"held by {holder.owner}{reason} for {max(0, now - holder.since) / 1000:.0f} s"
-            found[each.object_id] = held + (f", {waiting} waiting" if waiting > 1 else "")
+            found[stored_lock.object_id] = held + (f", {waiting} waiting" if waiting > 1 else "")
     return found

@@ -122,12 +122,12 @@ class KeptJobs:
     async def _remove_oldest(self, scope: str, page: Sequence[KeptJob], many: int, may_go: _MayGo) -> int:
         """Remove up to `many` jobs of a page; return how many are gone, also by another instance."""
         gone = 0
-        for each in page:
+        for kept_job in page:
             if gone == many:
                 break
-            is_gone = not each.scope
-            goes = each.has_ended and each.scope == scope and may_go(each)
-            if goes and await self._remove(each.job_id, may_go):
+            is_gone = not kept_job.scope
+            goes = kept_job.has_ended and kept_job.scope == scope and may_go(kept_job)
+            if goes and await self._remove(kept_job.job_id, may_go):
                 gone += 1
             else:
                 gone += is_gone

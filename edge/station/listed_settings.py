@@ -38,9 +38,9 @@ async def plan_put(store: Store, listed: ListedSetting, payload: object) -> Comm
         raise Refused("invalid_payload", f"the event names no {listed.noun}", f"Send a {listed.noun}, or a list.")
     _, faults = listed.parse(list(items))
     name = listed.name_member
-    texts = {str(each[name]): _encoded(each) for each in items if isinstance(each, dict) and name in each}
+    texts = {str(item[name]): _encoded(item) for item in items if isinstance(item, dict) and name in item}
     large = [name for name, text in texts.items() if len(text) > MAX_ITEM_BYTES]
-    problems = [*faults, *(f"{listed.noun} {each!r}: it has more than {MAX_ITEM_BYTES} bytes" for each in large)]
+    problems = [*faults, *(f"{listed.noun} {word!r}: it has more than {MAX_ITEM_BYTES} bytes" for word in large)]
     revision, others = await listed.stored.count_without(store, texts)
     if others + len(texts) > listed.most:
         problems.append(f"there would be more than {listed.most} {listed.noun}s; delete others first")
@@ -52,7 +52,7 @@ async def plan_put(store: Store, listed: ListedSetting, payload: object) -> Comm
 async def plan_delete(store: Store, listed: ListedSetting, payload: object) -> Commit:
     """Return the commit that removes items by their names; an unknown name is removed already."""
     names = _names(listed, payload)
-    if not names or not all(isinstance(each, str) and each for each in names):
+    if not names or not all(isinstance(name, str) and name for name in names):
         advice = f"Send objects with the member {listed.name_member}."
         raise Refused("invalid_payload", f"the event names no {listed.noun}", advice)
     return listed.stored.save(store.keys, await listed.stored.revision(store), dict.fromkeys(map(str, names)))
@@ -72,8 +72,8 @@ def _items(payload: object) -> Sequence[object]:
 
 
 def _names(listed: ListedSetting, payload: object) -> list[object]:
-    items = (each for each in _items(payload) if isinstance(each, str | dict))
-    return [each if isinstance(each, str) else each.get(listed.name_member) for each in items]
+    items = (item for item in _items(payload) if isinstance(item, str | dict))
+    return [item if isinstance(item, str) else item.get(listed.name_member) for item in items]
 
 
 def _encoded(item: dict[str, Any]) -> str:

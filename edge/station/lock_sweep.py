@@ -63,7 +63,7 @@ class LockSweep:
         """Repair every lock, and every run that waits, once."""
         for stored in await locks.load_all(self._runs.store, (LockKind.EQUIPMENT,)):
             claims = (stored.lock.holder, *stored.lock.waiters) if stored.lock else ()
-            for job_id in [each.job_id for each in claims if each.job_id]:
+            for job_id in [claim.job_id for claim in claims if claim.job_id]:
                 # The lock of a job that cannot be read stays: a newer release may run it.
                 with Isolated(logger, "lock cannot be checked", job=job_id, lock=stored.object_id):
                     await self._release_unneeded(stored, job_id)

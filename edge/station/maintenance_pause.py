@@ -39,7 +39,9 @@ class MaintenancePause:
         mode = self._mode.in_force
         if mode is None or mode.kind is not MaintenanceKind.NOW:
             return
-        running = [job_id for job_id, each in self._active.items() if each.job.status.state is JobState.RUNNING]
+        running = [
+            job_id for job_id, loaded_job in self._active.items() if loaded_job.job.status.state is JobState.RUNNING
+        ]
         for job_id in running:
             comment = (LocalizedText(text=self._mode.message(())),)
             if isinstance(await self._runs.signal(job_id, Pause(), MethodRequest(Cause.PAUSE, comment)), Decision):

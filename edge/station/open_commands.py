@@ -22,13 +22,13 @@ async def open_commands_of_jobs(runs: Runs, scopes: Collection[str], type_ids: C
         loaded = await runs.load_readable(job_id)
         if loaded is None or loaded.job.scope not in scopes:
             continue
-        queued = {(each.phase, each.command_id) for each in runs.outbox.unsent(job_id)}
-        for each in loaded.unanswered():
-            if each.type_id in type_ids and not is_too_late(loaded.stored.run, each.command_id, now):
-                command = command_of(loaded, each.phase, each.command_id, each.step, offered_again=True)
-                is_queued = (each.phase, each.command_id) in queued
-                found.append((loaded.sent_at(each.command_id) or 0, replace(command, queued=is_queued)))
-    return [command for _, command in sorted(found, key=lambda each: each[0])]
+        queued = {(outgoing.phase, outgoing.command_id) for outgoing in runs.outbox.unsent(job_id)}
+        for item in loaded.unanswered():
+            if item.type_id in type_ids and not is_too_late(loaded.stored.run, item.command_id, now):
+                command = command_of(loaded, item.phase, item.command_id, item.step, offered_again=True)
+                is_queued = (item.phase, item.command_id) in queued
+                found.append((loaded.sent_at(item.command_id) or 0, replace(command, queued=is_queued)))
+    return [command for _, command in sorted(found, key=lambda row: row[0])]
 
 
 def in_turn(commands: Iterable[Command]) -> list[Command]:

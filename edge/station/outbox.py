@@ -20,7 +20,7 @@ class JobOutbox(Struct):
 
     def unsent_stops(self) -> dict[Outgoing, bool]:
         """Return the stops that were not sent, which remain due when the run is gone or replaced."""
-        return {each: sent for each, sent in self.commands.items() if each.phase is Phase.STOP and not sent}
+        return {command: sent for command, sent in self.commands.items() if command.phase is Phase.STOP and not sent}
 
     def is_newer(self, stored: StoredRun) -> bool:
         """Return whether this copy is of a later state of the run: replies may arrive out of order."""
@@ -50,7 +50,7 @@ class OutboxCache:
     def unsent(self, job_id: str) -> Outbox:
         """Return the commands of a job that are to be sent, in order."""
         known = self._jobs.get(job_id)
-        return tuple([each for each, was_sent in known.commands.items() if not was_sent]) if known else ()
+        return tuple([command for command, was_sent in known.commands.items() if not was_sent]) if known else ()
 
     def is_unsent(self, job_id: str, outgoing: Outgoing) -> bool:
         """Return whether a command of a job is to be sent."""
@@ -79,9 +79,9 @@ class OutboxCache:
         # A command that was sent while the run was written, or read, remains sent.
         before = known.commands if known else {}
         older = known.unsent_stops() if known and known.run_id != stored.run.run_id else {}
-        commands = older | {each: before.get(each, False) for each in stored.outbox}
+        commands = older | {outgoing: before.get(outgoing, False) for outgoing in stored.outbox}
         self._jobs[job_id] = JobOutbox(loaded.job.scope, stored.run.run_id, stored.revision, commands)
-        if any(not was_sent and each not in before for each, was_sent in commands.items()):
+        if any(not was_sent and command not in before for command, was_sent in commands.items()):
             # A command that was known before is being sent: queueing the job would end its wait for the equipment.
             self.queue.put_nowait(job_id)
         self._evict()

@@ -109,10 +109,10 @@ class RecipeLookup:
 
 def _parameters(*lists: tuple[Parameter, ...] | None) -> dict[str, Any]:
     """Merge parameters by id: those of a later list replace those of an earlier one."""
-    return {each.id: _plain(each) for parameters in lists for each in parameters or ()}
+    return {parameter.id: _plain(parameter) for parameters in lists for parameter in parameters or ()}
 
 
 def _plain(parameter: Parameter) -> object:
     if parameter.subparameters:
-        return {each.id: _plain(each) for each in parameter.subparameters}
+        return {subparameter.id: _plain(subparameter) for subparameter in parameter.subparameters}
     return plain_value(parameter.value)

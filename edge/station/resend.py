@@ -24,7 +24,7 @@ async def resend(active_runs: Runs, job_id: str) -> int:
         loaded = await active_runs.load(job_id)
         if loaded is None or loaded.stored.run.ended:
             raise Refused("unknown_job", f"job {job_id!r} does not run", f"Look at it: edge jobs show {job_id}")
-        again = tuple(msgspec.structs.replace(each, again=True) for each in loaded.unanswered())
+        again = tuple(msgspec.structs.replace(outgoing, again=True) for outgoing in loaded.unanswered())
         if not again:
             return 0
         waiting = await runs.load_outbox(store, job_id, NO_CONSUMER)

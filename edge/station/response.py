@@ -89,11 +89,19 @@ def _not_as_planned(net: Net, run: Run) -> Iterator[Parameter]:
 
     Each has the reason.
     """
-    unknown = [(each.action, each.error) for each in run.associations.values() if each.state is ActionState.UNKNOWN]
-    held = [(each.action, each.error) for each in held_failures(net, run)]
+    unknown = [
+        (association.action, association.error)
+        for association in run.associations.values()
+        if association.state is ActionState.UNKNOWN
+    ]
+    held = [(failure.action, failure.error) for failure in held_failures(net, run)]
     unsent = unsent_commands(run)
-    never = [(each.action, unsent_text(each)) for each in unsent if each.sending is Sending.NEVER]
-    maybe = [(each.action, unsent_text(each)) for each in unsent if each.sending is Sending.MAYBE]
+    never = [
+        (association.action, unsent_text(association)) for association in unsent if association.sending is Sending.NEVER
+    ]
+    maybe = [
+        (association.action, unsent_text(association)) for association in unsent if association.sending is Sending.MAYBE
+    ]
     listed = ((UNKNOWN_ID, unknown), (HELD_ID, held), (NEVER_SENT_ID, never), (MAYBE_SENT_ID, maybe))
     for name, found in listed:
         if found:
@@ -102,22 +110,25 @@ def _not_as_planned(net: Net, run: Run) -> Iterator[Parameter]:
 
 def _interventions(run: Run) -> Iterator[Parameter]:
     """Yield the interventions of people: who, when, why and what."""
-    found = tuple(Parameter(id=str(number), subparameters=_facts(each)) for number, each in run.interventions.items())
+    found = tuple(
+        Parameter(id=str(number), subparameters=_facts(intervention))
+        for number, intervention in run.interventions.items()
+    )
     if found:
         yield Parameter(id=INTERVENTIONS_ID, subparameters=found)
 
 
-def _facts(each: InterventionNote) -> tuple[Parameter, ...]:
+def _facts(intervention_note: InterventionNote) -> tuple[Parameter, ...]:
     facts: dict[str, object] = {
-        "kind": each.kind,
-        "subject": each.subject,
-        "by": each.by,
-        "reason": each.reason,
-        "at": _text_of(each.at),
-        "second": each.second,
-        "second_at": _text_of(each.second_at),
-        "second_reason": each.second_reason,
-        "waits_for_second_until": _text_of(each.until),
+        "kind": intervention_note.kind,
+        "subject": intervention_note.subject,
+        "by": intervention_note.by,
+        "reason": intervention_note.reason,
+        "at": _text_of(intervention_note.at),
+        "second": intervention_note.second,
+        "second_at": _text_of(intervention_note.second_at),
+        "second_reason": intervention_note.second_reason,
+        "waits_for_second_until": _text_of(intervention_note.until),
     }
     return tuple(Parameter(id=name, value=value) for name, value in facts.items() if value)
 
@@ -129,23 +140,30 @@ def _text_of(milliseconds: int | None) -> str:
 
 def attempts(run: Run) -> tuple[ActionAttempt, ...]:
     """Return every attempt of every action with its times, and the late results; not the latest results."""
-    latest = [each for each in run.associations.values() if each.armed_at is not None]
-    latest.sort(key=lambda each: (each.armed_at or 0, each.action))
+    latest = [association for association in run.associations.values() if association.armed_at is not None]
+    latest.sort(key=lambda association: (association.armed_at or 0, association.action))
     return (
-        *(_attempt(each, late=each.late, result=each.result) for each in run.past.values()),
-        *(_attempt(each) for each in latest),
+        *(
+            _attempt(past_attempt, late=past_attempt.late, result=past_attempt.result)
+            for past_attempt in run.past.values()
+        ),
+        *(_attempt(association) for association in latest),
     )
 
 
-def _attempt(each: Association | PastAttempt, *, late: bool = False, result: Any = None) -> ActionAttempt:
-    name = f"{each.action}/{'r' if each.reset else ''}{each.attempt}"
-    state = each.state.value
-    return ActionAttempt(name, state, each.sent_at, each.ended_at, each.error, each.resolved_by, late, result)
+def _attempt(attempt: Association | PastAttempt, *, late: bool = False, result: Any = None) -> ActionAttempt:
+    name = f"{attempt.action}/{'r' if attempt.reset else ''}{attempt.attempt}"
+    state = attempt.state.value
+    return ActionAttempt(
+        name, state, attempt.sent_at, attempt.ended_at, attempt.error, attempt.resolved_by, late, result
+    )
 
 
 def _carried_out(net: Net, run: Run) -> Iterator[object]:
     """Return the parameters of the actions that were carried out, in the order of the recipe."""
-    done = {each.action for each in run.associations.values() if each.state is ActionState.COMPLETED}
+    done = {
+        association.action for association in run.associations.values() if association.state is ActionState.COMPLETED
+    }
     for action in net.actions.values():
         if action.name in done:
             yield action.parameters
@@ -159,7 +177,7 @@ def _used(sources: Sequence[object]) -> dict[str, Any]:
             continue
         for name, kind in _ACTUALS.items():
             if name in source and (items := _items(kind, source[name])):
-                used.setdefault(kind.field, {}).update({msgspec.json.encode(each): each for each in items})
+                used.setdefault(kind.field, {}).update({msgspec.json.encode(item): item for item in items})
     return {field: tuple(items.values()) for field, items in used.items()}
 
 
@@ -167,19 +185,19 @@ def _without_actuals(result: object) -> object:
     """Return a result without its actuals; a member that is not one remains data."""
     if not isinstance(result, dict):
         return result
-    return {name: each for name, each in result.items() if not ((kind := _ACTUALS.get(name)) and _items(kind, each))}
+    return {name: value for name, value in result.items() if not ((kind := _ACTUALS.get(name)) and _items(kind, value))}
 
 
 def _items(kind: _Actuals, named: object) -> tuple[Payload, ...]:
     """Read one item or a list of them, in OPC UA spelling, or only their ids; nothing when it is something else."""
     listed = named if isinstance(named, list) else [named]
-    items = [{kind.by: each} if isinstance(each, str) else each for each in listed]
+    items = [{kind.by: value} if isinstance(value, str) else value for value in listed]
     try:
         read: tuple[Payload, ...] = msgspec.convert(items, kind.type)
     except msgspec.ValidationError:
         return ()
     # Material has no mandatory field: without an id it names nothing.
-    return () if any(isinstance(each, Material) and not _ids(each) for each in read) else read
+    return () if any(isinstance(payload, Material) and not _ids(payload) for payload in read) else read
 
 
 def _ids(material: Material) -> str:
@@ -189,7 +207,7 @@ def _ids(material: Material) -> str:
         material.material_lot_id,
         material.material_sublot_id,
     )
-    return "".join(each or "" for each in ids)
+    return "".join(identifier or "" for identifier in ids)
 
 
 def _instant(milliseconds: int | None) -> datetime | None:

@@ -56,7 +56,9 @@ async def load_recorded(store: Store, job_id: str, newest: int = 0, rest_s: floa
             return NotRecorded(f"there is no run of job {job_id!r}: a job has one once it was started")
         net = net_of(stored.recipe)
         found = await run_history.load(store, job_id, stored.run.started_at or 0, newest)
-        records = tuple(await in_slices((read_record(net, stored.run, each) for each in found), rest_s))
+        records = tuple(
+            await in_slices((read_record(net, stored.run, stored_decision) for stored_decision in found), rest_s)
+        )
     except (Defect, DocumentTooNew, KeyError, ValueError) as error:
         return NotRecorded(f"the run of job {job_id!r} cannot be read: {error}")
     if not records:
@@ -70,7 +72,7 @@ def replay_recorded(recorded: RecordedRun, other: Net | None = None) -> JobRepla
     if not starts_at_the_beginning(recorded.records):
         first = recorded.records[0].number
         return NotRecorded(f"the history of job {run.job_id!r} begins at decision {first}: the earlier ones are gone")
-    if lost := next((each for each in recorded.records if not each.is_whole), None):
+    if lost := next((record for record in recorded.records if not record.is_whole), None):
         return NotRecorded(f"the run of job {run.job_id!r} no longer keeps the result of decision {lost.number}")
     repeated = replay(other or recorded.net, run, recorded.records)
     fields = () if other else differing_fields(run, repeated.run)

@@ -153,7 +153,7 @@ class Runs:
         """Commit the decision, cache the new state, queue its commands."""
         loaded = decision.loaded
         self._decided_at = time.monotonic()
-        parts = (decision.commit, extra, *(each(decision) for each in self.additions))
+        parts = (decision.commit, extra, *(addition(decision) for addition in self.additions))
         if decision.locks is NO_LOCK_CHANGE:
             result = await self._write(loaded.job.job_id, join(parts))
         else:
@@ -256,8 +256,8 @@ class Runs:
         """
         job_id, stored = loaded.job.job_id, loaded.stored
         logger.warning("run resumed from an older state", job=job_id, stored=stored.revision, lost=known.revision)
-        known.commands = {each: False for each, was_sent in known.commands.items() if not was_sent}
-        again = (msgspec.structs.replace(each, again=True) for each in loaded.unanswered())
+        known.commands = {command: False for command, was_sent in known.commands.items() if not was_sent}
+        again = (msgspec.structs.replace(outgoing, again=True) for outgoing in loaded.unanswered())
         outbox = tuple(dict.fromkeys((*known.unsent_stops(), *stored.outbox, *again)))
         keys, consumer = self.context.keys, self.context.consumer
         # Stale when another instance has moved it meanwhile: either way the next reading shows the result.

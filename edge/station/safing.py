@@ -16,20 +16,20 @@ def save_safing(keys: Keys, job: Job, requests: Collection[CommandRequest], now:
         safing.save(
             keys,
             SafingCommand(
-                phase=each.phase,
-                command_id=each.command_id,
-                type_id=each.type_id,
+                phase=request.phase,
+                command_id=request.command_id,
+                type_id=request.type_id,
                 scope=job.scope,
                 job_id=job.job_id,
                 correlation_id=job.correlation_id,
-                action=each.action,
-                attempt=each.attempt,
-                parameters=dict(each.parameters) if each.phase is Phase.RESET else {},
+                action=request.action,
+                attempt=request.attempt,
+                parameters=dict(request.parameters) if request.phase is Phase.RESET else {},
                 since=now,
                 causation_id=job.causation_id,
                 trace=dict(job.trace),
             ),
         )
-        for each in requests
-        if each.phase is not Phase.START
+        for request in requests
+        if request.phase is not Phase.START
     )

@@ -58,14 +58,16 @@ class SafingSender:
         self._store = runs.store
         self._scopes = frozenset(scopes)
         self._routes = routes
-        self._equipment = {each.name: each for each in routes.values()}
+        self._equipment = {route.name: route for route in routes.values()}
         self._wakes = {name: asyncio.Event() for name in self._equipment}
         self._decided = asyncio.Event()
         self._poll_interval_s = poll_interval_s
         self._look_interval_s = look_interval_s
         self._monotonic = monotonic
         self._tries: dict[_Key, SafingTries] = {}
-        self._connection_counts = {name: each.connection_count for name, each in self._equipment.items()}
+        self._connection_counts = {
+            name: equipment_port.connection_count for name, equipment_port in self._equipment.items()
+        }
         self._clock = clock
         self._started_at = clock()
         self._log = LogThrottle(logger, _LOG_INTERVAL_S, clock=monotonic)
@@ -85,7 +87,7 @@ class SafingSender:
     def open_at(self, equipment: EquipmentPort) -> Sequence[OpenSafing]:
         """Return what a piece of equipment has not confirmed: stops and resets, the oldest first, and its release."""
         commands = self._commands_of(equipment)
-        found = [self._tries[_key(each)].described(each.phase.value, each.command_id) for each in commands]
+        found = [self._tries[_key(command)].described(command.phase.value, command.command_id) for command in commands]
         release = release_of(equipment)
         return (*found, release) if release else found
 
@@ -101,17 +103,28 @@ class SafingSender:
 
     async def refresh(self) -> None:
         """Read the open commands, and remove those that an operator has released."""
-        served = [each for each in await safing.load_all(self._store) if each.scope in self._scopes]
+        served = [
+            safing_command
+            for safing_command in await safing.load_all(self._store)
+            if safing_command.scope in self._scopes
+        ]
         for command in served:
             if command.released_by:
                 await self._remove_released(command)
         # The stop of a command without a job is kept before its start, and is due later.
         now = self._clock()
-        self.open_commands = tuple(each for each in served if not each.released_by and each.since <= now)
-        before, self._tries = self._tries, {_key(each): self._tries_of(each) for each in self.open_commands}
+        self.open_commands = tuple(
+            safing_command
+            for safing_command in served
+            if not safing_command.released_by and safing_command.since <= now
+        )
+        before, self._tries = (
+            self._tries,
+            {_key(safing_command): self._tries_of(safing_command) for safing_command in self.open_commands},
+        )
         for key in before.keys() - self._tries.keys():
             self._report_closed(key, before[key])
-        for type_id in {each.type_id for each in self.open_commands} & self._routes.keys():
+        for type_id in {safing_command.type_id for safing_command in self.open_commands} & self._routes.keys():
             self._wakes[self._routes[type_id].name].set()
 
     def _tries_of(self, command: SafingCommand) -> SafingTries:
@@ -129,7 +142,7 @@ class SafingSender:
             logger.info("safing command confirmed", command=key[1], phase=key[0].value, tries=tries.count)
 
     def _note_decision(self, progress: Progress) -> None:
-        if any(each.phase is not Phase.START for each in progress.requests):
+        if any(request.phase is not Phase.START for request in progress.requests):
             self._decided.set()
 
     async def _follow_decisions(self) -> None:
@@ -141,7 +154,7 @@ class SafingSender:
                 await retry_while_unavailable("safing commands of decisions", self.refresh)
 
     def _commands_of(self, equipment: EquipmentPort) -> list[SafingCommand]:
-        return [each for each in self.open_commands if self._routes.get(each.type_id) is equipment]
+        return [command for command in self.open_commands if self._routes.get(command.type_id) is equipment]
 
     async def _keep_sending(self, equipment: EquipmentPort) -> None:
         wake = self._wakes[equipment.name]
@@ -158,12 +171,14 @@ class SafingSender:
         if equipment.connection_count != self._connection_counts[equipment.name]:
             # However short it was away: it may have forgotten them.
             self._connection_counts[equipment.name] = equipment.connection_count
-            self._tries |= {_key(each): self._tries[_key(each)].reconnected() for each in commands}
+            self._tries |= {
+                _key(safing_command): self._tries[_key(safing_command)].reconnected() for safing_command in commands
+            }
         if equipment.connected is False:
             return
         now = self._monotonic()
-        due = [each for each in commands if self._tries[_key(each)].due_s <= now]
-        due.sort(key=lambda each: self._tries[_key(each)].due_s)
+        due = [safing_command for safing_command in commands if self._tries[_key(safing_command)].due_s <= now]
+        due.sort(key=lambda safing_command: self._tries[_key(safing_command)].due_s)
         for command in due[:_MOST_AT_ONCE]:
             await self._send(equipment, command)
 
@@ -171,7 +186,10 @@ class SafingSender:
         key = _key(command)
         try:
             # The equipment may have confirmed it since the last poll, and a poll may note that meanwhile.
-            is_open = any(each.phase is command.phase for each in await safing.load(self._store, command.command_id))
+            is_open = any(
+                safing_command.phase is command.phase
+                for safing_command in await safing.load(self._store, command.command_id)
+            )
         except Unavailable:
             return
         if not is_open or key not in self._tries:

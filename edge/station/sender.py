@@ -274,7 +274,7 @@ async def take_over(active_runs: Runs, job_id: str, former: str, extra: Commit) 
             return
         # A visitor of the store sends nothing; an ended instance may have sent its commands.
         is_visitor = former == NO_CONSUMER
-        theirs = tuple(each if is_visitor else msgspec.structs.replace(each, again=True) for each in theirs)
+        theirs = tuple(their if is_visitor else msgspec.structs.replace(their, again=True) for their in theirs)
         outbox = (*active_runs.outbox.unsent(job_id), *theirs)
         moved = run_store.take_over(context.keys, loaded.stored, outbox, context.consumer, former)
         if isinstance(await store.commit(join((moved, extra))), Committed):

@@ -104,13 +104,13 @@ class StationSettings:
             case "workmaster":
                 named = [master.id for master in _many(payload, WorkMaster)] if payload else []
                 masters = await resources.load_work_masters(self._store, scope)
-                return [each for each in masters if not named or each.id in named]
+                return [work_master for work_master in masters if not named or work_master.id in named]
             case "jobacceptance":
                 limit = (await resources.load_allowed(self._store, scope)).max_job_orders
                 return None if limit is None else JobAcceptance(max_job_orders=limit)
             case _:
                 ids = (await resources.load_allowed(self._store, scope)).resources[ResourceKind(kind)]
-                return [_item(ResourceKind(kind), each) for each in sorted(ids)]
+                return [_item(ResourceKind(kind), identifier) for identifier in sorted(ids)]
 
     async def plan(
         self, scope: str, kind: str, what: SettingsMethod, payload: object
@@ -169,7 +169,7 @@ class StationSettings:
         return resources.set_max_job_orders(self._store.keys, scope, acceptances[0].max_job_orders)
 
     def _resources(self, scope: str, kind: ResourceKind, what: SettingsMethod, payload: object) -> Commit:
-        ids = [each for each in _ids(kind, payload) if each]
+        ids = [identifier for identifier in _ids(kind, payload) if identifier]
         if not ids:
             raise Refused("invalid_payload", f"the event names no {kind.value}", "Send its id in the payload.")
         change = resources.disallow if what is SettingsMethod.DELETE else resources.allow
@@ -190,15 +190,15 @@ async def follow_settings(store: Store, listeners: Sequence[SettingsListener]) -
 def _ids(kind: ResourceKind, payload: object) -> Sequence[str | None]:
     match kind:
         case ResourceKind.EQUIPMENT:
-            return [each.id for each in _many(payload, Equipment)]
+            return [equipment.id for equipment in _many(payload, Equipment)]
         case ResourceKind.PERSONNEL:
-            return [each.id for each in _many(payload, Personnel)]
+            return [personnel.id for personnel in _many(payload, Personnel)]
         case ResourceKind.PHYSICAL_ASSET:
-            return [each.id for each in _many(payload, PhysicalAsset)]
+            return [physical_asset.id for physical_asset in _many(payload, PhysicalAsset)]
         case ResourceKind.MATERIAL_CLASS:
-            return [each.material_class_id for each in _many(payload, Material)]
+            return [material.material_class_id for material in _many(payload, Material)]
         case ResourceKind.MATERIAL_DEFINITION:
-            return [each.material_definition_id for each in _many(payload, Material)]
+            return [material.material_definition_id for material in _many(payload, Material)]
 
 
 def _item(kind: ResourceKind, resource_id: str) -> Equipment | Personnel | PhysicalAsset | Material:
@@ -236,4 +236,6 @@ def _many(payload: object, kind: type[_P]) -> tuple[_P, ...]:
     try:
         return read_payload(listed, tuple[kind, ...])  # type: ignore[valid-type]
     except msgspec.ValidationError as error:
-        raise Refused("invalid_payload", f"the payload is no {kind.__name__}: {error}", "Correct it.") from None
+        raise Refused(
+            "invalid_payload", f"the payload is not of the type {kind.__name__}: {error}", "Correct it."
+        ) from None

@@ -84,7 +84,9 @@ def _unsent(stored: StoredRun, now: int) -> frozenset[str]:
     waiting, due = stored.unsent, now - _REMOVED_WITHIN_MS
     associations = stored.run.associations.values() if waiting else ()
     return frozenset(
-        each.command_id for each in associations if each.command_id in waiting and (each.armed_at or 0) <= due
+        association.command_id
+        for association in associations
+        if association.command_id in waiting and (association.armed_at or 0) <= due
     )
 
 

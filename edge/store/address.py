@@ -42,7 +42,7 @@ def sentinel_address_of(settings: RedisSettings) -> SentinelAddress:
     server = Endpoint(tls=tls, username=username, password=password_of(settings) or password)
     own = settings.sentinel_login
     sentinel = Endpoint(tls=tls, username=own.username, password=password_of(own))
-    places = (each.rpartition(":") for each in hosts.split(","))
+    places = (text.rpartition(":") for text in hosts.split(","))
     sentinels = tuple(msgspec.structs.replace(sentinel, host=host, port=int(port)) for host, _, port in places)
     return SentinelAddress(unquote(parts.path.strip("/")), sentinels, server)
 

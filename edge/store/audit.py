@@ -31,7 +31,7 @@ def append(keys: Keys, before: ChainHead, sealed: Sequence[SealedRecord], keep: 
     key, after = keys.audit_head(), sealed[-1]
     guard = Holds(key, text) if (text := _head_text(before.number, before.digest)) else Absent(key)
     added: Iterator[RedisCommand] = (
-        ("XADD", keys.audit(), "MAXLEN", "~", keep, "*", *fields(_as_fields(each))) for each in sealed
+        ("XADD", keys.audit(), "MAXLEN", "~", keep, "*", *fields(_as_fields(sealed_record))) for sealed_record in sealed
     )
     return Commit((guard,), (*added, ("SET", key, _head_text(after.number, after.digest))))
 
@@ -53,9 +53,9 @@ def call_claim(source: str, name: str, at: int) -> CallClaim:
 
 def claim(keys: Keys, claims: Sequence[CallClaim]) -> Commit:
     """Claim the records of calls; Stale when one of them was claimed before, here or elsewhere."""
-    guards = tuple(HashField(key, each.digest, None) for each in claims for key in _keys_of(keys, each))
-    added = tuple(("HSET", _keys_of(keys, each)[0], each.digest, "") for each in claims)
-    ends = dict.fromkeys(("PEXPIRE", _keys_of(keys, each)[0], 2 * _CLAIM_MS) for each in claims)
+    guards = tuple(HashField(key, item.digest, None) for item in claims for key in _keys_of(keys, item))
+    added = tuple(("HSET", _keys_of(keys, item)[0], item.digest, "") for item in claims)
+    ends = dict.fromkeys(("PEXPIRE", _keys_of(keys, item)[0], 2 * _CLAIM_MS) for item in claims)
     return Commit(guards, (*added, *ends))
 
 
@@ -63,7 +63,7 @@ async def load_start(store: Store, claims: Sequence[CallClaim]) -> tuple[ChainHe
     """Return the head of the chain, and of each claim whether it was made before, in one round trip."""
     if not claims:
         return await load_head(store), ()
-    asked = [("HEXISTS", key, each.digest) for each in claims for key in _keys_of(store.keys, each)]
+    asked = [("HEXISTS", key, item.digest) for item in claims for key in _keys_of(store.keys, item)]
     text, *found = await store.read([("GET", store.keys.audit_head()), *asked])
     return _head(text or ""), [bool(now or before) for now, before in zip(found[::2], found[1::2], strict=True)]
 

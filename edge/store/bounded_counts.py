@@ -53,5 +53,5 @@ async def count_marks(store: Store, info: Mapping[str, str], limit: int, counter
 
 def _expiring(info: Mapping[str, str], database: int) -> int:
     """Return the number of keys with a lifetime, of a field like `keys=8,expires=2,avg_ttl=9`."""
-    found = dict(each.split("=") for each in info.get(f"db{database}", "expires=0").split(","))
+    found = dict(text.split("=") for text in info.get(f"db{database}", "expires=0").split(","))
     return int(found["expires"])

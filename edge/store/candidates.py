@@ -42,22 +42,24 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
         raise Refused(KIND, f"the primary is not confirmed: {reason}.", f"Repair the line first. {_STATUS}")
     if to and to == state.primary.address:
         raise Refused(KIND, f"{to} is the primary already.", _STATUS)
-    promotable = [each for each in state.replicas if each.priority > 0]
-    if to and to not in {each.address for each in promotable}:
-        names = ", ".join(each.address for each in promotable) or "none"
+    promotable = [replica for replica in state.replicas if replica.priority > 0]
+    if to and to not in {replica_state.address for replica_state in promotable}:
+        names = ", ".join(replica_state.address for replica_state in promotable) or "none"
         raise Refused(KIND, f"{to} is not a replica that can be promoted.", f"Those that can: {names}. {_STATUS}")
-    wanted = [each for each in promotable if not to or each.address == to]
+    wanted = [replica_state for replica_state in promotable if not to or replica_state.address == to]
     if not wanted:
         raise Refused(KIND, "no replica can be promoted.", f"Start a replica with a priority above 0. {_STATUS}")
-    for each in wanted:
-        if each.error:
-            raise NotAnswering(each.address, each.error)
-        if reason := _obstacle(each, needs_aof=state.durability != "any"):
-            raise Refused(KIND, f"the replica {each.address} {reason}.", _REPAIR)
-    for each in wanted:
-        if not each.is_linked or each.is_down:
-            raise NotLinked(each.address)
-    if to and any(each.priority <= FIRST_PRIORITY for each in promotable if each.address != to):
+    for item in wanted:
+        if item.error:
+            raise NotAnswering(item.address, item.error)
+        if reason := _obstacle(item, needs_aof=state.durability != "any"):
+            raise Refused(KIND, f"the replica {item.address} {reason}.", _REPAIR)
+    for element in wanted:
+        if not element.is_linked or element.is_down:
+            raise NotLinked(element.address)
+    if to and any(
+        replica_state.priority <= FIRST_PRIORITY for replica_state in promotable if replica_state.address != to
+    ):
         advice = "Raise `replica-priority` of the others, then wait ten seconds."
         raise Refused(KIND, f"Sentinel would prefer a replica of priority {FIRST_PRIORITY} to {to}.", advice)
     return wanted

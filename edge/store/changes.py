@@ -238,7 +238,7 @@ async def page(
 
 async def changed_jobs(store: Store, scope: str, after: str, last: str) -> list[str]:
     """Return the jobs of a scope that changed between two positions, each once."""
-    return list(dict.fromkeys([each.job_order_id async for each in read_between(store, scope, after, last)]))
+    return list(dict.fromkeys([change.job_order_id async for change in read_between(store, scope, after, last)]))
 
 
 async def follow(store: Store, positions: Mapping[str, str]) -> AsyncIterator[Change]:

@@ -153,7 +153,7 @@ class Store:
 
     async def fetch_all(self, *queries: StoreQuery[Any]) -> Replies:
         """Send queries in one round trip; return their replies."""
-        return Replies(queries, await self._send([command for each in queries for command in each.commands]))
+        return Replies(queries, await self._send([command for query in queries for command in query.commands]))
 
     async def _send(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         self.heartbeat.beat()

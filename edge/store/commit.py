@@ -124,14 +124,14 @@ def fields(mapping: Mapping[str, str]) -> Iterator[str]:
 def written_size(commit: Commit) -> int:
     """Return about how many bytes of the append-only file a commit takes."""
     size = _TRANSACTION_SIZE
-    for each in commit.operations:
-        size += _HEAD_SIZE + command_size(*each)
+    for row in commit.operations:
+        size += _HEAD_SIZE + command_size(*row)
     return size
 
 
 def command_size(*arguments: CommitArgument) -> int:
     """Return the bytes of the arguments of a command as the append-only file holds them."""
-    return sum(len(str(each).encode()) + _ARGUMENT_SIZE for each in arguments)
+    return sum(len(str(argument).encode()) + _ARGUMENT_SIZE for argument in arguments)
 
 
 _encoder: Final = msgspec.msgpack.Encoder()

@@ -131,8 +131,8 @@ async def load_late(store: Store, after: LateCursor) -> LateResultPage:
             ("XRANGE", keys.late_results(), f"({after.results}" if after.results else "-", "+"),
         ]
     )
-    letters = {each.entry_id: _letter(each) for each in entries(of_jobs)}
-    results = {f"{_LATE}{each.entry_id}": _letter(each) for each in entries(late)}
+    letters = {entry.entry_id: _letter(entry) for entry in entries(of_jobs)}
+    results = {f"{_LATE}{entry.entry_id}": _letter(entry) for entry in entries(late)}
     end = LateCursor(next(reversed(letters), after.letters), next(reversed(results), after.results).removeprefix(_LATE))
     earlier = {id: letter for id, letter in letters.items() if letter.kind is LetterKind.LATE}
     return LateResultPage(earlier | results, end)

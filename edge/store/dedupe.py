@@ -206,7 +206,7 @@ MOST_TAKEN = 400
 
 def digests_of(run: Run) -> tuple[str, ...]:
     """Return the digests of all results of a run, at most `MOST_TAKEN`, those of the newest attempts last."""
-    found = [each for command, result in commands_with_result(run) for each in _digests(command, result)]
+    found = [text for command, result in commands_with_result(run) for text in _digests(command, result)]
     return tuple(dict.fromkeys(found))[-MOST_TAKEN:]
 
 
@@ -243,5 +243,5 @@ def _result_ids(result: Any, levels: int = MOST_LEVELS) -> Iterator[str]:
     if isinstance(result_id := result.get("result_id"), str):
         yield result_id
     parts = result.get(RESULTS_MEMBER)
-    for each in parts.values() if isinstance(parts, Mapping) else ():
-        yield from _result_ids(each, levels - 1)
+    for part in parts.values() if isinstance(parts, Mapping) else ():
+        yield from _result_ids(part, levels - 1)

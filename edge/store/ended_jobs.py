@@ -47,7 +47,7 @@ async def page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
         ]
     )
     names = "scope", "ended_at", "delivered_at", "confirmed_at"
-    found = await store.read([("HMGET", keys.joborder(each), *names) for each in job_ids])
+    found = await store.read([("HMGET", keys.joborder(identifier), *names) for identifier in job_ids])
     jobs = [
         KeptJob(job_id, of_scope or "", bool(ended_at) and job_id not in active, delivered_at, confirmed_at)
         for job_id, (of_scope, ended_at, delivered_at, confirmed_at) in zip(job_ids, found, strict=True)

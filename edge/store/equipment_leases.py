@@ -81,7 +81,11 @@ async def load(leases: EquipmentLeases) -> LeaseView:
     texts = {name.removeprefix(_HOLDER): text for name, text in stored.items() if name.startswith(_HOLDER)}
     ours = texts.pop(store.consumer, None)
     read = {name: _holder_of(text) for name, text in texts.items()}
-    others = {name for name, each in read.items() if each is None or not leases.scopes.isdisjoint(each.scopes)}
+    others = {
+        name
+        for name, lease_holder in read.items()
+        if lease_holder is None or not leases.scopes.isdisjoint(lease_holder.scopes)
+    }
     ended = await instance_leases.read_ended(store, others)
     found: list[LeaseHolder] = []
     for name in sorted(others - ended.keys()):
@@ -89,7 +93,7 @@ async def load(leases: EquipmentLeases) -> LeaseView:
         if holder is None:
             raise Unavailable(f"the lease of gateway {name} at {leases.place} cannot be read", _ADVICE)
         found.append(holder)
-    first = min(found, key=lambda each: not each.is_connected, default=None)
+    first = min(found, key=lambda lease_holder: not lease_holder.is_connected, default=None)
     return LeaseView(
         revision=stored.get(_REVISION, "0"),
         ours=ours,
@@ -132,7 +136,7 @@ async def _write(
 ) -> bool:
     ends = tuple(_end_of(leases, name) for name in sorted(replaced))
     writes = (
-        *(each for end in ends for each in end),
+        *(row for end in ends for row in end),
         ("HSET", leases.key, _HOLDER + after.instance, text_of(after)),
         ("HINCRBY", leases.key, _REVISION, 1),
         ("DEL", leases.passed(after.instance)),

@@ -46,7 +46,7 @@ def save_report(keys: Keys, consumer: str, report: EquipmentReport) -> Commit:
 
 async def load_reports(store: Store, consumers: Sequence[str]) -> Mapping[str, EquipmentReport | None]:
     """Return the last reports of these gateways; None for a gateway without a report."""
-    texts = await store.read([("GET", store.keys.health(each)) for each in consumers])
+    texts = await store.read([("GET", store.keys.health(consumer)) for consumer in consumers])
     return {name: _report(text) for name, text in zip(consumers, texts, strict=True)}
 
 

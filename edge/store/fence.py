@@ -80,9 +80,12 @@ def judge(view: SentinelView, primary: Primary, sent_at: float) -> Judgement:
 
 def confirmed_until(judgements: Collection[Judgement], majority: int, now: float) -> float:
     """Return until when a majority confirms the primary; minus infinity when it does not, or with a veto."""
-    if any(isinstance(each, Superseded) or (isinstance(each, Veto) and each.until > now) for each in judgements):
+    if any(
+        isinstance(judgement, Superseded) or (isinstance(judgement, Veto) and judgement.until > now)
+        for judgement in judgements
+    ):
         return float("-inf")
-    instants = sorted((each.until for each in judgements if isinstance(each, Confirmed)), reverse=True)
+    instants = sorted((judgement.until for judgement in judgements if isinstance(judgement, Confirmed)), reverse=True)
     return instants[majority - 1] if len(instants) >= majority else float("-inf")
 
 
@@ -144,8 +147,8 @@ class Fence:
         """Why the primary is not confirmed; empty while it is."""
         if self.is_confirmed:
             return ""
-        judgements = [each.judgement for each in self._heard.values()]
-        reasons = sorted({each.reason for each in judgements if not isinstance(each, Confirmed)})
+        judgements = [heard.judgement for heard in self._heard.values()]
+        reasons = sorted({judgement.reason for judgement in judgements if not isinstance(judgement, Confirmed)})
         return "; ".join(reasons) or f"no majority of the sentinels confirms {self.primary}"
 
     def require(self) -> None:
@@ -161,10 +164,12 @@ class Fence:
         """Take the view of a sentinel that was asked at `sent_at`."""
         self._heard[view.sentinel_id] = _Heard(view, judge(view, self.primary, sent_at), sent_at)
         # A sentinel that is silent for long counts in the views of the others, or not any more.
-        self._heard = {name: each for name, each in self._heard.items() if sent_at - each.sent_at < _FORGOTTEN_AFTER_S}
-        views = [each.view for each in self._heard.values()]
-        majority = max(each.majority for each in views)
-        self._until = confirmed_until([each.judgement for each in self._heard.values()], majority, self._clock())
+        self._heard = {
+            name: heard for name, heard in self._heard.items() if sent_at - heard.sent_at < _FORGOTTEN_AFTER_S
+        }
+        views = [heard.view for heard in self._heard.values()]
+        majority = max(sentinel_view.majority for sentinel_view in views)
+        self._until = confirmed_until([heard.judgement for heard in self._heard.values()], majority, self._clock())
         self._changed.set()
         self.report()
         if self.is_confirmed:
@@ -203,7 +208,7 @@ async def ask_fence(ask: Callable[[TakeView], Awaitable[object]]) -> Fence:
     fence = await ask_fence(sentinels.refresh)
     """
     heard: list[tuple[SentinelView, float]] = []
-    await ask(lambda *each: heard.append(each))
+    await ask(lambda *value: heard.append(value))
     primary = agreed(view for view, _ in heard)
     if primary is None:
         raise Unavailable("no sentinel answers", "Start the sentinels, or correct [redis] url.")

@@ -118,7 +118,7 @@ async def read_ended(store: Store, consumers: Iterable[str]) -> dict[str, str | 
 async def unregistered(store: Store, scope: str, consumers: Sequence[str]) -> list[str]:
     """Return the consumers among these that are not registered for the scope and hold no lease."""
     registered = await store.execute("SMEMBERS", store.keys.instances(scope))
-    unknown = [each for each in consumers if each not in registered and each != store.consumer]
+    unknown = [consumer for consumer in consumers if consumer not in registered and consumer != store.consumer]
     return sorted(await read_ended(store, unknown))
 
 

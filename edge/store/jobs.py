@@ -322,9 +322,9 @@ async def list_open(store: Store, scope: str) -> list[str]:
 
 async def load_allowed(store: Store, job_ids: Sequence[str]) -> list[Job]:
     """Read the jobs among these that are allowed to start; an unreadable one is logged and left out."""
-    states = await store.read([("HGET", store.keys.joborder(each), "state") for each in job_ids])
+    states = await store.read([("HGET", store.keys.joborder(identifier), "state") for identifier in job_ids])
     allowed = JobState.ALLOWED_TO_START
-    ids = [each for each, state in zip(job_ids, states, strict=True) if state == allowed.name]
+    ids = [identifier for identifier, state in zip(job_ids, states, strict=True) if state == allowed.name]
     return [job for job in await _load(store, ids) if job.status.state is allowed]
 
 
@@ -358,7 +358,7 @@ async def load_ranks(store: Store, job_ids: Sequence[str]) -> list[JobRank]:
     for start in range(0, len(job_ids), _JOBS_AT_ONCE):
         ids = job_ids[start : start + _JOBS_AT_ONCE]
         names = ("state", "stored_at", "ended_at")
-        replies = await store.read([("HMGET", store.keys.joborder(each), *names) for each in ids])
+        replies = await store.read([("HMGET", store.keys.joborder(identifier), *names) for identifier in ids])
         for job_id, (state, stored_at, ended_at) in zip(ids, replies, strict=True):
             with contextlib.suppress(KeyError, ValueError, TypeError):
                 found.append(JobRank(job_id, JobState[state], int(stored_at), int(ended_at or 0)))
@@ -371,4 +371,4 @@ async def load_some(store: Store, job_ids: Sequence[str]) -> list[Job]:
 
 
 async def _load(store: Store, job_ids: Sequence[str]) -> list[Job]:
-    return await load_readable(store, [store.keys.joborder(each) for each in job_ids], _job)
+    return await load_readable(store, [store.keys.joborder(identifier) for identifier in job_ids], _job)

@@ -85,9 +85,9 @@ def save(keys: Keys, before: StoredAlarms, changes: Iterable[AlarmChange]) -> Co
     """Write changed alarms and append their changes; an alarm that need not be kept is removed."""
     key = keys.alarms()
     operations: list[RedisCommand] = []
-    for each in changes:
-        alarm, text = each.alarm, msgspec.json.encode(each.alarm).decode()
-        entry = (*fields({"kind": each.kind.value, "action": each.action, "alarm": text}), *generation_fields(keys))
+    for change in changes:
+        alarm, text = change.alarm, msgspec.json.encode(change.alarm).decode()
+        entry = (*fields({"kind": change.kind.value, "action": change.action, "alarm": text}), *generation_fields(keys))
         operations.append(("HSET", key, alarm.id, text) if alarm.is_retained else ("HDEL", key, alarm.id))
         operations.append(("XADD", keys.alarm_changes(), "MAXLEN", "~", STREAM_LENGTH, "*", *entry))
     if not operations:
@@ -100,12 +100,12 @@ def applied(before: StoredAlarms, changes: Iterable[AlarmChange]) -> StoredAlarm
     """Return the alarms as `save` leaves them."""
     alarms = dict(before.alarms)
     changed = False
-    for each in changes:
+    for alarm_change in changes:
         changed = True
-        if each.alarm.is_retained:
-            alarms[each.alarm.id] = each.alarm
+        if alarm_change.alarm.is_retained:
+            alarms[alarm_change.alarm.id] = alarm_change.alarm
         else:
-            alarms.pop(each.alarm.id, None)
+            alarms.pop(alarm_change.alarm.id, None)
     return StoredAlarms(before.revision + changed, alarms)
 
 

@@ -360,8 +360,8 @@ def _spec(build: Callable[..., str], type: KeyType, lifetime: Lifetime) -> KeySp
 @functools.cache
 def key_specs() -> tuple[KeySpec, ...]:
     """Return every kind of key."""
-    builders = sorted(BUILDERS, key=lambda each: not each[0].__qualname__.startswith(Keys.__name__))
-    return tuple(_spec(*each) for each in builders)
+    builders = sorted(BUILDERS, key=lambda row: not row[0].__qualname__.startswith(Keys.__name__))
+    return tuple(_spec(*builder) for builder in builders)
 
 
 GROUP = "sfc-engine"

@@ -15,7 +15,7 @@ _OF_GATEWAY: Final = re.compile(r"((?:gateway|equipment)\..+)\[([^\[\]]+)\]")
 
 def save(keys: Keys, samples: Mapping[str, str], gone: Collection[str] = ()) -> Commit:
     """Write the last samples of tags, and remove those that are gone."""
-    written = spread("HSET", (keys.tags(),), [each for pair in samples.items() for each in pair])
+    written = spread("HSET", (keys.tags(),), [text for pair in samples.items() for text in pair])
     return join((written, spread("HDEL", (keys.tags(),), gone)))
 
 

@@ -29,13 +29,15 @@ async def load(store: Store, kind: LockKind, object_ids: Iterable[str]) -> list[
     """Read the locks of some objects, in their order."""
     ids = list(object_ids)
     texts = await store.execute("HMGET", store.keys.locks(kind.value), *ids) if ids else []
-    return [_stored(kind, *each) for each in zip(ids, texts, strict=True)]
+    return [_stored(kind, *identifier) for identifier in zip(ids, texts, strict=True)]
 
 
 async def load_all(store: Store, kinds: Iterable[LockKind]) -> list[StoredLock]:
     """Read every lock of some kinds, by object."""
     listed = list(kinds)
-    found: list[Mapping[str, str]] = await store.read([("HGETALL", store.keys.locks(each.value)) for each in listed])
+    found: list[Mapping[str, str]] = await store.read(
+        [("HGETALL", store.keys.locks(lock_kind.value)) for lock_kind in listed]
+    )
     return [
         _stored(kind, object_id, text)
         for kind, texts in zip(listed, found, strict=True)

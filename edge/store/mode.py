@@ -28,11 +28,11 @@ class StoredMode(Struct, frozen=True):
     @property
     def guard(self) -> Commit:
         """Return the guard that neither mode was switched since."""
-        return Commit(guards=tuple(_guard(*each) for each in self.texts))
+        return Commit(guards=tuple(_guard(*text) for text in self.texts))
 
     def depends_on(self, key: str) -> bool:
         """Return whether a key is one of the modes."""
-        return any(key == each for each, _ in self.texts)
+        return any(key == text for text, _ in self.texts)
 
 
 async def load(store: Store, gateway: str) -> StoredMode:
@@ -50,7 +50,7 @@ async def load(store: Store, gateway: str) -> StoredMode:
             ("HMGET", keys.messages(), _MESSAGE, _message_field(gateway)),
         ]
     )
-    modes = [_read(*each) for each in zip(texts, details, messages, strict=True)]
+    modes = [_read(*text) for text in zip(texts, details, messages, strict=True)]
     return StoredMode(modes[0], modes[1], tuple(zip(names, texts, strict=True)))
 
 
@@ -79,7 +79,7 @@ def save_texts(keys: Keys, texts: Mapping[str, str | None]) -> Commit:
     """Write localised texts by `[lang:]Name`; None removes one."""
     key = keys.localization()
     written = (("HDEL", key, name) if text is None else ("HSET", key, name, text) for name, text in texts.items())
-    return join(Commit(operations=(each,)) for each in written)
+    return join(Commit(operations=(row,)) for row in written)
 
 
 def _is_on(text: str | None) -> bool:

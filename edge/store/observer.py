@@ -76,7 +76,7 @@ class StoreObserver:
         )
 
     def _views(self, sentinels: Sentinels) -> list[SentinelView]:
-        return [each.view for each in sentinels.reports if each.view and not each.error]
+        return [report.view for report in sentinels.reports if report.view and not report.error]
 
     async def _fence_state(self, primary: Primary | None) -> FenceState:
         """Return the fence at the first instant at which it confirms: the silence of a data node outlasts that."""
@@ -144,7 +144,7 @@ def _acknowledged(info: Mapping[str, str]) -> "list[tuple[str, tuple[int, float]
     """Return offset and seconds since its confirmation of each connected replica, by address."""
     found: list[tuple[str, tuple[int, float]]] = []
     for number in range(int(info["connected_slaves"])):
-        fields: dict[str, Any] = dict(each.split("=", 1) for each in info[f"slave{number}"].split(","))
+        fields: dict[str, Any] = dict(text.split("=", 1) for text in info[f"slave{number}"].split(","))
         if fields["state"] == "online":
             found.append((f"{fields['ip']}:{fields['port']}", (int(fields["offset"]), float(fields["lag"]))))
     return found

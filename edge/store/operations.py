@@ -31,7 +31,10 @@ async def load_all(store: Store) -> list[StoredOperation]:
         [("HGETALL", store.keys.operations()), ("HGETALL", store.keys.operations_progress())]
     )
     found = [_stored(id, text, progress.get(id)) for id, text in documents.items()]
-    return sorted((each for each in found if each), key=lambda each: (-each.operation.created, each.operation.id))
+    return sorted(
+        (stored_operation for stored_operation in found if stored_operation),
+        key=lambda stored_operation: (-stored_operation.operation.created, stored_operation.operation.id),
+    )
 
 
 async def load(store: Store, id: str) -> StoredOperation | None:

@@ -91,11 +91,11 @@ class ForeignRedis:
                 return None
             case b"hash" if await ask("HLEN", key) <= MAX_MEMBERS:
                 found = await ask("HGETALL", key)
-                return {_text(name): decode(each) for name, each in found.items()}
+                return {_text(name): decode(value) for name, value in found.items()}
             case b"set" if await ask("SCARD", key) <= MAX_MEMBERS:
-                return [decode(each) for each in sorted(await ask("SMEMBERS", key))]
+                return [decode(value) for value in sorted(await ask("SMEMBERS", key))]
             case b"list" if await ask("LLEN", key) <= MAX_MEMBERS:
-                return [decode(each) for each in await ask("LRANGE", key, 0, -1)]
+                return [decode(value) for value in await ask("LRANGE", key, 0, -1)]
             case b"string" if await ask("STRLEN", key) <= MAX_BYTES:
                 text = await ask("GET", key)
                 return decode(text) if text else None
@@ -113,12 +113,14 @@ class ForeignRedis:
                 for key in keys:
                     pipeline.getrange(key, 0, most)
                 found = await pipeline.execute(raise_on_error=False)
-        refusal = next((each for each in found if isinstance(each, NoPermissionError)), None)
+        refusal = next((value for value in found if isinstance(value, NoPermissionError)), None)
         if refusal is not None:
             raise Unavailable(
                 f"the foreign Redis refuses to read: {refusal}", "Permit its user GETRANGE of these keys."
             )
-        return {key: each if isinstance(each, bytes) and each else None for key, each in zip(keys, found, strict=True)}
+        return {
+            key: value if isinstance(value, bytes) and value else None for key, value in zip(keys, found, strict=True)
+        }
 
     @contextlib.asynccontextmanager
     async def listen(self, patterns: tuple[str, ...]) -> AsyncIterator[AsyncIterator[tuple[str, bytes]]]:
@@ -151,7 +153,7 @@ class ForeignRedis:
         if not isinstance(found, list | tuple) or len(found) > MAX_MEMBERS:
             reason = f"the foreign key {key!r} holds no list, or more than {MAX_MEMBERS} members"
             raise Unavailable(reason, "Correct [mirror.<name>] key, or the system that writes it.")
-        return frozenset(_text(each) if isinstance(each, bytes) else str(each) for each in found)
+        return frozenset(_text(value) if isinstance(value, bytes) else str(value) for value in found)
 
 
 def _text(raw: bytes) -> str:

@@ -26,7 +26,7 @@ def pack_command(command: Command) -> bytes:
     try:
         packed: bytes = hiredis.pack_command(tuple(command))  # type: ignore[arg-type]
     except UnicodeEncodeError:
-        escaped = (each.encode(errors="backslashreplace") if isinstance(each, str) else each for each in command)
+        escaped = (text.encode(errors="backslashreplace") if isinstance(text, str) else text for text in command)
         packed = hiredis.pack_command(tuple(escaped))  # type: ignore[arg-type]
     return packed
 

@@ -25,8 +25,8 @@ def _entries(raw: Iterable[_RawEntry]) -> list[tuple[str, _Fields]]:
     """Return entries with their fields; a deleted one has none."""
     found = []
     for entry_id, flat in raw:
-        each = iter(flat or ())
-        found.append((entry_id, dict(zip(each, each, strict=True))))
+        flat_fields = iter(flat or ())
+        found.append((entry_id, dict(zip(flat_fields, flat_fields, strict=True))))
     return found
 
 
@@ -94,9 +94,9 @@ class Replies:
         self._queries = queries
         self._replies: dict[int, Sequence[Any]] = {}
         start = 0
-        for each in queries:
-            end = start + len(each.commands)
-            self._replies[id(each)] = replies[start:end]
+        for store_query in queries:
+            end = start + len(store_query.commands)
+            self._replies[id(store_query)] = replies[start:end]
             start = end
 
     def value(self, asked: StoreQuery[_T]) -> _T:

@@ -24,15 +24,17 @@ _ADVICE = "The effect may exist: repeat the call. See the replicas with: edge st
 def promotable_replicas(views: Iterable[SentinelView]) -> set[tuple[str, int]]:
     """Return the replicas that a failover may promote: those with a priority that a sentinel sees as running.
 
-    A former primary that was killed or hangs is silent. One that runs counts although it is no replica yet: Sentinel
+    A former primary that was killed or hangs is silent. One that runs counts although it is not a replica yet: Sentinel
     does not ask for the role when it chooses (`sentinelSelectSlave` of sentinel.c). A sentinel that has not heard of
     the last failover yet still names the primary of now among its replicas.
     """
     heard = tuple(views)
     primary = agreed(heard)
     own = (primary.host, primary.port) if primary else None
-    replicas = (each for view in heard for each in view.replicas)
-    return {each.place for each in replicas if each.priority > 0 and not each.is_down and not each.is_silent} - {own}
+    replicas = (replica for view in heard for replica in view.replicas)
+    return {
+        replica.place for replica in replicas if replica.priority > 0 and not replica.is_down and not replica.is_silent
+    } - {own}
 
 
 def priority_problem(views: Iterable[SentinelView]) -> str:
@@ -41,7 +43,7 @@ def priority_problem(views: Iterable[SentinelView]) -> str:
     A replica that was down while others confirmed, and is up again, is preferred by its priority to those that have
     more.
     """
-    priorities = {each.priority for view in views for each in view.replicas if each.priority > 0}
+    priorities = {replica.priority for view in views for replica in view.replicas if replica.priority > 0}
     if len(priorities) <= 1:
         return ""
     found = ", ".join(map(str, sorted(priorities)))
@@ -67,7 +69,7 @@ def read_offsets(info: Mapping[str, str]) -> ReplicaOffsets:
         for name, value in info.items()
         if name.removeprefix("slave").isdecimal()
     ]
-    confirmed = {(each["ip"], int(each["port"])): int(each["offset"]) for each in replicas}
+    confirmed = {(replica["ip"], int(replica["port"])): int(replica["offset"]) for replica in replicas}
     return ReplicaOffsets(int(info["master_repl_offset"]), confirmed)
 
 
@@ -153,11 +155,11 @@ class Replication:
 
 
 def _finish(waiting: Iterable[asyncio.Future[None]], error: EdgeError | None) -> None:
-    for each in waiting:
-        if each.done():
+    for future in waiting:
+        if future.done():
             continue
         if error is None:
-            each.set_result(None)
+            future.set_result(None)
         else:
             # Each caller raises an error of its own: one that is raised twice would collect both tracebacks.
-            each.set_exception(Unavailable(error.message, error.advice))
+            future.set_exception(Unavailable(error.message, error.advice))

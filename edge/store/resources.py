@@ -55,7 +55,7 @@ async def plan_removal(store: Store, scope: str, work_master_ids: Iterable[str])
     Running jobs keep the recipe they started with. Stale when one of them was written meanwhile.
     """
     keys, ids = store.keys, tuple(dict.fromkeys(work_master_ids))
-    found = await store.read([("HGETALL", keys.workmaster(each)) for each in ids])
+    found = await store.read([("HGETALL", keys.workmaster(identifier)) for identifier in ids])
     return join(_remove(keys, scope, work_master_id, known) for work_master_id, known in zip(ids, found, strict=True))
 
 
@@ -151,7 +151,7 @@ def query_named(keys: Keys, scope: str, order: JobOrder) -> StoreQuery[Allowed]:
 
 
 def _members(ids: Sequence[str], reply: Sequence[int]) -> frozenset[str]:
-    return frozenset(each for each, is_member in zip(ids, reply, strict=True) if is_member)
+    return frozenset(identifier for identifier, is_member in zip(ids, reply, strict=True) if is_member)
 
 
 async def load_work_master_at_revision(
@@ -175,4 +175,4 @@ def _work_master(scope: str | None, stored: Mapping[str, str]) -> WorkMaster:
 async def load_work_masters(store: Store, scope: str, ids: Iterable[str] | None = None) -> Sequence[WorkMaster]:
     """Read work masters of a scope, by default all; one that cannot be read is logged and left out."""
     wanted = sorted(await store.execute("SMEMBERS", store.keys.workmaster_list(scope)) if ids is None else ids)
-    return await load_readable(store, [store.keys.workmaster(each) for each in wanted], partial(_work_master, scope))
+    return await load_readable(store, [store.keys.workmaster(value) for value in wanted], partial(_work_master, scope))

@@ -57,7 +57,7 @@ def _text(response: JobResponse) -> str:
 
 
 def _state_text(status: JobStatus) -> str:
-    return " ".join(each.name for each in (status.state, status.substate) if each is not None)
+    return " ".join(item.name for item in (status.state, status.substate) if item is not None)
 
 
 def _states(text: str) -> tuple[State, ...]:
@@ -70,27 +70,30 @@ def _rows(attempts: Sequence[ActionAttempt], since: int) -> str:
 
     An attempt without error has its first members only.
     """
-    moved = [_moved(each, -since) for each in attempts]
-    rows = [msgspec.structs.astuple(each)[: _PLAIN if each == _plain(each) else None] for each in moved]
+    moved = [_moved(attempt, -since) for attempt in attempts]
+    rows = [
+        msgspec.structs.astuple(action_attempt)[: _PLAIN if action_attempt == _plain(action_attempt) else None]
+        for action_attempt in moved
+    ]
     return msgspec.json.encode([since, *rows]).decode()
 
 
 def _attempts(text: str) -> Sequence[ActionAttempt]:
     """Read the attempts; an array of an earlier release has no start, and instants since 1970."""
     since, *rows = msgspec.json.decode(text, type=list[int | ActionAttempt])
-    found = [each for each in (since, *rows) if isinstance(each, ActionAttempt)]
-    return found if isinstance(since, ActionAttempt) else [_moved(each, since) for each in found]
+    found = [row for row in (since, *rows) if isinstance(row, ActionAttempt)]
+    return found if isinstance(since, ActionAttempt) else [_moved(action_attempt, since) for action_attempt in found]
 
 
-def _moved(each: ActionAttempt, by: int) -> ActionAttempt:
+def _moved(action_attempt: ActionAttempt, by: int) -> ActionAttempt:
     """Return an attempt with its instants moved."""
-    start, end = each.started_at, each.ended_at
+    start, end = action_attempt.started_at, action_attempt.ended_at
     started_at, ended_at = None if start is None else start + by, None if end is None else end + by
-    return msgspec.structs.replace(each, started_at=started_at, ended_at=ended_at)
+    return msgspec.structs.replace(action_attempt, started_at=started_at, ended_at=ended_at)
 
 
-def _plain(each: ActionAttempt) -> ActionAttempt:
-    return ActionAttempt(each.id, each.state, each.started_at, each.ended_at)
+def _plain(action_attempt: ActionAttempt) -> ActionAttempt:
+    return ActionAttempt(action_attempt.id, action_attempt.state, action_attempt.started_at, action_attempt.ended_at)
 
 
 _PLAIN = 4
@@ -129,7 +132,7 @@ async def load_all(store: Store, scope: str) -> list[JobResponse]:
     One that cannot be read is logged and left out.
     """
     ids = await store.execute("ZRANGE", store.keys.jobresponse_list(scope), 0, -1)
-    return await load_readable(store, [store.keys.jobresponse(each) for each in ids], _response)
+    return await load_readable(store, [store.keys.jobresponse(identifier) for identifier in ids], _response)
 
 
 async def page_in_state(
@@ -146,14 +149,18 @@ async def page_in_state(
     while len(found) < count:
         batch = await store.execute("ZRANGE", key, after[0], "+inf", "BYSCORE", "LIMIT", offset, _BATCH, "WITHSCORES")
         pairs = _pairs(batch)
-        found += [each for each in pairs if (each[0], each[1].encode()) > (after[0], after[1].encode())]
+        found += [pair for pair in pairs if (pair[0], pair[1].encode()) > (after[0], after[1].encode())]
         offset += len(pairs)
         if len(pairs) < _BATCH:
             break
     positions = found[:count]
-    loaded = await load_readable(store, [store.keys.jobresponse(each) for _, each in positions], _response)
+    loaded = await load_readable(store, [store.keys.jobresponse(position) for _, position in positions], _response)
     position_of = {response_id: (started_at, response_id) for started_at, response_id in positions}
-    return [(position_of[each.job_response_id], each) for each in loaded if each.job_response_id in position_of]
+    return [
+        (position_of[job_response.job_response_id], job_response)
+        for job_response in loaded
+        if job_response.job_response_id in position_of
+    ]
 
 
 def _pairs(reply: object) -> list[tuple[int, str]]:
@@ -179,7 +186,7 @@ async def _rebuild_if_incomplete(store: Store, scope: str) -> None:
     members = _pairs(await store.execute("ZRANGE", keys.jobresponse_list(scope), 0, -1, "WITHSCORES"))
     for begin in range(0, len(members), _BATCH):
         batch = members[begin : begin + _BATCH]
-        job_ids = await store.read([("HGET", keys.jobresponse(each), "job_order_id") for _, each in batch])
+        job_ids = await store.read([("HGET", keys.jobresponse(text), "job_order_id") for _, text in batch])
         states = await store.read([("HGET", keys.joborder(job_id or ""), "state") for job_id in job_ids])
         known = {state.name for state in RESPONSE_STATES}
         await store.commit(

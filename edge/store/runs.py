@@ -69,7 +69,9 @@ class StoredRun(msgspec.Struct, frozen=True):
     def unsent(self) -> frozenset[str]:
         """Return the ids of the commands that no instance has sent yet."""
         waiting = (*self.outbox, *self.elsewhere)
-        return frozenset(each.command_id for each in waiting if each.phase in _OWN_IDS and not each.again)
+        return frozenset(
+            outgoing.command_id for outgoing in waiting if outgoing.phase in _OWN_IDS and not outgoing.again
+        )
 
 
 def create(keys: Keys, started: StoredRun, consumer: str) -> Commit:
@@ -162,8 +164,14 @@ def _changed_outbox(before: StoredRun, after: Outbox, consumer: str) -> tuple[di
 def _text(run: Run, outbox: Outbox) -> str:
     prefix = command_prefix(run.job_id, run.run_id)
     rows = [
-        (each.phase, each.command_id.removeprefix(prefix), each.step, each.type_id, *((True,) if each.again else ()))
-        for each in outbox
+        (
+            outgoing.phase,
+            outgoing.command_id.removeprefix(prefix),
+            outgoing.step,
+            outgoing.type_id,
+            *((True,) if outgoing.again else ()),
+        )
+        for outgoing in outbox
     ]
     return msgspec.json.encode(rows).decode()
 
@@ -222,7 +230,7 @@ async def load(store: Store, job_id: str) -> StoredRun | None:
     prefix, boxes = command_prefix(run.job_id, run.run_id), {name: found[name] for name in own if name in found}
     outbox = _read(prefix, boxes.pop(_OUTBOX + store.consumer, None))
     others = (text for name, text in boxes.items() if name.startswith(_OUTBOX))
-    elsewhere = tuple(each for text in others for each in _read_foreign(prefix, text))
+    elsewhere = tuple(outgoing for text in others for outgoing in _read_foreign(prefix, text))
     outdated = version.is_outdated(Document.RUN, stored)
     return StoredRun(run, int(found["rev"]), _decompressed(found["recipe"]), outbox, outdated, elsewhere)
 
@@ -230,8 +238,10 @@ async def load(store: Store, job_id: str) -> StoredRun | None:
 def _read(prefix: str, text: str | None) -> Outbox:
     found = msgspec.json.decode(text, type=Outbox) if text else ()
     return tuple(
-        msgspec.structs.replace(each, command_id=prefix + each.command_id) if _is_short(each.command_id) else each
-        for each in found
+        msgspec.structs.replace(outgoing, command_id=prefix + outgoing.command_id)
+        if _is_short(outgoing.command_id)
+        else outgoing
+        for outgoing in found
     )
 
 

@@ -51,7 +51,7 @@ async def load_all(store: Store) -> list[SafingCommand]:
     """Return every command that is not confirmed, the oldest first; one that cannot be read is logged and left out."""
     stored: dict[str, str] = await store.execute("HGETALL", store.keys.safing())
     found = [command for field, text in stored.items() if (command := _read(field, text)) is not None]
-    return sorted(found, key=lambda each: (each.since, each.command_id))
+    return sorted(found, key=lambda safing_command: (safing_command.since, safing_command.command_id))
 
 
 async def load(store: Store, command_id: str) -> list[SafingCommand]:

@@ -207,7 +207,7 @@ def _fields(reply: Any) -> Mapping[str, str]:
 
 
 def _listed(reply: Any) -> list[Mapping[str, str]]:
-    return [_fields(each) for each in reply]
+    return [_fields(value) for value in reply]
 
 
 def view_of(
@@ -232,8 +232,8 @@ def view_of(
         failover_timeout_s=int(fields["failover-timeout"]) / 1000,
         quorum=int(fields["quorum"]),
         sentinels=int(fields["num-other-sentinels"]) + 1,
-        known={each["runid"]: (each["ip"], int(each["port"])) for each in others if each["runid"]},
-        replicas=tuple(_replica_of(each) for each in replicas),
+        known={other["runid"]: (other["ip"], int(other["port"])) for other in others if other["runid"]},
+        replicas=tuple(_replica_of(replica) for replica in replicas),
     )
 
 
@@ -261,7 +261,7 @@ class Sentinels:
 
     def __init__(self, address: SentinelAddress) -> None:
         self._address = address
-        listed = tuple((each.host, each.port) for each in address.sentinels)
+        listed = tuple((sentinel.host, sentinel.port) for sentinel in address.sentinels)
         self._learnt = _learnt.setdefault((address.service, listed), {})
         self._asked: dict[_Place, Sentinel] = {}
         self._ids: dict[_Place, str] = {}
@@ -288,7 +288,9 @@ class Sentinels:
 
     async def demand_failover(self, address: str, *option: str) -> str:
         """Demand a failover of one sentinel; return its error, empty when the failover begins. Raises Unavailable."""
-        return await next(each for each in self._asked.values() if str(each) == address).demand_failover(*option)
+        return await next(sentinel for sentinel in self._asked.values() if str(sentinel) == address).demand_failover(
+            *option
+        )
 
     async def find_primary(self, take: TakeView = lambda _view, _sent_at: None) -> Primary:
         """Return the present primary; hand each view to `take`.
@@ -323,7 +325,7 @@ class Sentinels:
         reasons = sorted(self._errors.values(), key=lambda error: not isinstance(error, SettingsError | AccessDenied))
         if reasons and isinstance(reasons[0], SettingsError | AccessDenied):
             raise reasons[0]
-        raise Unavailable(f"no sentinel answers: {'; '.join(each.message for each in reasons)}", _ADVICE)
+        raise Unavailable(f"no sentinel answers: {'; '.join(reason.message for reason in reasons)}", _ADVICE)
 
     async def refresh(self, take: TakeView = lambda _view, _sent_at: None) -> None:
         """Query every sentinel once, also those learnt meanwhile, and wait for all; hand each view to `take`."""

@@ -63,14 +63,16 @@ async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) ->
     info, *lengths = await store.read(
         [
             ("INFO", "memory", "persistence", "keyspace"),
-            *(each for scope in limits.scopes for each in undelivered.queries_of_counts(store.keys, scope)),
+            *(count for scope in limits.scopes for count in undelivered.queries_of_counts(store.keys, scope)),
         ]
     )
     marks = await count_marks(store, info, limits.marks, counter)
     by_sender = await count_by_sender(store, limits.marks) if is_any_sender_near(marks) else MarksBySender()
     kept = [KeptResults(*map(int, lengths[at : at + 2])) for at in range(0, len(lengths), 2)]
-    not_delivered = [BoundedCount(each.undelivered, limits.undelivered) for each in kept]
-    not_confirmed = [BoundedCount(each.undelivered + each.unconfirmed, limits.undelivered) for each in kept]
+    not_delivered = [BoundedCount(kept_results.undelivered, limits.undelivered) for kept_results in kept]
+    not_confirmed = [
+        BoundedCount(kept_results.undelivered + kept_results.unconfirmed, limits.undelivered) for kept_results in kept
+    ]
     return ServerState(
         memory=MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])),
         can_write=can_write(info),
@@ -107,8 +109,8 @@ async def refuse_cluster(store: Store) -> None:
 
 
 async def _durability_info(store: Store) -> Mapping[str, str]:
-    sections: list[Mapping[str, str]] = await store.read([("INFO", each) for each in _DURABILITY])
-    return {name: value for each in sections for name, value in each.items()}
+    sections: list[Mapping[str, str]] = await store.read([("INFO", text) for text in _DURABILITY])
+    return {name: value for section in sections for name, value in section.items()}
 
 
 async def lasting_problems(store: Store) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ class Freshness(StrEnum):
     STALE = "stale"
 
 
-_FRESHNESS: Final = frozenset(each.value for each in Freshness)
+_FRESHNESS: Final = frozenset(item.value for item in Freshness)
 
 
 class MirrorState(Struct, frozen=True):

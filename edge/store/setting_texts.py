@@ -38,7 +38,9 @@ class SettingTexts(Struct, frozen=True):
         fields_in_all, (revision, *known) = await store.read(
             [("HLEN", key), ("HMGET", key, _REVISION, *named)],
         )
-        return int(revision or 0), int(fields_in_all) - (revision is not None) - sum(each is not None for each in known)
+        return int(revision or 0), int(fields_in_all) - (revision is not None) - sum(
+            value is not None for value in known
+        )
 
     async def revision(self, store: Store) -> int:
         """Return how often the texts were changed; 0 before the first."""

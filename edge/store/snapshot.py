@@ -80,8 +80,8 @@ KeyDump = StringKey | HashKey | ListKey | SetKey | SortedSetKey | StreamKey
 async def dump(store: Store, now: int) -> list[KeyDump]:
     """Read everything at one instant, except leases; the server serves no other client meanwhile."""
     found = await store.wait("EVAL_RO", _SNAPSHOT_LUA, 0, store.keys.prefix + ":")
-    kept = (_kept(now, *each) for each in found)
-    return sorted((each for each in kept if not _is_transient(each)), key=lambda each: each.key)
+    kept = (_kept(now, *value) for value in found)
+    return sorted((key for key in kept if not _is_transient(key)), key=lambda key: key.key)
 
 
 def _kept(now: int, key: str, kind: str, ttl: int, content: Any, *rest: Any) -> KeyDump:
@@ -100,7 +100,7 @@ def _kept(now: int, key: str, kind: str, ttl: int, content: Any, *rest: Any) -> 
         case _:
             last_id, groups = rest
             entries = [(entry_id, _pairs(flat)) for entry_id, flat in content]
-            described = [Group(name, last, [(each[0], each[1]) for each in held]) for name, last, held in groups]
+            described = [Group(name, last, [(value[0], value[1]) for value in held]) for name, last, held in groups]
             return StreamKey(key=key, expires_at=expires_at, value=entries, last_id=last_id, groups=described)
 
 
@@ -120,16 +120,20 @@ async def restore_dump(store: Store, snapshot: Iterable[KeyDump], now: int, on_p
     """
     staging = Keys(f"{store.keys.prefix}:{_STAGING}")
     await _clear(store, staging)
-    kept = [each for each in snapshot if not _is_transient(each) and not (each.expires_at or now) < now]
+    kept = [
+        stored_key
+        for stored_key in snapshot
+        if not _is_transient(stored_key) and not (stored_key.expires_at or now) < now
+    ]
     for done in range(0, len(kept), _BATCH):
         on_progress(done)
-        batch = [(f"{staging.prefix}:{each.key}", each) for each in kept[done : done + _BATCH]]
-        for key, each in batch:
-            if isinstance(each, StreamKey) and _has_wide_entry(each):
-                await _write_entries(store, key, each)
-        await store.commit(join(_write_key(key, each) for key, each in batch))
+        batch = [(f"{staging.prefix}:{stored_key.key}", stored_key) for stored_key in kept[done : done + _BATCH]]
+        for key, kept_key in batch:
+            if isinstance(kept_key, StreamKey) and _has_wide_entry(kept_key):
+                await _write_entries(store, key, kept_key)
+        await store.commit(join(_write_key(key, stored_key) for key, stored_key in batch))
     old = [key for key in await _keys_below(store, store.keys) if not key.startswith(f"{staging.prefix}:")]
-    moved = (_move_key(staging, store.keys, each) for each in kept if not _is_empty(each))
+    moved = (_move_key(staging, store.keys, stored_key) for stored_key in kept if not _is_empty(stored_key))
     await store.commit(join((spread("UNLINK", (), old), *moved)))
     on_progress(len(kept))
 

@@ -110,7 +110,7 @@ class StoreState(Struct, frozen=True, kw_only=True):
     @property
     def answering(self) -> int:
         """The number of sentinels that answer."""
-        return sum(not each.error for each in self.sentinels)
+        return sum(not sentinel.error for sentinel in self.sentinels)
 
 
 class ProblemKind(StrEnum):
@@ -148,19 +148,19 @@ def state_of(
 ) -> StoreState:
     """Return the state by the answers of sentinels and data nodes; without Sentinel there is one node, the primary."""
     if fence is None:
-        primary = next((_primary(each, None) for each in nodes.values()), None)
+        primary = next((_primary(node, None) for node in nodes.values()), None)
         return StoreState(durability=durability, primary=primary)
-    answers = [each.view for each in sentinels if each.view and not each.error]
+    answers = [sentinel.view for sentinel in sentinels if sentinel.view and not sentinel.error]
     known = {f"{host}:{port}" for view in answers for host, port in view.known.values()}
     # One that was removed is silent, and no other sentinel knows it any more.
-    shown = [each for each in sentinels if not each.error or each.address in known or not answers]
+    shown = [sentinel for sentinel in sentinels if not sentinel.error or sentinel.address in known or not answers]
     named = agreed(answers)
     own = nodes.get(str(named)) if named else None
     return StoreState(
         durability=durability,
         primary=_primary(own, named) if own else None,
         replicas=tuple(_replica(views, nodes, own) for views in _by_replica(answers, named).values()),
-        sentinels=tuple(_sentinel(each) for each in shown),
+        sentinels=tuple(_sentinel(sentinel_report) for sentinel_report in shown),
         quorum=min((view.quorum for view in answers), default=0),
         majority=max((view.majority for view in answers), default=len(shown) // 2 + 1),
         fence=fence,
@@ -177,9 +177,9 @@ def _by_replica(views: Sequence[SentinelView], primary: Primary | None) -> Mappi
     found: dict[str, list[ReplicaView]] = {}
     for view in views:
         if view.primary == primary:
-            for each in view.replicas:
-                if str(each) != str(primary):
-                    found.setdefault(str(each), []).append(each)
+            for replica in view.replicas:
+                if str(replica) != str(primary):
+                    found.setdefault(str(replica), []).append(replica)
     return dict(sorted(found.items()))
 
 
@@ -212,7 +212,7 @@ def _replica(views: Sequence[ReplicaView], nodes: Mapping[str, NodeReport], prim
         address=address,
         error=report.error,
         is_linked=answers and report.is_linked and follows,
-        is_down=all(each.is_down for each in views),
+        is_down=all(view.is_down for view in views),
         lag_bytes=lag_bytes,
         lag_s=lag_s,
         has_aof=report.has_aof if answers else None,
@@ -303,7 +303,9 @@ def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
             yield StoreProblem(ProblemKind.REPLICA_LAGS, subject, found, advice)
         yield from _of_node(subject, replica, needs_aof=state.durability != "any" and replica.priority > 0)
     if state.durability == "replicated":
-        yield from _of_replication([each.priority for each in state.replicas if each.priority > 0])
+        yield from _of_replication(
+            [replica_state.priority for replica_state in state.replicas if replica_state.priority > 0]
+        )
 
 
 def _of_replication(priorities: Sequence[int]) -> Iterator[StoreProblem]:

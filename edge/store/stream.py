@@ -67,14 +67,14 @@ class StreamPage(Struct, Generic[_T], frozen=True):
 def page_of(reply: Sequence[Any], count: int, read: Callable[[Entry], _T | None]) -> StreamPage[_T]:
     """Return the page of a reply to XRANGE or XREVRANGE with a COUNT; an entry that cannot be read is left out."""
     found = tuple(entries(reply))
-    items = tuple(item for each in found if (item := read(each)) is not None)
+    items = tuple(item for entry in found if (item := read(entry)) is not None)
     return StreamPage(items, found[-1].entry_id if len(found) == count else "")
 
 
 async def create_group(store: Store, key: str, group: str) -> None:
     """Create a consumer group where it is missing; it begins at the oldest entry. Another gateway may be faster."""
     groups = await store.execute("XINFO GROUPS", key) if await store.execute("EXISTS", key) else ()
-    if group in {each["name"] for each in groups}:
+    if group in {value["name"] for value in groups}:
         return
     try:
         await store.execute("XGROUP CREATE", key, group, "0", "MKSTREAM")

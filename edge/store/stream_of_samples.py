@@ -91,7 +91,7 @@ async def read_lengths(store: Store) -> StreamLengths:
         [("XLEN", keys.telemetry()), ("XLEN", keys.telemetry_dlq()), ("EXISTS", keys.telemetry())]
     )
     groups = await store.execute("XINFO GROUPS", keys.telemetry()) if exists else ()
-    lag = sum(int(each.get("lag") or 0) + int(each["pending"]) for each in groups if each["name"] == RULES_GROUP)
+    lag = sum(int(group.get("lag") or 0) + int(group["pending"]) for group in groups if group["name"] == RULES_GROUP)
     return StreamLengths(length, lag, letters)
 
 
@@ -105,11 +105,11 @@ class UnreadEntries(Struct, frozen=True):
 async def read_unread(store: Store) -> UnreadEntries:
     """Read how far the consumer group is behind; the stream exists. Raises Unavailable."""
     key = store.keys.telemetry()
-    groups = [each for each in await store.execute("XINFO GROUPS", key) if each["name"] == RULES_GROUP]
+    groups = [value for value in await store.execute("XINFO GROUPS", key) if value["name"] == RULES_GROUP]
     if not groups:
         return UnreadEntries()
     consumers = await store.execute("XINFO CONSUMERS", key, RULES_GROUP)
-    idle_ms = min((int(each["idle"]) for each in consumers), default=0)
+    idle_ms = min((int(consumer["idle"]) for consumer in consumers), default=0)
     return UnreadEntries(int(groups[0].get("lag") or 0), idle_ms)
 
 
@@ -131,9 +131,11 @@ async def claim_from_others(store: Store) -> int:
     """
     key, claimed = store.keys.telemetry(), 0
     consumers = await store.execute("XINFO CONSUMERS", key, RULES_GROUP)
-    for name in [each["name"] for each in consumers if each["name"] != store.consumer and int(each["pending"])]:
+    for name in [
+        consumer["name"] for consumer in consumers if consumer["name"] != store.consumer and int(consumer["pending"])
+    ]:
         while pending := await store.execute("XPENDING", key, RULES_GROUP, "-", "+", 100, name):
-            ids = [str(each[0]) for each in pending]
+            ids = [str(value[0]) for value in pending]
             await store.execute("XCLAIM", key, RULES_GROUP, store.consumer, 0, *ids, "JUSTID")
             claimed += len(ids)
     return claimed
@@ -159,7 +161,7 @@ async def claim_idle(store: Store, idle_ms: int = IDLE_MS) -> list[ClaimedEntry]
     if not former:
         return []
     claimed = await store.execute("XCLAIM", key, RULES_GROUP, store.consumer, idle_ms, *former)
-    return [ClaimedEntry(each, former[each.entry_id][0], former[each.entry_id][1] + 1) for each in entries(claimed)]
+    return [ClaimedEntry(entry, former[entry.entry_id][0], former[entry.entry_id][1] + 1) for entry in entries(claimed)]
 
 
 async def read_pending(store: Store, after: str) -> list[Entry]:

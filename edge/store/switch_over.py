@@ -66,7 +66,7 @@ class GivenUp(Unavailable):
 
 def does_not_coordinate(error: str) -> bool:
     """Return whether a sentinel or primary refuses the option COORDINATED, which came with Valkey 9."""
-    return any(each in error for each in _NOT_COORDINATED)
+    return any(text in error for text in _NOT_COORDINATED)
 
 
 async def switch_over(settings: RedisSettings, to: str = "", report: Report = lambda _text: None) -> SwitchedOver:
@@ -128,7 +128,7 @@ class _Line:
         self._sentinels = sentinels
         self._primary = primary
         self._server = server
-        self._candidates = [each.address for each in candidates]
+        self._candidates = [candidate.address for candidate in candidates]
         self._report = report
         self._nodes: dict[str, CommandConnection] = {}
         self._now = asyncio.get_running_loop().time
@@ -153,13 +153,13 @@ class _Line:
 
     @property
     def _views(self) -> list[SentinelView]:
-        return [each.view for each in self._sentinels.reports if each.view and not each.error]
+        return [report.view for report in self._sentinels.reports if report.view and not report.error]
 
     @contextlib.asynccontextmanager
     async def preferring(self, to: str) -> AsyncIterator[None]:
         """Set the first priority of a replica for the length of the block, where Sentinel has a choice."""
-        priorities = {str(each): each.priority for view in self._views for each in view.replicas}
-        if not to or len([each for each in priorities.values() if each > 0]) == 1:
+        priorities = {str(replica): replica.priority for view in self._views for replica in view.replicas}
+        if not to or len([priority for priority in priorities.values() if priority > 0]) == 1:
             yield
             return
         before = priorities[to]
@@ -183,7 +183,7 @@ class _Line:
             raise _not_permitted(replies[0])
 
     async def _prefers(self, to: str) -> bool:
-        read = [{str(each): each.priority for each in view.replicas}.get(to) for view in self._views]
+        read = [{str(replica): replica.priority for replica in view.replicas}.get(to) for view in self._views]
         return bool(read) and all(priority == FIRST_PRIORITY for priority in read)
 
     async def switch(self) -> SwitchedOver:
@@ -210,7 +210,7 @@ class _Line:
         """
 
         async def known() -> bool:
-            return all(each.is_replica for view in self._views for each in view.replicas)
+            return all(replica.is_replica for view in self._views for replica in view.replicas)
 
         if not await known():
             self._report("waiting until all sentinels have seen the last change of roles")
@@ -220,7 +220,11 @@ class _Line:
 
     async def _demand(self, *option: str) -> str:
         """Demand a failover of a sentinel that knows the primary; return its error, empty when it has begun."""
-        report = next(each for each in self._sentinels.reports if each.view and not each.error)
+        report = next(
+            sentinel_report
+            for sentinel_report in self._sentinels.reports
+            if sentinel_report.view and not sentinel_report.error
+        )
         return await self._sentinels.demand_failover(report.address, *option)
 
     async def _coordinated(self) -> Primary:
@@ -271,7 +275,7 @@ class _Line:
         """Pause the writes of the primary. Raises Refused when our user may not do that, or not demote it later."""
         # An invalid port changes nothing: it only shows whether the command is permitted.
         (demoted,) = await self._call(primary, ("REPLICAOF", self._primary.host, "-1"))
-        if any(each in str(demoted) for each in ("NOPERM", "unknown command")):
+        if any(text in str(demoted) for text in ("NOPERM", "unknown command")):
             raise _not_permitted(demoted)
         (paused,) = await self._call(primary, ("CLIENT", "PAUSE", _PAUSE_MS, "WRITE"))
         if isinstance(paused, ReplyError):

@@ -36,7 +36,7 @@ async def publish(store: Store, name: str, passed: bytes) -> bool:
 async def subscribe(store: Store, name: str) -> AsyncIterator[AsyncIterator[TrafficRecord]]:
     """Subscribe to the traffic of a piece of equipment for the length of the block; its iterator raises Unavailable."""
     async with store.subscribe(channel(store, name)) as messages:
-        yield (_decode_record(each) async for each in messages)
+        yield (_decode_record(message) async for message in messages)
 
 
 def _decode_record(message: str) -> TrafficRecord:

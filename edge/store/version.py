@@ -41,9 +41,9 @@ def _relative_paths(fields: Fields) -> Fields:
                     {
                         "ReferenceTypeId": "i=47",
                         "IncludeSubtypes": True,
-                        "TargetName": f"nsu={each.get('NamespaceUri', '')};{each['Name']}",
+                        "TargetName": f"nsu={name.get('NamespaceUri', '')};{name['Name']}",
                     }
-                    for each in names
+                    for name in names
                 ]
             }
     return {**fields, "response": msgspec.json.encode(response).decode()}
@@ -81,7 +81,7 @@ def _arrays(fields: Fields) -> Fields:
         members = defaults.get(name.partition(":")[0])
         if members is not None:
             known = msgspec.json.decode(text)
-            found[name] = msgspec.json.encode([known.get(each, value) for each, value in members.items()]).decode()
+            found[name] = msgspec.json.encode([known.get(member, value) for member, value in members.items()]).decode()
     return found
 
 
@@ -93,7 +93,7 @@ def _relative_instants(fields: Fields) -> Fields:
         places = _INSTANTS.get(name.partition(":")[0])
         if places and since:
             row = msgspec.json.decode(text)
-            moved = [each - since if at in places and each is not None else each for at, each in enumerate(row)]
+            moved = [value - since if at in places and value is not None else value for at, value in enumerate(row)]
             found[name] = msgspec.json.encode(moved).decode()
     return found
 

@@ -110,7 +110,7 @@ async def length(store: Store, scope: str) -> int:
 async def pending_consumers(store: Store, scope: str) -> list[str]:
     """Return the consumers that have taken work of a scope and not acknowledged it."""
     consumers = await store.execute("XINFO CONSUMERS", store.keys.sfc_work(scope), GROUP)
-    return sorted(each["name"] for each in consumers if int(each["pending"]))
+    return sorted(consumer["name"] for consumer in consumers if int(consumer["pending"]))
 
 
 async def follow(store: Store, scopes: Sequence[str]) -> AsyncIterator[list[Work | UnreadableEntry]]:

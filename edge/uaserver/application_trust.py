@@ -60,10 +60,12 @@ class TrustList:
 
     def _current(self) -> KnownCertificates:
         directories = self._trusted, issuers_directory(self._trusted)
-        state = tuple(found for each in directories for found in _state(each))
+        state = tuple(found for directory in directories for found in _state(directory))
         if state != self._content.state:
-            trusted, issuers = (tuple(entry.certificate for entry in certificate_files(each)) for each in directories)
-            revocations = tuple(found for each in directories for _, found in revocation_files(each))
+            trusted, issuers = (
+                tuple(entry.certificate for entry in certificate_files(directory)) for directory in directories
+            )
+            revocations = tuple(found for directory in directories for _, found in revocation_files(directory))
             known = KnownCertificates(trusted, issuers, revocations, self._requires_revocations)
             self._content = _Content(state, known)
             logger.info("OPC UA trust list read", directory=str(self._trusted), certificates=len(trusted))

@@ -27,7 +27,7 @@ _MASKS = struct.Struct("<I")
 
 
 class InvalidTrustList(Exception):
-    """The bytes are no trust list, or one of its certificates or revocation lists is damaged."""
+    """The bytes is not trust list, or one of its certificates or revocation lists is damaged."""
 
 
 class TrustLists(Struct, frozen=True):
@@ -45,7 +45,7 @@ class TrustLists(Struct, frozen=True):
 
     def masked(self, masks: int) -> "TrustLists":
         """Return the lists of these mask bits; the others are empty."""
-        return TrustLists(*(each if masks & 1 << bit else () for bit, each in enumerate(self.lists)))
+        return TrustLists(*(row if masks & 1 << bit else () for bit, row in enumerate(self.lists)))
 
     def updated(self, masks: int, others: "TrustLists") -> "TrustLists":
         """Return these lists, with those of the mask bits replaced by others."""
@@ -59,9 +59,9 @@ ALL_LISTS = 15
 def read_lists(directory: Path) -> TrustLists:
     """Read the trust list of a directory. Raises OSError."""
     found = []
-    for each in (directory, issuers_directory(directory)):
-        certificates = (entry.certificate.public_bytes(Encoding.DER) for entry in certificate_files(each))
-        revocations = (entry.public_bytes(Encoding.DER) for _, entry in revocation_files(each))
+    for path in (directory, issuers_directory(directory)):
+        certificates = (entry.certificate.public_bytes(Encoding.DER) for entry in certificate_files(path))
+        revocations = (entry.public_bytes(Encoding.DER) for _, entry in revocation_files(path))
         found += [tuple(dict.fromkeys(certificates)), tuple(dict.fromkeys(revocations))]
     return TrustLists(*found)
 
@@ -99,9 +99,9 @@ def finish_update(directory: Path) -> None:
 def encode_lists(masks: int, lists: TrustLists) -> bytes:
     """Encode lists as TrustListDataType."""
     parts = [_MASKS.pack(masks)]
-    for each in lists.lists:
-        parts.append(_COUNT.pack(len(each)))
-        parts += [_COUNT.pack(len(entry)) + entry for entry in each]
+    for pair in lists.lists:
+        parts.append(_COUNT.pack(len(pair)))
+        parts += [_COUNT.pack(len(entry)) + entry for entry in pair]
     return b"".join(parts)
 
 
@@ -133,10 +133,10 @@ def decode_lists(data: bytes) -> tuple[int, TrustLists]:
 
 def _check(lists: TrustLists) -> None:
     try:
-        for each in (*lists.trusted, *lists.issuers):
-            x509.load_der_x509_certificate(each).public_key()
-        for each in (*lists.trusted_crls, *lists.issuer_crls):
-            x509.load_der_x509_crl(each)
+        for issuer in (*lists.trusted, *lists.issuers):
+            x509.load_der_x509_certificate(issuer).public_key()
+        for crl in (*lists.trusted_crls, *lists.issuer_crls):
+            x509.load_der_x509_crl(crl)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InvalidTrustList("one of its entries is damaged") from error
 
@@ -146,13 +146,15 @@ def _add(directory: Path, certificates: Sequence[bytes], revocations: Sequence[b
         return
     make_directory(directory, _OPEN_DIRECTORY)
     there = {content for _, content in _files(directory)}
-    for each in certificates:
-        if each not in there:
-            path = directory / f"{thumbprint(x509.load_der_x509_certificate(each))}.der"
-            write_atomically(path, each, _OPEN_FILE)
-    for each in revocations:
-        if each not in there:
-            write_atomically(directory / f"{hashlib.sha256(each).hexdigest()[:40].upper()}.crl", each, _OPEN_FILE)
+    for certificate in certificates:
+        if certificate not in there:
+            path = directory / f"{thumbprint(x509.load_der_x509_certificate(certificate))}.der"
+            write_atomically(path, certificate, _OPEN_FILE)
+    for revocation in revocations:
+        if revocation not in there:
+            write_atomically(
+                directory / f"{hashlib.sha256(revocation).hexdigest()[:40].upper()}.crl", revocation, _OPEN_FILE
+            )
 
 
 def _remove(directory: Path, wanted: set[bytes]) -> None:

@@ -56,7 +56,7 @@ def chain_fault(
         if current.issuer == current.subject:
             break
         signers = list(_signers(current, candidates, below))
-        issuer = next((each for each in signers if is_valid(each, now)), None)
+        issuer = next((signer for signer in signers if is_valid(signer, now)), None)
         if issuer is None:
             if signers and not is_anchored:
                 return "the certificate of its authority has expired or is not valid yet"
@@ -77,9 +77,13 @@ def _signers(
     certificate: x509.Certificate, candidates: Sequence[x509.Certificate], below: int
 ) -> Iterator[x509.Certificate]:
     """Yield the authorities that signed a certificate; `below` authorities stand between it and the first one."""
-    for each in candidates:
-        if each.subject == certificate.issuer and _may_sign(each, below) and _has_signed(each, certificate):
-            yield each
+    for candidate in candidates:
+        if (
+            candidate.subject == certificate.issuer
+            and _may_sign(candidate, below)
+            and _has_signed(candidate, certificate)
+        ):
+            yield candidate
 
 
 def _may_sign(authority: x509.Certificate, below: int) -> bool:
@@ -112,13 +116,13 @@ def _revocation(
     now: datetime,
 ) -> _Revocation:
     found = _Revocation.UNKNOWN
-    for each in revocations:
-        if each.issuer != issuer.subject or not is_signed_by(each, issuer):
+    for revocation in revocations:
+        if revocation.issuer != issuer.subject or not is_signed_by(revocation, issuer):
             continue
-        if each.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None:
+        if revocation.get_revoked_certificate_by_serial_number(certificate.serial_number) is not None:
             return _Revocation.REVOKED
-        ends = each.next_update_utc
-        if each.last_update_utc <= now and (ends is None or now <= ends):
+        ends = revocation.next_update_utc
+        if revocation.last_update_utc <= now and (ends is None or now <= ends):
             found = _Revocation.CURRENT
     return found
 

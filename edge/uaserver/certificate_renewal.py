@@ -123,7 +123,7 @@ class CertificateRenewal:
 
 def _has_files(directory: Path) -> bool:
     try:
-        return any(each.is_file() for each in directory.iterdir())
+        return any(file.is_file() for file in directory.iterdir())
     except FileNotFoundError:
         return False
     except OSError:  # it cannot be read, so nothing is known

@@ -103,7 +103,7 @@ def store(directory: Path, own: OwnCertificate) -> None:
     make_directory(directory, 0o750)
     content = own.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    ) + b"".join(each.public_bytes(serialization.Encoding.PEM) for each in own.chain)
+    ) + b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in own.chain)
     # One file holds key and certificates: after a power cut the pair always matches.
     write_atomically(own_path(directory), content, 0o600)
     _publish(directory, own)
@@ -135,7 +135,7 @@ def warnings(
 def is_self_made(certificate: x509.Certificate) -> bool:
     """Return whether the gateway has made a certificate itself, rather than an authority or an administrator."""
     organizations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    names = [each.value for each in organizations]
+    names = [organization.value for organization in organizations]
     return certificate.issuer == certificate.subject and names == [_ORGANIZATION]
 
 
@@ -176,7 +176,7 @@ def reachable_hosts(settings: OpcuaSettings, *listening: str) -> Iterator[str]:
     for host in listening:
         if host in _ANYWHERE:
             version = 6 if ":" in host else 4
-            names += [str(each) for each in host_addresses() if each.version == version]
+            names += [str(address) for address in host_addresses() if address.version == version]
         elif not is_loopback(host):
             names.append(host)
     yield from dict.fromkeys(names)

@@ -57,11 +57,13 @@ def view(
             for name in net.steps
         },
         actions={str(key): _action(run.associations.get(key, _NEVER_STARTED)) for key in net.actions},
-        waiting=tuple(str(each) for each in explain_waiting(net, run, now, holders, mirrors)),
+        waiting=tuple(str(wait) for wait in explain_waiting(net, run, now, holders, mirrors)),
         error=run.error or "",
         deadline=next_deadline(net, run),
     )
 
 
-def _action(each: Association) -> ActionView:
-    return ActionView(each.state.value, each.attempt, each.result, each.deadline, each.error or "")
+def _action(association: Association) -> ActionView:
+    return ActionView(
+        association.state.value, association.attempt, association.result, association.deadline, association.error or ""
+    )

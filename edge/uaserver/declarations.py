@@ -50,8 +50,8 @@ _HAS_TYPE_DEFINITION = ua.NodeId(ua.ObjectIds.HasTypeDefinition)
 _HAS_MODELLING_RULE = ua.NodeId(ua.ObjectIds.HasModellingRule)
 _STRING = ua.NodeId(ua.ObjectIds.String)
 _WITHOUT_MEMBERS = frozenset(
-    ua.NodeId(each)
-    for each in (ua.ObjectIds.BaseObjectType, ua.ObjectIds.BaseDataVariableType, ua.ObjectIds.PropertyType)
+    ua.NodeId(element)
+    for element in (ua.ObjectIds.BaseObjectType, ua.ObjectIds.BaseDataVariableType, ua.ObjectIds.PropertyType)
 )
 """The types that nearly every node has: each has a hundred references (OPC 10000-5, 6.2 and 7)."""
 
@@ -86,7 +86,7 @@ Declarations = Mapping[ua.NodeId, Declaration]
 
 def declarations(aspace: AddressSpace) -> Declarations:
     """Return what instances consist of, for each type that this server instantiates."""
-    return {each: _declare(aspace, each, ua.NodeId(), name) for each, name in _INSTANCES.items()}
+    return {value: _declare(aspace, value, ua.NodeId(), name) for value, name in _INSTANCES.items()}
 
 
 def renamed(declaration: Declaration, name: ua.QualifiedName) -> Declaration:

@@ -66,8 +66,12 @@ def monitoring(items: MonitoredItems, notifier: ua.NodeId | None = None) -> list
     """Return the enabled monitored items of the events of a node, or of every node."""
     # asyncua has no public list of the monitored items of a node.
     of_events = items._monitored_events  # noqa: SLF001
-    ids = of_events.get(notifier, ()) if notifier is not None else [each for ids in of_events.values() for each in ids]
-    found = [items._monitored_items.get(each) for each in ids]  # noqa: SLF001
+    ids = (
+        of_events.get(notifier, ())
+        if notifier is not None
+        else [identifier for ids in of_events.values() for identifier in ids]
+    )
+    found = [items._monitored_items.get(identifier) for identifier in ids]  # noqa: SLF001
     return [item for item in found if item is not None and item.mode is not ua.MonitoringMode.Disabled]
 
 
@@ -77,9 +81,9 @@ def lineage(iserver: InternalServer, type_id: ua.NodeId) -> tuple[ua.NodeId, ...
     has_subtype = ua.NodeId(ua.ObjectIds.HasSubtype)
     while True:
         above = [
-            each.NodeId
-            for each in iserver.aspace[found[-1]].references
-            if each.ReferenceTypeId == has_subtype and not each.IsForward
+            reference.NodeId
+            for reference in iserver.aspace[found[-1]].references
+            if reference.ReferenceTypeId == has_subtype and not reference.IsForward
         ]
         if not above:
             return tuple(found)

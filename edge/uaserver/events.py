@@ -54,8 +54,8 @@ class JobEventPublisher:
 
     def enable_history(self) -> None:
         """Mark the events of JobOrderResults and of Server as readable from the past."""
-        for each in self._notifiers:
-            notifier = self._iserver.aspace[each].attributes[ua.AttributeIds.EventNotifier]
+        for value in self._notifiers:
+            notifier = self._iserver.aspace[value].attributes[ua.AttributeIds.EventNotifier]
             notifier.value = ua.DataValue(ua.Variant(_WITH_HISTORY, T.Byte))
 
     def is_notifier(self, node_id: ua.NodeId) -> bool:

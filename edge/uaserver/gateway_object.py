@@ -175,8 +175,8 @@ class GatewayObject:
         if self._parts.get(path) == part:
             return
         now = datetime.now(UTC)
-        for each in members:
-            node_id, value = _node("Gateway", *path, each.name), each.value(part)
+        for member in members:
+            node_id, value = _node("Gateway", *path, member.name), member.value(part)
             if self._shown.get(node_id) != value:
                 status = _NOTHING_YET if value.Value is None else ua.StatusCode()
                 data_value = ua.DataValue(value, StatusCode=status, SourceTimestamp=now, ServerTimestamp=now)

@@ -84,7 +84,7 @@ def intervention_signal(name: str, arguments: Sequence[Any], by: str) -> Resolve
 def read_text(argument: ua.Variant) -> str:
     """Read a text; null is the empty text."""
     if argument.VariantType is not ua.VariantType.String or argument.is_array:
-        raise DecodeError("it is no text")
+        raise DecodeError("it is not a text")
     return argument.Value or ""
 
 

@@ -113,7 +113,7 @@ class LiveList:
         if self._value is None:
             now = datetime.now(UTC)
             # Neither the bodies nor their encoding are kept: thousands of them would be in memory twice.
-            content = array_of_bodies(self._encoding_id, [self._packer.unpack(each) for each in self._packed.values()])
+            content = array_of_bodies(self._encoding_id, [self._packer.unpack(data) for data in self._packed.values()])
             self._value = ua.DataValue(content, SourceTimestamp=now, ServerTimestamp=now)
         return self._value
 

@@ -148,7 +148,7 @@ def _types() -> Iterator[ua.AddNodesItem]:
 
 
 def _rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
-    for name in (*(each.name for each in _VARIABLES), *_METHODS):
+    for name in (*(variable_spec.name for variable_spec in _VARIABLES), *_METHODS):
         yield type_node("MaintenanceType", name), MANDATORY
     yield type_node("GatewayType", "Maintenance"), MANDATORY
 

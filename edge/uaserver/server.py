@@ -214,7 +214,7 @@ async def open_server(
         most = {machine.scope: machine.max_downloadable_job_orders for machine in machines}
         shown = {scope: _machine(server, scope, found, most[scope], changed) for scope, found in nodes.items()}
         sources = {scope: found.machine for scope, found in nodes.items()} | {GATEWAY_NAME: gateway_object.node_id}
-        job_events = {scope: each.events for scope, each in shown.items()}
+        job_events = {scope: item.events for scope, item in shown.items()}
         new = NewServer(server, settings, own, uri, declared, sources, job_events, tasks)
         added = [part for add in parts if (part := await add(new))]
         targets = _targets(nodes) | gateway_object.targets | maintenance.targets
@@ -226,8 +226,8 @@ async def open_server(
         iserver.method_service = JobMethodService(iserver.aspace, target_of, services, iserver.decoder)
         endpoint = await _listen(server, settings, own, host, port)
         logger.info("OPC UA server listening", endpoint=endpoint, machines=list(nodes))
-        lists = [(each.job_orders, each.job_responses, each.work_masters) for each in shown.values()]
-        everything = tuple(live for each in lists for live in each)
+        lists = [(item.job_orders, item.job_responses, item.work_masters) for item in shown.values()]
+        everything = tuple(live for row in lists for live in row)
         server_object.show_clock(iserver)
         running = (
             tasks.create_task(renewal.watch(server), name="opcua certificate"),

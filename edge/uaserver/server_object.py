@@ -131,23 +131,26 @@ def _diagnostics(core: ServerCore) -> Mapping[ua.NodeId, Callable[[], ua.Variant
     def counter(name: str) -> ua.Variant:
         return ua.Variant(getattr(summary(), name), T.UInt32)
 
-    names = [each.name for each in fields(ua.ServerDiagnosticsSummaryDataType)]
+    names = [field.name for field in fields(ua.ServerDiagnosticsSummaryDataType)]
     return {
         ua.NodeId(_SUMMARY): lambda: ua.Variant(summary(), T.ExtensionObject),
         **{
             ua.NodeId(getattr(_I, f"Server_ServerDiagnostics_ServerDiagnosticsSummary_{name}")): partial(counter, name)
             for name in names
         },
-        _SESSIONS: lambda: _array([diagnostics.session_diagnostics(each) for each in core.client_sessions]),
-        _SECURITY: lambda: _array([diagnostics.session_security(each) for each in core.client_sessions]),
+        _SESSIONS: lambda: _array([diagnostics.session_diagnostics(session) for session in core.client_sessions]),
+        _SECURITY: lambda: _array([diagnostics.session_security(session) for session in core.client_sessions]),
         _SUBSCRIPTIONS: lambda: _array(
-            [diagnostics.subscription_diagnostics(each) for each in core.subscription_service.subscriptions.values()]
+            [
+                diagnostics.subscription_diagnostics(subscription)
+                for subscription in core.subscription_service.subscriptions.values()
+            ]
         ),
     }
 
 
 def _array(entries: Sequence[Any]) -> ua.Variant:
-    return shared_array(entries, [extensionobject_to_binary(each) for each in entries])
+    return shared_array(entries, [extensionobject_to_binary(entry) for entry in entries])
 
 
 class _Cached:

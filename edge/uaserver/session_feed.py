@@ -12,10 +12,12 @@ _MOST_CHARACTERS = 200
 
 def live_sessions(open_sessions: Iterable[ServerSession], instance: str) -> Iterator[LiveSession]:
     """Yield each activated session with its user, client and last request."""
-    for each in open_sessions:
-        if each.caller is not None and not each.is_closed():
-            session = _session(each, each.caller, instance)
-            yield LiveSession(each.record.id, session, each.record.last_contact, each.close_session)
+    for server_session in open_sessions:
+        if server_session.caller is not None and not server_session.is_closed():
+            session = _session(server_session, server_session.caller, instance)
+            yield LiveSession(
+                server_session.record.id, session, server_session.record.last_contact, server_session.close_session
+            )
 
 
 def _session(session: ServerSession, caller: Caller, instance: str) -> Session:

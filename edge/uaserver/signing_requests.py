@@ -33,7 +33,7 @@ def read_subject(text: str) -> x509.Name | None:
     if not given:
         return None
     # The first part of RFC 4514 is the last one of the name.
-    parts = [each.strip() for each in given.replace("/", ",").split(",")]
+    parts = [word.strip() for word in given.replace("/", ",").split(",")]
     return x509.Name.from_rfc4514_string(",".join(reversed(parts)))
 
 
@@ -60,7 +60,7 @@ def check_issued(
         raise UnusableCertificate(fault)
     if application_uri not in application_uris(certificate):
         raise UnusableCertificate(f"it was made for another application than {application_uri}")
-    key = next((each for each in keys if are_a_pair(each, certificate)), None)
+    key = next((rsa_private_key for rsa_private_key in keys if are_a_pair(rsa_private_key, certificate)), None)
     if key is None:
         raise UnusableCertificate("it belongs to another key")
     return OwnCertificate(certificate, key, _chain(certificate, issuers))
@@ -71,7 +71,7 @@ def _chain(certificate: x509.Certificate, issuers: Sequence[x509.Certificate]) -
     chain: list[x509.Certificate] = []
     left, current = list(issuers), certificate
     while left and len(chain) < MOST_IN_CHAIN - 1:
-        issuer = next((each for each in left if _has_issued(each, current)), None)
+        issuer = next((item for item in left if _has_issued(item, current)), None)
         if issuer is None:
             break
         chain.append(issuer)

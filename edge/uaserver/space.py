@@ -218,7 +218,7 @@ def _instantiate(
 
     `values` are the values of variables by name; other variables keep the value of their declaration.
     """
-    attributes = {each: AttributeValue(value) for each, value in declaration.attributes.items()}
+    attributes = {attribute: AttributeValue(value) for attribute, value in declaration.attributes.items()}
     if declaration.value is not None:
         attributes[ua.AttributeIds.Value] = value_attribute(values.get(place.browse_name.Name, declaration.value))
     place_node(iserver.aspace, place, attributes, declaration.type_definition)

@@ -73,7 +73,7 @@ def _key(node_id: ua.NodeId) -> int:
 _Part: TypeAlias = ua.DataValue | ua.ReferenceDescription
 _State: TypeAlias = tuple[ua.NodeId, Sequence[tuple[int, _Part | int]], Sequence[_Part | int]]
 """A stored node: its id, its attributes, its references; a number stands for a shared part."""
-_ATTRIBUTES = MappingProxyType({int(each): each for each in ua.AttributeIds})
+_ATTRIBUTES = MappingProxyType({int(identifier): identifier for identifier in ua.AttributeIds})
 
 
 class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
@@ -106,8 +106,8 @@ class TypeNodes(MutableMapping[ua.NodeId, NodeData]):
     def _node(self, state: _State) -> NodeData:
         node_id, attributes, references = state
         node = NodeData(node_id)
-        node.attributes = {_ATTRIBUTES[each]: AttributeValue(self._part(value)) for each, value in attributes}
-        node.references = [self._part(each) for each in references]
+        node.attributes = {_ATTRIBUTES[attribute]: AttributeValue(self._part(value)) for attribute, value in attributes}
+        node.references = [self._part(reference) for reference in references]
         return node
 
     def _part(self, part: _Part | int) -> Any:
@@ -166,7 +166,7 @@ def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData], declarati
         bounds.append(len(content))
         content += _dump(_state(nodes[node_id], shared))
     bounds.append(len(content))
-    for node_id in [each for each in nodes if not isinstance(each.Identifier, int)]:
+    for node_id in [node for node in nodes if not isinstance(node.Identifier, int)]:
         start = len(content)
         content += _dump(_state(nodes[node_id], shared))
         others[node_id.NamespaceIndex, node_id.Identifier] = start, len(content)
@@ -180,14 +180,16 @@ def write(path: Path, key: bytes, nodes: Mapping[ua.NodeId, NodeData], declarati
 def _shared_parts(nodes: Iterable[NodeData]) -> dict[bytes, int]:
     """Return the number of each part that several nodes have, by its content."""
     counts = Counter(
-        _dump(part) for node in nodes for part in (*(each.value for each in node.attributes.values()), *node.references)
+        _dump(part)
+        for node in nodes
+        for part in (*(attribute.value for attribute in node.attributes.values()), *node.references)
     )
-    return {content: number for number, content in enumerate(each for each, count in counts.items() if count > 1)}
+    return {content: number for number, content in enumerate(data for data, count in counts.items() if count > 1)}
 
 
 def _state(node: NodeData, shared: Mapping[bytes, int]) -> _State:
-    attributes = [(int(each), _stored_part(held.value, shared)) for each, held in node.attributes.items()]
-    return node.nodeid, attributes, [_stored_part(each, shared) for each in node.references]
+    attributes = [(int(attribute), _stored_part(held.value, shared)) for attribute, held in node.attributes.items()]
+    return node.nodeid, attributes, [_stored_part(reference, shared) for reference in node.references]
 
 
 def _stored_part(part: _Part, shared: Mapping[bytes, int]) -> _Part | int:

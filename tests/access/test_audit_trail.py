@@ -28,19 +28,19 @@ def record(action: str) -> AuditRecord:
 
 
 async def actions(store: Store) -> list[str]:
-    return [json.loads(each.text)["action"] async for each in audit.read_all(store)]
+    return [json.loads(sealed_record.text)["action"] async for sealed_record in audit.read_all(store)]
 
 
 async def faults(store: Store) -> list[str]:
-    found = [each async for each in audit.read_all(store)]
-    return [each.problem for each in find_faults(found, await audit.load_head(store), KEEP)]
+    found = [sealed_record async for sealed_record in audit.read_all(store)]
+    return [fault.problem for fault in find_faults(found, await audit.load_head(store), KEEP)]
 
 
 async def test_records_of_several_writers_form_one_chain(store: Store) -> None:
     await asyncio.gather(*(append(store, [record(f"{number}a"), record(f"{number}b")], KEEP) for number in range(20)))
     found = await actions(store)
     assert sorted(found) == sorted(f"{number}{part}" for number in range(20) for part in "ab")
-    assert [each[:-1] for each in found[::2]] == [each[:-1] for each in found[1::2]]
+    assert [text[:-1] for text in found[::2]] == [text[:-1] for text in found[1::2]]
     assert await faults(store) == []
 
 
@@ -50,14 +50,14 @@ async def test_trail_writes_records_and_copies_them_to_the_log(store: Store, wai
             trail.record(record("Start"))
             await wait_until(lambda: not trail.waiting)
     assert await actions(store) == ["Start"]
-    assert [(each["event"], each["audit"], each["user"]) for each in logged] == [("command", "cli.call", "anna")]
+    assert [(entry["event"], entry["audit"], entry["user"]) for entry in logged] == [("command", "cli.call", "anna")]
 
 
 async def test_secret_in_a_comment_is_hidden_in_store_and_log(store: Store) -> None:
     with structlog.testing.capture_logs() as logged:
         async with open_trail(store, "gw-1", KEEP, lambda: 1) as trail:
             trail.record(msgspec.structs.replace(record("Store"), comment="by token=hunter3"))
-    (kept,) = [each.text async for each in audit.read_all(store)]
+    (kept,) = [sealed_record.text async for sealed_record in audit.read_all(store)]
     assert "hunter3" not in kept
     assert "hunter3" not in str(logged)
     assert json.loads(kept)["comment"] == "by token=***"
@@ -80,9 +80,9 @@ async def test_outage_of_the_store_loses_the_oldest_records_only(tmp_path: Path,
         async with background_task(trail.run(), "audit"):
             await server.start()
             await wait_until(lambda: not trail.waiting)
-        first, *others = [json.loads(each.text) async for each in audit.read_all(store)]
+        first, *others = [json.loads(sealed_record.text) async for sealed_record in audit.read_all(store)]
         assert (first["kind"], first["status"]) == ("audit.lost", "2")
-        assert [each["action"] for each in others] == ["2", "3", "4"]
+        assert [other["action"] for other in others] == ["2", "3", "4"]
         assert await faults(store) == []
 
 
@@ -148,4 +148,4 @@ def test_dropped_records_of_a_user_are_counted() -> None:
     now = 61.0
     with capture_logs() as logs:
         assert limit.admits(eve)
-    assert [(each["user"], each["dropped"]) for each in logs] == [("eve", 440)]
+    assert [(entry["user"], entry["dropped"]) for entry in logs] == [("eve", 440)]

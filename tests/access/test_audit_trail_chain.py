@@ -22,7 +22,7 @@ def test_chain_written_in_two_parts_has_no_faults(first: list[str], second: list
     records = seal(START, first)
     records += seal(head_of(records), second)
     assert numbers_of_faults(records, head_of(records)) == []
-    assert [each.number for each in records] == list(range(1, len(first) + len(second) + 1))
+    assert [record.number for record in records] == list(range(1, len(first) + len(second) + 1))
 
 
 @given(_texts, st.data())

@@ -43,7 +43,7 @@ async def fill(store: Store, filling: Filling, owner: str = "gw") -> FillOutcome
 async def test_one_of_several_instances_fills_an_empty_store(store: Store) -> None:
     filling = Filling()
     outcomes = await asyncio.gather(*(fill(store, filling, f"gw{number}") for number in range(5)))
-    assert sorted(each.name for each in outcomes) == ["FILLED_BEFORE"] * 4 + ["FILLED_HERE"]
+    assert sorted(outcome.name for outcome in outcomes) == ["FILLED_BEFORE"] * 4 + ["FILLED_HERE"]
     assert (filling.began, filling.ended) == (1, 1)
     assert await initialization.load_state(store) is FillState.FILLED
     assert await fill(store, filling) is FillOutcome.FILLED_BEFORE

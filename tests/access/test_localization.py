@@ -32,7 +32,7 @@ def test_placeholders_are_replaced_in_the_language_of_the_reader(
 
 def test_texts_of_a_site_replace_those_of_the_product() -> None:
     texts = {"MaintenanceMessage": "closed", "de:MaintenanceMessage": "zu"}
-    assert [localize("{$MaintenanceMessage}", texts, (each,)) for each in ("en", "de")] == ["closed", "zu"]
+    assert [localize("{$MaintenanceMessage}", texts, (text,)) for text in ("en", "de")] == ["closed", "zu"]
 
 
 def test_self_referring_text_is_bounded() -> None:

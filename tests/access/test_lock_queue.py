@@ -14,7 +14,7 @@ def claim(owner: str, now: int, lease: int | None = LEASE) -> LockClaim:
 
 
 def order(lock: Lock | None) -> list[str]:
-    return [lock.holder.owner, *(each.owner for each in lock.waiters)] if lock else []
+    return [lock.holder.owner, *(waiter.owner for waiter in lock.waiters)] if lock else []
 
 
 def test_waiting_owners_get_the_lock_in_order() -> None:
@@ -33,7 +33,7 @@ def test_repeated_acquire_keeps_the_place_and_renews_the_lease() -> None:
     lock = acquire(acquire(acquire(None, claim("a", 1)), claim("b", 1)), claim("c", 1))
     lock = acquire(acquire(lock, claim("c", 8)), claim("a", 9))
     assert order(lock) == ["a", "b", "c"]
-    assert [lock.holder.until, *(each.until for each in lock.waiters)] == [19, 11, 18]
+    assert [lock.holder.until, *(waiter.until for waiter in lock.waiters)] == [19, 11, 18]
     assert lock.holder.since == 1
 
 
@@ -64,14 +64,14 @@ def test_no_owner_overtakes_or_waits_for_a_free_lock(steps: list[tuple[str, str,
     now = 0
     for what, owner, passed in steps:
         now += passed
-        queue = [each for each in queue if each[1] > now]
+        queue = [row for row in queue if row[1] > now]
         if what == "a":
             lock = acquire(lock, claim(owner, now))
-            known = [each for each, _ in queue]
+            known = [text for text, _ in queue]
             renewed = (owner, now + LEASE)
-            queue = [renewed if each[0] == owner else each for each in queue] if owner in known else [*queue, renewed]
+            queue = [renewed if row[0] == owner else row for row in queue] if owner in known else [*queue, renewed]
         else:
             lock = release(lock, owner, now)
-            queue = [each for each in queue if each[0] != owner]
-        assert order(expire(lock, now)) == [each for each, _ in queue]
-        assert all(is_held_by(expire(lock, now), each) is (each == queue[0][0]) for each, _ in queue)
+            queue = [row for row in queue if row[0] != owner]
+        assert order(expire(lock, now)) == [text for text, _ in queue]
+        assert all(is_held_by(expire(lock, now), text) is (text == queue[0][0]) for text, _ in queue)

@@ -29,7 +29,7 @@ async def put(store: Store, kind: LockKind, object_id: str, *owners: str, lease_
 
 async def owners(store: Store, kind: LockKind, object_id: str) -> list[str]:
     (found,) = await locks.load(store, kind, [object_id])
-    return [found.lock.holder.owner, *(each.owner for each in found.lock.waiters)] if found.lock else []
+    return [found.lock.holder.owner, *(waiter.owner for waiter in found.lock.waiters)] if found.lock else []
 
 
 async def nothing(_: Sequence[StoredLock]) -> Commit:
@@ -69,7 +69,7 @@ async def test_lease_of_a_live_owner_is_renewed(store: Store) -> None:
 
 async def test_locks_of_a_step_are_part_of_its_commit(store: Store) -> None:
     now = await server_time(store)
-    claims = [LockClaim(owner=each, since=now) for each in ("J1", "J2")]
+    claims = [LockClaim(owner=text, since=now) for text in ("J1", "J2")]
     first = await plan_acquire(store, TOOL, ("wrench", "crane"), claims[0])
     late = await plan_acquire(store, TOOL, ("crane",), claims[1])
     step = operation("INCR", store.keys.counter("steps"))
@@ -91,7 +91,7 @@ async def test_sweep_transfers_the_locks_of_dead_owners(store: Store) -> None:
     await put(store, JOB, "J1", "dead", lease_ms=-1)
     await put(store, TOOL, "wrench", "alive")
     await sweep_locks(store)
-    assert [(each.kind, each.object_id) for each in await find_locks(store, LockKind, ())] == [(TOOL, "wrench")]
+    assert [(lock.kind, lock.object_id) for lock in await find_locks(store, LockKind, ())] == [(TOOL, "wrench")]
 
 
 async def test_sweep_is_repeated(store: Store) -> None:

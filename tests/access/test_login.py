@@ -129,11 +129,11 @@ async def test_wrong_codes_are_throttled_across_a_restart(file: Path, store: Sto
 async def test_wrong_codes_from_many_addresses_are_throttled_after_a_restart(file: Path, store: Store) -> None:
     people = People(file, store)
     wrong = "000000" if code_at(NOW) != "000000" else "000001"
-    found = [await people.log_in("anna", PASSWORD + wrong, address=f"192.0.2.{each}") for each in range(1, 13)]
+    found = [await people.log_in("anna", PASSWORD + wrong, address=f"192.0.2.{number}") for number in range(1, 13)]
     assert found == [LoginRefusal.WRONG_CODE] * 10 + [LoginRefusal.CODE_TOO_SOON] * 2
-    for each in range(6):  # the store counts real time: a wait of a minute outlasts a busy machine
+    for index in range(6):  # the store counts real time: a wait of a minute outlasts a busy machine
         people.steady += 100
-        code = await people.log_in("anna", PASSWORD + wrong, address=f"192.0.3.{each}")
+        code = await people.log_in("anna", PASSWORD + wrong, address=f"192.0.3.{index}")
         assert code is LoginRefusal.WRONG_CODE
     people = People(file, store)
     assert await people.log_in("anna", PASSWORD + code_at(NOW), address="198.51.100.1") is LoginRefusal.CODE_TOO_SOON
@@ -146,8 +146,8 @@ async def test_wrong_codes_from_many_addresses_are_throttled_after_a_restart(fil
 
 async def test_wrong_passwords_from_many_addresses_do_not_delay_the_right_code(file: Path, store: Store) -> None:
     people = People(file, store)
-    for each in range(1, 13):
-        assert await people.log_in("anna", f"guess{each:06}", address=f"192.0.2.{each}") is LoginRefusal.WRONG
+    for item in range(1, 13):
+        assert await people.log_in("anna", f"guess{item:06}", address=f"192.0.2.{item}") is LoginRefusal.WRONG
     assert await people.log_in("anna", PASSWORD + code_at(NOW), address="198.51.100.1") is Role.ENGINEER
 
 
@@ -259,7 +259,7 @@ async def test_wrong_codes_are_counted_for_all_gateways_of_a_store(file: Path, s
 
 async def test_concurrent_failures_at_two_gateways_are_both_counted(file: Path, store: Store) -> None:
     gateways = [People(file, store) for _ in range(2)]
-    await asyncio.gather(*(each.log_in("ben", "guess") for each in gateways))
+    await asyncio.gather(*(gateway.log_in("ben", "guess") for gateway in gateways))
     assert await gateways[0].log_in("ben", "guess") is LoginRefusal.WRONG
     assert await gateways[1].log_in("ben", PASSWORD) is LoginRefusal.TOO_SOON
 

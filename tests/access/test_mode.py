@@ -25,9 +25,9 @@ async def switch(store: Store, request: ModeRequest, gateway: str = "", also: Co
 
 
 async def actions(store: Store) -> list[str]:
-    records = [each async for each in audit.read_all(store)]
+    records = [sealed_record async for sealed_record in audit.read_all(store)]
     assert list(find_faults(records, await audit.load_head(store), KEEP)) == []
-    return [json.loads(each.text)["action"] for each in records]
+    return [json.loads(record.text)["action"] for record in records]
 
 
 def test_second_request_keeps_the_start_time_and_replaces_the_rest() -> None:

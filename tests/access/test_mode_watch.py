@@ -48,5 +48,5 @@ async def test_message_is_in_the_language_of_the_caller(store: Store) -> None:
     await store.commit(mode.save_texts(store.keys, {"Why": "rebuilt", "de:Why": "Umbau"}))
     await switch(store, Maintenance(message="cell 2: {$Why}"))
     await watch.refresh()
-    assert [watch.message(each) for each in ((), ("de",))] == ["cell 2: rebuilt", "cell 2: Umbau"]
+    assert [watch.message(row) for row in ((), ("de",))] == ["cell 2: rebuilt", "cell 2: Umbau"]
     assert watch.texts["Why"] == "rebuilt"

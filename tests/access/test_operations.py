@@ -125,7 +125,10 @@ async def test_daily_operation_is_scheduled_again_when_it_starts(store: Store) -
 
     await scheduled(store, daily="02:00")
     await runner(store, work).look()
-    again, done = sorted((each.operation for each in await operations.load_all(store)), key=lambda each: -each.due)
+    again, done = sorted(
+        (stored_operation.operation for stored_operation in await operations.load_all(store)),
+        key=lambda operation: -operation.due,
+    )
     assert (done.state, again.state, again.daily) == ("done", "scheduled", "02:00")
     assert datetime.fromtimestamp(again.due / 1000, UTC) == datetime(2026, 1, 2, 2, tzinfo=UTC)
 
@@ -154,7 +157,7 @@ async def test_work_ends_when_an_invalid_report_prevents_the_renewal(store: Stor
     ended = asyncio.Event()
 
     async def work(_: Operation, report: Report) -> str:
-        report(1.0, "a file name that is no UTF-8: \udc80")
+        report(1.0, "a file name that is not UTF-8: \udc80")
         try:
             await asyncio.Event().wait()
         finally:

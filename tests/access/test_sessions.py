@@ -34,7 +34,10 @@ async def test_open_sessions_are_stored_and_closed_ones_removed(store: Store) ->
     server.open("s1")
     server.open("s2", "ben")
     await shown.look()
-    assert {id: each.user for id, (each, _) in (await sessions.load_all(store)).items()} == {"s1": "anna", "s2": "ben"}
+    assert {id: session.user for id, (session, _) in (await sessions.load_all(store)).items()} == {
+        "s1": "anna",
+        "s2": "ben",
+    }
     assert await sessions.load_last_activity(store) == dict.fromkeys(("s1", "s2"), "2027-01-15T08:00:00.000Z")
     assert 0 < await store.execute("PTTL", store.keys.session("s1")) <= LIFETIME_MS
     del server.live["s1"]

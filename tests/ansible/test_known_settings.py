@@ -15,7 +15,7 @@ def expected() -> str:
 
 
 def _keys(section: Section) -> set[str]:
-    return {key for each in (section.keys, *map(section.keys_of, section.kinds)) for key in each.__struct_fields__}
+    return {key for item in (section.keys, *map(section.keys_of, section.kinds)) for key in item.__struct_fields__}
 
 
 def test_file_of_the_role_is_written_from_the_settings() -> None:

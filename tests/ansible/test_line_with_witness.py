@@ -31,12 +31,12 @@ async def line() -> AsyncIterator[Line]:
                 place = Place(switch, number, name)
                 machines.append(Machine.unpack(boot_archive(), FOLDER / name / "root", FOLDER / "shared", place))
                 keep_packages(machines[-1].root, FROM_DEBIAN)
-            await asyncio.gather(*(each.boot() for each in machines))
+            await asyncio.gather(*(machine.boot() for machine in machines))
             yield Line(machines)
         finally:
-            for each in machines:
-                await each.cut_power()
-                each.remove()
+            for item in machines:
+                await item.cut_power()
+                item.remove()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -53,10 +53,10 @@ async def certificates(line: Line) -> Path:
 async def play(line: Line, certificates: Path, *options: str) -> dict[str, dict[str, int]]:
     """Play the book; return the number of tasks of each host by their result."""
     names = ("gateway-1", "gateway-2", "witness")
-    hosts = {name: connection(each, FOLDER) for name, each in zip(names, line.machines, strict=True)}
+    hosts = {name: connection(machine, FOLDER) for name, machine in zip(names, line.machines, strict=True)}
     witness = line.machines[2].address
     variables: dict[str, object] = {
-        "line_store_addresses": {name: each.address for name, each in zip(names, line.machines, strict=True)},
+        "line_store_addresses": {name: machine.address for name, machine in zip(names, line.machines, strict=True)},
         "line_store_witness": "witness",
         "line_store_certificates": str(certificates),
         "line_store_password": SECRETS["store"],
@@ -93,7 +93,7 @@ async def _primary(line: Line) -> str:
 
 
 async def test_book_sets_up_a_line_of_three_machines(line: Line, certificates: Path) -> None:
-    assert [each["failed"] for each in (await play(line, certificates)).values()] == [0, 0, 0]
+    assert [entry["failed"] for entry in (await play(line, certificates)).values()] == [0, 0, 0]
     for machine in line.machines[:2]:
         assert await machine.run("systemctl is-active microdcs-edge") == "active"
         assert await machine.run(f"stat -c %a /etc/{STORE}/{STORE}-line.conf") == "640"
@@ -101,7 +101,7 @@ async def test_book_sets_up_a_line_of_three_machines(line: Line, certificates: P
 
 
 async def test_second_run_changes_nothing_also_after_a_failover(line: Line, certificates: Path) -> None:
-    assert [each["changed"] for each in (await play(line, certificates)).values()] == [0, 0, 0]
+    assert [entry["changed"] for entry in (await play(line, certificates)).values()] == [0, 0, 0]
     first = line.machines[0]
     await first.run(f"systemctl stop {STORE}-server@line")
 
@@ -110,4 +110,4 @@ async def test_second_run_changes_nothing_also_after_a_failover(line: Line, cert
 
     await until(switched, "the other store is the primary")
     await first.run(f"systemctl start {STORE}-server@line")
-    assert [each["changed"] for each in (await play(line, certificates)).values()] == [0, 0, 0]
+    assert [entry["changed"] for entry in (await play(line, certificates)).values()] == [0, 0, 0]

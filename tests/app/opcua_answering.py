@@ -21,5 +21,5 @@ async def answering(words: bytes) -> AsyncIterator[str]:
 
 
 async def only(findings: AsyncIterator[HealthFinding]) -> HealthFinding:
-    (finding,) = [each async for each in findings]
+    (finding,) = [item async for item in findings]
     return finding

@@ -139,8 +139,8 @@ def written(settings: Settings, directory: Path) -> Path:
             name: getattr(settings.opcua, name) for name in ("endpoint", "security", "users_file", "trusted", "pki")
         },
     }
-    for name, each in settings.southbound.items():
-        sections[f"southbound.{name}"] = msgspec.structs.asdict(each)
+    for name, equipment_settings in settings.southbound.items():
+        sections[f"southbound.{name}"] = msgspec.structs.asdict(equipment_settings)
     lines = []
     for section, keys in sections.items():
         lines += [f"[{section}]", *(f"{key} = {toml(value)}" for key, value in keys.items())]
@@ -152,5 +152,5 @@ def written(settings: Settings, directory: Path) -> Path:
 def toml(value: object) -> str:
     """Write a value; all but a table is the same in JSON."""
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{json.dumps(key)} = {toml(each)}' for key, each in value.items())} }}"
+        return f"{{ {', '.join(f'{json.dumps(key)} = {toml(item)}' for key, item in value.items())} }}"
     return json.dumps(value)

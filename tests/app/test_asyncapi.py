@@ -32,7 +32,7 @@ def parsed(directory: Path, document: Any) -> Any:
 @pytest.mark.slow
 def test_parser_of_asyncapi_accepts_the_document(tmp_path: Path) -> None:
     found = parsed(tmp_path, DOCUMENT)
-    assert [each for each in found["findings"] if each["code"] != NEWER_VERSION] == []
+    assert [finding for finding in found["findings"] if finding["code"] != NEWER_VERSION] == []
     assert {f"commands.{method}" for method in METHODS} <= set(found["operations"])
 
 
@@ -63,10 +63,10 @@ def test_every_topic_of_equipment_is_a_channel() -> None:
     """`data` and `enabled` were missing."""
     row = re.compile(r"^\| (`\{topic_prefix\}/\{name\}/.*?) \|", re.MULTILINE)
     cells = row.findall((ROOT / "docs" / "reference" / "equipment.md").read_text())
-    topics = {each for cell in cells for each in re.findall(r"`[^`]*/(\w+)`", cell)}
+    topics = {value for cell in cells for value in re.findall(r"`[^`]*/(\w+)`", cell)}
     addresses = [channel["address"] or "" for channel in DOCUMENT["channels"].values()]
     prefix = "{equipmentPrefix}/{equipment}/"
-    assert topics == {each.removeprefix(prefix) for each in addresses if each.startswith(prefix)}
+    assert topics == {address.removeprefix(prefix) for address in addresses if address.startswith(prefix)}
     assert "enabled" in topics
 
 

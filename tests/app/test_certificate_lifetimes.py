@@ -49,7 +49,7 @@ def test_certificate_finding_depends_on_its_remaining_validity(
     wrench = MqttEquipmentSettings(type_ids=("tighten",), url="mqtts://localhost", ca_file=str(pem))
     whole = Settings(opcua=settings.opcua, mqtt=mqtt, southbound={"wrench": wrench})
     found = list(certificates_of(whole))
-    assert [(each.subject, each.level) for each in found] == [
+    assert [(finding.subject, finding.level) for finding in found] == [
         ("OPC UA certificate", level),
         ("certificate mqtt.ca_file", level),
         ("certificate southbound.wrench.ca_file", level),

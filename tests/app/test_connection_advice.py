@@ -8,7 +8,9 @@ from edge.model.equipment_connection import ConnectionFault
 GENERAL = "Switch it on and check its connection."
 
 
-@pytest.mark.parametrize("fault", [each for each in ConnectionFault if each is not ConnectionFault.OTHER])
+@pytest.mark.parametrize(
+    "fault", [connection_fault for connection_fault in ConnectionFault if connection_fault is not ConnectionFault.OTHER]
+)
 def test_kind_of_reason_has_its_own_advice(fault: ConnectionFault) -> None:
     assert connection_advice(fault) != GENERAL
     assert connection_advice(fault).endswith(".")

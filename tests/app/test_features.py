@@ -17,20 +17,20 @@ def test_each_folder_of_a_feature_has_its_row() -> None:
 
 
 def test_each_feature_declares_its_own_name() -> None:
-    assert tuple(each.name for each in features()) == FEATURES
+    assert tuple(feature.name for feature in features()) == FEATURES
 
 
 def test_no_two_features_declare_the_same_command_or_kind() -> None:
-    nouns = [name for each in features() for name in each.commands]
+    nouns = [name for feature in features() for name in feature.commands]
     assert len(nouns) == len(set(nouns))
     assert set(nouns) < set(commands())
-    kinds = [name for each in features() for name in each.kinds]
+    kinds = [name for feature in features() for name in feature.kinds]
     assert len(kinds) == len(set(kinds))
     assert {*kinds, "mqtt"} == set(equipment_kinds()) == set(equipment_settings())
 
 
 def test_commands_below_a_noun_of_the_core_take_no_place_of_another() -> None:
-    below = [(noun, name) for each in features() for noun, names in each.subcommands.items() for name in names]
+    below = [(noun, name) for feature in features() for noun, names in feature.subcommands.items() for name in names]
     assert len(below) == len(set(below))
     for noun, name in below:
         group = main.get_command(click.Context(main), noun)
@@ -43,10 +43,10 @@ def test_commands_below_a_noun_of_the_core_take_no_place_of_another() -> None:
 
 
 def test_every_location_that_a_feature_names_exists() -> None:
-    for each in features():
-        phases = [each.prepare, each.open, each.serve]
-        below = [location for names in each.subcommands.values() for location in names.values()]
-        kinds = each.settings_kinds.values()
-        pings = [kind.ping for kind in each.kinds.values()]
-        for location in filter(None, (*phases, *below, *kinds, *pings, *each.options.values())):
+    for item in features():
+        phases = [item.prepare, item.open, item.serve]
+        below = [location for names in item.subcommands.values() for location in names.values()]
+        kinds = item.settings_kinds.values()
+        pings = [kind.ping for kind in item.kinds.values()]
+        for location in filter(None, (*phases, *below, *kinds, *pings, *item.options.values())):
             assert pkgutil.resolve_name(location)

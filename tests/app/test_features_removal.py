@@ -66,17 +66,17 @@ def test_command_and_imports_are_whole_without_a_feature(tmp_path: Path, name: s
     shutil.copytree(ROOT / "edge", tmp_path / "edge", ignore=shutil.ignore_patterns("__pycache__"))
     table = tmp_path / "edge" / "app" / "features.py"
     rows = table.read_text(encoding="utf-8")
-    for each in gone:
-        shutil.rmtree(tmp_path / "edge" / "features" / each)
-        assert f'    "{each}",\n' in rows
-        rows = rows.replace(f'    "{each}",\n', "")
+    for text in gone:
+        shutil.rmtree(tmp_path / "edge" / "features" / text)
+        assert f'    "{text}",\n' in rows
+        rows = rows.replace(f'    "{text}",\n', "")
     table.write_text(rows, encoding="utf-8")
-    left = [each for each in imports() if feature_of(each) not in gone and not each.endswith("__main__")]
+    left = [word for word in imports() if feature_of(word) not in gone and not word.endswith("__main__")]
     code = f"import importlib\nfor each in {left!r}:\n    importlib.import_module(each.removesuffix('.__init__'))\n"
     code += "from edge.cli import main\nmain(['--help'])"
     environment = {"PYTHONPATH": str(tmp_path)}
     call = [sys.executable, "-P", "-c", code]
     shown = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stderr
-    nouns = {noun for each in features() if each.name in gone for noun in each.commands}
+    nouns = {noun for feature in features() if feature.name in gone for noun in feature.commands}
     assert {noun for noun in nouns if re.search(rf"^  {noun} ", shown.stdout, re.MULTILINE)} == set()

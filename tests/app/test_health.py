@@ -49,7 +49,7 @@ def health_of(
     plant = Plant(store, {}, now_ms)
     active_runs = ActiveRuns(plant.runs, (SCOPE,))
     watch = EquipmentWatch(store, active_runs, now_ms)
-    watch.watched += [WatchedEquipment(each, "fake", (), plant.answers.stats) for each in equipment]
+    watch.watched += [WatchedEquipment(fake_equipment, "fake", (), plant.answers.stats) for fake_equipment in equipment]
     return Health(store, active_runs, watch, certificates, lambda: clock, 0.01, read_state=read_state)
 
 
@@ -177,7 +177,7 @@ async def test_unavailable_or_nearly_full_store_is_reported(tmp_path: Path) -> N
         with structlog.testing.capture_logs() as reported:
             for _ in range(2):
                 assert re.fullmatch(r"0 jobs at work; store \d\d% full", await looking.check())
-        assert [each["event"] for each in reported] == ["store filling up"]
+        assert [entry["event"] for entry in reported] == ["store filling up"]
         await server.kill()
         assert (await looking.check()).startswith("Redis does not answer: ")
 
@@ -197,7 +197,7 @@ async def test_an_expired_certificate_is_reported_each_time_and_logged_once(stor
     with structlog.testing.capture_logs() as reported:
         for _ in range(2):
             assert (await looking.check()).startswith("certificate mqtt.ca_file: ca.pem has expired; 0 jobs")
-    assert [(each["subject"], each["advice"]) for each in reported] == [("certificate mqtt.ca_file", "renew it")]
+    assert [(entry["subject"], entry["advice"]) for entry in reported] == [("certificate mqtt.ca_file", "renew it")]
 
 
 async def test_a_certificate_to_renew_is_noted_without_a_problem(store: Store) -> None:
@@ -258,7 +258,7 @@ async def test_counts_near_their_limit_are_reported_and_full_marks_are_flagged(s
         await looking.check()
     assert f"1 of at most 2 undelivered results kept in {SCOPE}; " in line
     assert re.search(r"[1-9]\d* of at most 1 marks of messages kept; ", line)
-    assert [each["event"] for each in logs] == ["marks pile up", "marks of sender pile up"]
+    assert [entry["event"] for entry in logs] == ["marks pile up", "marks of sender pile up"]
     assert "1 of at most 1 marks kept of calls:" in line
     assert store.marks.is_full
 
@@ -286,4 +286,4 @@ async def test_server_that_may_lose_decisions_is_a_problem_logged_once(tmp_path:
             for _ in range(2):
                 await health.check()
     assert health.problem_line == "the Redis server does not write down each change: its appendonly is no, expected yes"
-    assert [each["event"] for each in logs].count("store may lose decisions") == 1
+    assert [entry["event"] for entry in logs].count("store may lose decisions") == 1

@@ -41,7 +41,7 @@ async def test_taken_address_is_a_problem_until_it_is_free(wait_until: WaitUntil
             writer.close()
 
 
-async def test_free_address_is_returned_and_is_no_problem() -> None:
+async def test_free_address_is_returned_and_is_not_a_problem() -> None:
     problems: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         url = await open_interface(
@@ -73,7 +73,7 @@ async def test_defect_of_an_interface_is_counted_and_it_is_opened_again(wait_unt
 async def test_wrong_settings_of_an_interface_end_the_start() -> None:
     @asynccontextmanager
     async def refused() -> AsyncIterator[str]:
-        raise SettingsError(["metrics.listen: is no address"], "Set it.")
+        raise SettingsError(["metrics.listen: is not an address"], "Set it.")
         yield ""
 
     async with AsyncExitStack() as stack:

@@ -24,14 +24,14 @@ def least(redis: RedisSettings) -> Settings:
 async def test_signal_stops_the_gateway_and_restores_the_signal_handlers(
     redis: RedisSettings, wait_until: WaitUntil, number: signal.Signals
 ) -> None:
-    before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
+    before = [signal.getsignal(text) for text in (signal.SIGTERM, signal.SIGINT)]
     with capture_logs() as logs:
         life = asyncio.create_task(serve(least(redis)))
         async with asyncio.timeout(60):
             await wait_until(lambda: "ready" in {entry["event"] for entry in logs})
             os.kill(os.getpid(), number)
             await life
-    assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)] == before
+    assert [signal.getsignal(text) for text in (signal.SIGTERM, signal.SIGINT)] == before
     ours = [entry["event"] for entry in logs if entry["event"] in {"starting", "ready", "stopping", "stopped"}]
     assert ours == ["starting", "ready", "stopping", "stopped"]
 

@@ -61,7 +61,7 @@ async def test_store_that_is_over_before_the_gateway_serves_is_opened_again(
             ready += message.startswith("READY=1")
             if ready == 1 and message.startswith("READY=1"):
                 gc.unfreeze()
-                (store,) = (each for each in gc.get_objects() if isinstance(each, Store) and is_open(each, unique))
+                (store,) = (value for value in gc.get_objects() if isinstance(value, Store) and is_open(value, unique))
                 store.end("a failover while the gateway was opened")
                 for sentinel in line.sentinels:
                     sentinel.signal(signal.SIGSTOP)

@@ -44,6 +44,6 @@ async def test_client_switches_the_maintenance_mode_of_this_gateway(
             assert (on.gateway.message, on.gateway.kind) == ("fire", "now")
             assert await place.call_method(f"{index}:SwitchOff") == 1
             assert (await mode.load(store, "edge")).gateway is None
-    texts = [msgspec.json.decode(each.text) async for each in audit.read_all(store)]
-    kinds = [(each["kind"], each["action"]) for each in texts if each["kind"] == "opcua.call"]
+    texts = [msgspec.json.decode(sealed_record.text) async for sealed_record in audit.read_all(store)]
+    kinds = [(text["kind"], text["action"]) for text in texts if text["kind"] == "opcua.call"]
     assert kinds == [("opcua.call", "maintenance on"), ("opcua.call", "maintenance off")]

@@ -26,7 +26,7 @@ def test_only_the_newest_files_of_a_type_are_kept(tmp_path: Path) -> None:
     for name in ("gw-backup-1", "gw-backup-2", "gw-backup-3", "gw-support-bundle-1", "other"):
         (tmp_path / f"{name}.tar.gz").touch()
     remove_old_files(tmp_path, "gw-backup", 2)
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
         *("gw-backup-2.tar.gz", "gw-backup-3.tar.gz", "gw-support-bundle-1.tar.gz", "other.tar.gz")
     ]
 
@@ -81,8 +81,8 @@ async def test_station_is_imported_from_files_and_exported(settings_text: str, t
         archive.extractall(tmp_path / "new", filter="data")
     exported = await read_site(tmp_path / "new" / "station.d")
     assert await find_differences(store, [SCOPE], exported.files.checked()) == ()
-    records: list[dict[str, Any]] = [json.loads(each.text) for each in await audit.newest(store, 50)]
-    assert [each["user"] for each in records if each["action"] == "station put workmaster"] == ["anna"]
+    records: list[dict[str, Any]] = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 50)]
+    assert [record["user"] for record in records if record["action"] == "station put workmaster"] == ["anna"]
 
 
 async def test_import_of_absent_or_faulty_files_fails_with_the_reason(
@@ -100,7 +100,7 @@ async def test_import_of_absent_or_faulty_files_fails_with_the_reason(
             while not (found := await operations.load(store, scheduled.id)) or not found.operation.has_ended:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             errors.append(found.operation.error)
-    assert [each.rpartition("station.d: ")[2].partition(" ")[0] for each in errors] == ["there", "rules/bad.json:"]
+    assert [error.rpartition("station.d: ")[2].partition(" ")[0] for error in errors] == ["there", "rules/bad.json:"]
 
 
 async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: Path, store: Store) -> None:
@@ -116,7 +116,7 @@ async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: 
                 await asyncio.sleep(0.05)
             found.append(stored.operation)
     (recorded,) = folder.glob("*.jsonl")
-    assert [each.state for each in found] == ["done", "failed", "failed"]
+    assert [operation.state for operation in found] == ["done", "failed", "failed"]
     assert found[0].result.startswith(f"{recorded}: ")
     assert json.loads(recorded.read_text().splitlines()[0])["equipment"] == "light"
     assert ("no number of seconds" in found[1].error, "no equipment" in found[2].error) == (True, True)

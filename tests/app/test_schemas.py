@@ -29,8 +29,8 @@ def references(schema: Any) -> list[str]:
     """Return every reference in a schema."""
     if isinstance(schema, dict):
         found = [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
-        return found + [each for value in schema.values() for each in references(value)]
-    return [each for value in schema for each in references(value)] if isinstance(schema, list) else []
+        return found + [reference for value in schema.values() for reference in references(value)]
+    return [reference for value in schema for reference in references(value)] if isinstance(schema, list) else []
 
 
 def test_every_method_setting_and_event_has_a_schema() -> None:
@@ -39,7 +39,7 @@ def test_every_method_setting_and_event_has_a_schema() -> None:
     assert {f"{method}.call.schema.json" for method in METHODS} <= FOUND.keys()
     assert {f"config.{kind}.schema.json" for kind in kinds} <= FOUND.keys()
     # A refusal has no data; the schemas of methods are named after them.
-    for name in {each for each in types if not each.endswith("METHOD_TYPE")} - {"CONFIG_TYPE", "REFUSED_TYPE"}:
+    for name in {type_ for type_ in types if not type_.endswith("METHOD_TYPE")} - {"CONFIG_TYPE", "REFUSED_TYPE"}:
         assert any(getattr(event_types, name) in text for text in FOUND.values()), name
 
 

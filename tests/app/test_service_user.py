@@ -43,7 +43,7 @@ def test_unreadable_password_file_must_move_to_passwords(tmp_path: Path) -> None
         southbound={"wrench": MqttEquipmentSettings(type_ids=("tighten",), password_file=str(passed))},
     )
     problems = list(access_problems(tmp_path / "edge.toml", settings, only("broker", ".store", "mqtt")))
-    assert [each.partition(",")[0] for each in problems] == [
+    assert [problem.partition(",")[0] for problem in problems] == [
         f"{elsewhere}: microdcs-edge may not read it; move it to /etc/microdcs-edge/passwords/broker",
         f"{hidden}: microdcs-edge may not read it; move it to /etc/microdcs-edge/passwords/store",
     ]

@@ -7,7 +7,7 @@ from tests.store.test_store_state import FIRST, SECOND, THIRD, line, replica_nod
 
 def test_metrics_of_a_line_name_replicas_sentinels_and_fence() -> None:
     state = line({THIRD: replica_node(THIRD, is_linked=False, clock_s=1.5)}, fence=FenceState(0.0, "silent"))
-    found = {each.name: dict(each.samples) for each in gauges_of(state)}
+    found = {store_gauge.name: dict(store_gauge.samples) for store_gauge in gauges_of(state)}
     assert found["store_primary_confirmed"] == {"": 0}
     assert found["store_config_epoch"] == {FIRST: 4}
     assert (found["store_sentinels"], found["store_sentinels_answering"]) == ({"": 3}, {"": 3})
@@ -20,5 +20,5 @@ def test_metrics_of_a_line_name_replicas_sentinels_and_fence() -> None:
 
 def test_single_server_has_no_metrics_of_sentinel() -> None:
     server = NodeReport(address=FIRST, role="master", has_aof=True)
-    found = [each.name for each in gauges_of(state_of((), {FIRST: server}, durability="any"))]
+    found = [store_gauge.name for store_gauge in gauges_of(state_of((), {FIRST: server}, durability="any"))]
     assert found == ["store_clock_difference_seconds", "store_append_only"]

@@ -79,7 +79,7 @@ async def test_fault_of_a_server_is_counted_and_noted(
     async with open_line(tmp_path) as line, watched(line, unique) as watch:
         fault(line)
         await wait_until(lambda: dict(watch.tags()).get(tag) == 1)
-        await wait_until(lambda: any(each.startswith(note) for each in watch.notes()))
+        await wait_until(lambda: any(text.startswith(note) for text in watch.notes()))
         _thaw(line)
 
 
@@ -122,7 +122,7 @@ async def test_fault_of_a_server_raises_an_alarm(
             async with open_store(settings.redis, None) as store:
 
                 async def is_raised() -> bool:
-                    return any(each.alarm.rule == rule for each in await alarms.newest(store, 20))
+                    return any(alarm_change.alarm.rule == rule for alarm_change in await alarms.newest(store, 20))
 
                 await until(is_raised)
             _thaw(line)

@@ -36,6 +36,8 @@ WORDS = {
     r"owes?|owed": "open commands, pending",
     r"news": "changes, notifications",
     r"beside(?!s)": "next to, in addition to, concurrently with",
+    r"(?<!there )(?:is|was) no (?!longer|more|wider|bytes)\w+": "is not a ...",
+    r"(?<!there )(?:are|were) no (?!longer|more)\w+": "are not ...",
 }
 """Words to avoid -> what to write instead."""
 
@@ -61,7 +63,7 @@ def clean_paths() -> list[str]:
 
 def clean_files() -> list[Path]:
     """Return every file at or below a clean path."""
-    roots = [Path(each) for each in clean_paths()]
+    roots = [Path(name) for name in clean_paths()]
     return [path for path in project_files() if any(path == root or root in path.parents for root in roots)]
 
 
@@ -103,12 +105,12 @@ def _docstring(
     if _OPENINGS.match(docstring) and not (is_value and first in {"What", "How", "Where"}):
         yield f"{path}:{line}: a docstring opens with {first!r}"
     elif not is_value and not is_test and first.lower() not in VERBS:
-        yield f"{path}:{line}: {first!r} is no verb of the field in the imperative (see VERBS)"
+        yield f"{path}:{line}: {first!r} is not a verb of the field in the imperative (see VERBS)"
 
 
 def _is_value(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Return whether a function is read like a value: a property or a fixture."""
-    decorators = {ast.unparse(each).partition("(")[0].rpartition(".")[2] for each in node.decorator_list}
+    decorators = {ast.unparse(item).partition("(")[0].rpartition(".")[2] for item in node.decorator_list}
     return bool(decorators & {"property", "cached_property", "fixture", "setter"})
 
 
@@ -121,13 +123,15 @@ def _names(path: Path, node: ast.AST) -> Iterator[str]:
         case _:
             return
     line = getattr(node, "lineno", 0)
+    if name == "each":
+        yield f"{path}:{line}: a variable is a noun: name what it holds instead of 'each'"
     if name.startswith("test_") and len(name) > LONGEST_TEST_NAME:
         yield f"{path}:{line}: {name} has {len(name)} characters, at most {LONGEST_TEST_NAME} are allowed"
     if name.startswith("test_"):
         yield from _prose(path, line, name.replace("_", " "))
         if found := _TEST_OPENINGS.match(name):
             yield f"{path}:{line}: {name} opens with {found[0]}: name the thing that is tested"
-    words = {each.lower() for each in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+    words = {value.lower() for value in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     if wrong := words & _FORBIDDEN_NAMES:
         yield f"{path}:{line}: the name {name!r} holds {', '.join(sorted(wrong))!r}"
 
@@ -150,10 +154,10 @@ def _without_code(words: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Print the violations of files and folders; return the exit status."""
-    roots = [Path(each).resolve().relative_to(ROOT) for each in arguments]
+    roots = [Path(argument).resolve().relative_to(ROOT) for argument in arguments]
     chosen = [path for path in project_files() if any(path == root or root in path.parents for root in roots)]
-    found = [each for path in chosen for each in violations(path)]
-    sys.stdout.write("".join(f"{each}\n" for each in found))
+    found = [violation for path in chosen for violation in violations(path)]
+    sys.stdout.write("".join(f"{name}\n" for name in found))
     return int(bool(found))
 
 

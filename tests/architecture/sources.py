@@ -25,7 +25,7 @@ def modules(folder: str = "edge") -> tuple[Path, ...]:
 
 @cache
 def text(path: Path) -> str:
-    """Read a file of the project; what is no text reads as empty."""
+    """Read a file of the project; what is not a text reads as empty."""
     return (ROOT / path).read_bytes().decode(errors="ignore")
 
 

@@ -19,7 +19,11 @@ REQUIREMENTS = [Requirement(line) for lines in (_PROJECT["dependencies"], *_EXTR
 @pytest.mark.parametrize("name", ADVISORIES)
 def test_minimum_versions_exclude_known_vulnerabilities(name: str) -> None:
     vulnerable = Version(f"{ADVISORIES[name]['fixed']}.dev0")
-    admitting = [str(each) for each in REQUIREMENTS if each.name == name and each.specifier.contains(vulnerable, True)]
+    admitting = [
+        str(requirement)
+        for requirement in REQUIREMENTS
+        if requirement.name == name and requirement.specifier.contains(vulnerable, True)
+    ]
     assert admitting == []
 
 

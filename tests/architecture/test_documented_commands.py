@@ -89,8 +89,8 @@ def fault(command: PageCommand) -> str | None:
         elif _PLACEHOLDER.fullmatch(word):
             return None
         else:
-            commands = [(each, context.command.get_command(context, each)) for each in word.split("|")]
-            if unknown := [each for each, found in commands if found is None]:
+            commands = [(item, context.command.get_command(context, item)) for item in word.split("|")]
+            if unknown := [item for item, found in commands if found is None]:
                 return f"{context.command_path} has no command {unknown[0]}"
             name, found = commands[-1]
             context = click.Context(found or main, info_name=name, parent=context)
@@ -124,7 +124,7 @@ def _fault_of_arguments(
 def test_commands_of_pages_exist_with_their_options() -> None:
     found = [(str(page), command) for page in PAGES for command in page_commands(text(page))]
     faults = [(page, " ".join(command.words), fault(command)) for page, command in found]
-    assert [each for each in faults if each[2] and each[2] != _OF_THE_EXAMPLE] == []
+    assert [row for row in faults if row[2] and row[2] != _OF_THE_EXAMPLE] == []
     assert len(found) > 500
 
 
@@ -150,7 +150,7 @@ def test_fault_in_the_command_of_a_page_is_found(page: str, expected: str | None
 
 
 def test_commands_of_each_page_are_executed_or_a_reason_is_named() -> None:
-    shown = {str(page) for page in PAGES if any(each.is_whole for each in page_commands(text(page)))}
+    shown = {str(page) for page in PAGES if any(command.is_whole for command in page_commands(text(page)))}
     assert shown == EXECUTED.keys() | NOT_EXECUTED.keys(), "list the page in EXECUTED or NOT_EXECUTED"
     assert EXECUTED.keys() & NOT_EXECUTED.keys() == set()
 

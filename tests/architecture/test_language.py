@@ -13,7 +13,7 @@ from tests.architecture.sources import ROOT, modules, project_files, syntax, tex
 
 
 def test_clean_paths_have_no_violations() -> None:
-    assert [each for path in clean_files() for each in violations(path)] == []
+    assert [violation for path in clean_files() for violation in violations(path)] == []
 
 
 def test_clean_paths_exist() -> None:
@@ -39,12 +39,14 @@ def _is_clean(paths: list[str]) -> bool:
     ("source", "expected"),
     [
         ('def f():\n    """Give a name."""\n', "opens with 'Give'"),
-        ('def f():\n    """Returns a name."""\n', "no verb of the field"),
-        ('def f():\n    """A name."""\n', "no verb of the field"),
+        ('def f():\n    """Returns a name."""\n', "not a verb of the field"),
+        ('def f():\n    """A name."""\n', "not a verb of the field"),
         ('class A:\n    """Who listens."""\n', "opens with 'Who'"),
         ('"""A module."""\n# mend this\n', "write instead: fix"),
         ('"""A module."""\nx = f("nobody listens")\n', "write instead: name the thing"),
         ("told = 1\n", "the name 'told'"),
+        ("for each in range(3): ...\n", "a variable is a noun"),
+        ('"""A module."""\nx = f("1 is no text")\n', "write instead: is not a"),
         ("def test_" + "x" * 70 + "(): ...\n", "at most 70"),
         ("def test_what_is_old_is_removed(): ...\n", "opens with test_what_"),
         ("def test_broken_link_is_mended(): ...\n", "write instead: fix"),

@@ -42,7 +42,9 @@ VENDORS = ("asyncua", "gpiod", "h11", "hiredis", "jinja2", "paho", "redis", "sta
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_contract_of_a_vendor_library_covers_every_folder(vendor: str) -> None:
     """Its users are exceptions of the contract, so that a new folder may not import it."""
-    forbidding = [each["source_modules"] for each in contracts() if vendor in each.get("forbidden_modules", ())]
+    forbidding = [
+        contract["source_modules"] for contract in contracts() if vendor in contract.get("forbidden_modules", ())
+    ]
     assert ["edge"] in forbidding
 
 

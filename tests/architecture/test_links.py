@@ -21,7 +21,7 @@ def anchors(page: Path) -> set[str]:
 
 def links(page: Path) -> Iterator[str]:
     """Yield the targets of a page's links to files and headings of this repository."""
-    yield from (each for each in _LINK.findall(_CODE.sub("", text(page))) if not re.match(r"[a-z]+:", each))
+    yield from (value for value in _LINK.findall(_CODE.sub("", text(page))) if not re.match(r"[a-z]+:", value))
 
 
 def fault_of(page: Path, target: str) -> str | None:
@@ -38,7 +38,7 @@ def fault_of(page: Path, target: str) -> str | None:
 def test_links_lead_to_a_file_and_heading() -> None:
     pages = [path for path in project_files() if path.suffix == ".md"]
     checked = [(str(page), link, fault_of(page, link)) for page in pages for link in links(page)]
-    assert [each for each in checked if each[2]] == []
+    assert [row for row in checked if row[2]] == []
     assert len(checked) > 100
 
 

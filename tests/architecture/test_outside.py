@@ -13,7 +13,7 @@ def imports_of(path: Path) -> set[str]:
     names = set()
     for node in ast.walk(syntax(path)):
         if isinstance(node, ast.Import):
-            names |= {each.name for each in node.names}
+            names |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
             names.add(node.module or "")
     return names
@@ -30,20 +30,20 @@ def test_tests_from_outside_do_not_import_the_product() -> None:
 
 def test_every_promise_names_a_page_and_a_test_or_a_reason() -> None:
     promises = load_promises()
-    assert len({each.id for each in promises}) == len(promises)
-    for each in promises:
-        assert (ROOT / each.page).is_file(), each
-        assert bool(each.checks) != bool(each.unchecked), each
-        assert set(each.checks) <= outside_tests(), each
+    assert len({promise.id for promise in promises}) == len(promises)
+    for item in promises:
+        assert (ROOT / item.page).is_file(), item
+        assert bool(item.checks) != bool(item.unchecked), item
+        assert set(item.checks) <= outside_tests(), item
 
 
 def test_every_test_from_outside_checks_a_promise() -> None:
-    named = {check for each in load_promises() for check in each.checks}
+    named = {check for promise in load_promises() for check in promise.checks}
     assert outside_tests() - named == set(), "add it to tests/outside/promises.toml, then run make promises"
 
 
 def test_every_page_for_users_is_in_the_list_of_promises() -> None:
-    listed = {each.page for each in load_promises()} | set(pages_without_promises())
+    listed = {promise.page for promise in load_promises()} | set(pages_without_promises())
     folders = ("reference", "explanation", "how-to")
     pages = {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / "docs" / folder).glob("*.md")}
     assert pages - {str(PAGE)} - listed == set(), "add it to tests/outside/promises.toml, then run make promises"

@@ -21,7 +21,7 @@ def owner_of(name: PrivateName) -> Any:
         return importlib.import_module(name.owner)
 
 
-@pytest.mark.parametrize("name", PRIVATE_NAMES, ids=lambda each: f"{each.owner.rpartition('.')[2]}.{each.name}")
+@pytest.mark.parametrize("name", PRIVATE_NAMES, ids=lambda value: f"{value.owner.rpartition('.')[2]}.{value.name}")
 def test_private_name_of_asyncua_is_unchanged(name: PrivateName) -> None:
     owner = owner_of(name)
     if name.fingerprint == "attribute":

@@ -16,7 +16,7 @@ def rows() -> list[tuple[list[str], str]]:
 
 
 def test_each_assertion_is_listed_once() -> None:
-    ids = [each for found, _ in rows() for each in found]
+    ids = [text for found, _ in rows() for text in found]
     assert len(ids) > 150
     assert sorted(ids) == sorted(set(ids))
 

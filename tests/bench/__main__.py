@@ -110,7 +110,7 @@ async def measure(arguments: argparse.Namespace) -> None:
             measured = with_ratios(row, floors.get(row.aof))
             rounds.setdefault(label(row), []).append(measured)
             sys.stderr.write(json.dumps(measured.as_json()) + "\n")
-    rows = [summarise(each) for each in rounds.values()]
+    rows = [summarise(item) for item in rounds.values()]
     show(rows)
     if arguments.json:
         arguments.json.write_text("".join(json.dumps(row.as_json()) + "\n" for row in rows), encoding="utf-8")

@@ -140,7 +140,9 @@ async def flows_every_second(aof: str, seconds: float) -> Row:
         await asyncio.sleep(seconds)
         spent, tasks = await meter.since_start(), (flows.ended - before) * NODES
         late = [
-            max(0, each.started_at - each.cycle.at) / 1000 for each in await flows.cycles() if each.cycle.at >= began
+            max(0, cycle.started_at - cycle.cycle.at) / 1000
+            for cycle in await flows.cycles()
+            if cycle.cycle.at >= began
         ]
     return Row(
         "flows 1/s",

@@ -106,8 +106,8 @@ def fixed_per_job(short: Row, long: Row) -> Row:
     """Return what a job takes whatever its length: where the line through jobs of two lengths meets no step at all."""
 
     def fixed(name: str) -> float:
-        (steps, each), (more_steps, each_of_more) = ((row.steps or 0, getattr(row, name)) for row in (short, long))
-        return float(steps * more_steps * (each - each_of_more) / (more_steps - steps))
+        (steps, per_step), (more_steps, each_of_more) = ((row.steps or 0, getattr(row, name)) for row in (short, long))
+        return float(steps * more_steps * (per_step - each_of_more) / (more_steps - steps))
 
     return Row(
         "job without steps",
@@ -132,7 +132,11 @@ def summarise(rounds: Sequence[Row]) -> Row:
 
 def _median_latency(rounds: Sequence[Row]) -> dict[str, float] | None:
     latencies = [row.latency_ms for row in rounds if row.latency_ms]
-    return {name: statistics.median(each[name] for each in latencies) for name in latencies[0]} if latencies else None
+    return (
+        {name: statistics.median(latency[name] for latency in latencies) for name in latencies[0]}
+        if latencies
+        else None
+    )
 
 
 def verdict(name: str, now: Row, before: Row) -> str:
@@ -147,7 +151,7 @@ def verdict(name: str, now: Row, before: Row) -> str:
 
 def spread(seconds: Sequence[float]) -> dict[str, float]:
     """Summarise latencies, in milliseconds."""
-    ordered = sorted(each * 1000 for each in seconds)
+    ordered = sorted(second * 1000 for second in seconds)
     return {
         "median": round(statistics.median(ordered), 4),
         "min": round(ordered[0], 4),

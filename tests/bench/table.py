@@ -91,12 +91,12 @@ def _lines(titles: Sequence[str], rows: Sequence[Row], width: int) -> Iterator[s
     for title in titles:
         column = _column(title, [read[title](row) for row in rows])
         if line is not labels and len(line[0]) + len(_GAP) + len(column[0]) > width:
-            yield from (*(each.rstrip() for each in line), "")
+            yield from (*(text.rstrip() for text in line), "")
             line = labels
-        line = [f"{before}{_GAP}{each}" for before, each in zip(line, column, strict=True)]
-    yield from (each.rstrip() for each in line)
+        line = [f"{before}{_GAP}{text}" for before, text in zip(line, column, strict=True)]
+    yield from (text.rstrip() for text in line)
 
 
 def _column(title: str, cells: Sequence[str], *, left: bool = False) -> list[str]:
     width = max(map(len, (title, *cells)))
-    return [each.ljust(width) if left else each.rjust(width) for each in (title, *cells)]
+    return [cell.ljust(width) if left else cell.rjust(width) for cell in (title, *cells)]

@@ -131,5 +131,5 @@ async def _offer(queue: SampleQueue, rate: int, seconds: float) -> None:
 
 async def _drain(queue: SampleQueue, stores: tuple[Store, ...]) -> None:
     async with asyncio.timeout(120):
-        while queue.waiting or any([(await telemetry.read_lengths(each)).lag for each in stores]):  # noqa: ASYNC110
+        while queue.waiting or any([(await telemetry.read_lengths(store)).lag for store in stores]):  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -88,7 +88,7 @@ def _kill_under_flows(kills: int, seed: int, *, with_store: bool) -> bool:
         _print(f"FAULT {fault}")
     _print(f"flows: {figures.kills} kills in {figures.seconds:.0f} s, {len(found)} faults")
     _print(f"  cycles: {dict(Counter(figures.cycles.values()))}")
-    _print(f"  actions: {dict(Counter(each.get('status') for each in figures.actions.values()))}")
+    _print(f"  actions: {dict(Counter(action.get('status') for action in figures.actions.values()))}")
     return bool(found)
 
 
@@ -110,8 +110,8 @@ def _carry_out(name: str, disturb: Callable[[Parts], Awaitable[None]], seed: int
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
         seen = asyncio.run(carry_out(disturb, Path(directory), seed=seed, appendfsync=aof))
     found = faults(seen)
-    for each in found:
-        _print(f"FAULT {each}")
+    for text in found:
+        _print(f"FAULT {text}")
     _report(name, seen, len(found))
     return len(found)
 

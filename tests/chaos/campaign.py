@@ -66,7 +66,7 @@ class Seen:
 
     def progress(self) -> tuple[int, int, int]:
         """Return the numbers of kills, of accepted jobs and of those that ended."""
-        ended = sum(each.is_set() for each in self.mes.ended.values())
+        ended = sum(event.is_set() for event in self.mes.ended.values())
         return self.kills.total(), len(self.mes.answers), ended + len(self.stuck)
 
 
@@ -107,10 +107,12 @@ class Life:
                 await asyncio.sleep(0.1)
 
     def _note(self, status: int, gateway: Gateway) -> None:
-        self._seen.printed |= {each["event"] for each in gateway.records()}
-        # What paho says of a connection that breaks is no error of the gateway.
+        self._seen.printed |= {record["event"] for record in gateway.records()}
+        # What paho says of a connection that breaks is not an error of the gateway.
         errors = [
-            each for each in gateway.records() if each["level"] in {"error", "critical"} and each["logger"] != "mqtt"
+            record
+            for record in gateway.records()
+            if record["level"] in {"error", "critical"} and record["logger"] != "mqtt"
         ]
         self._seen.odd_ends += map(str, errors)
         # Status 1 is what it says when Redis or the broker is not there at its start: it is started again.
@@ -226,10 +228,10 @@ async def _watch_deadlines(store: Store, seen: Seen) -> None:
         with contextlib.suppress(Unavailable):
             for job_id in await runs.active_jobs(store):
                 stored = await runs.load(store, job_id)
-                for key, each in stored.run.associations.items() if stored else ():
-                    if each.deadline is not None and each.armed_at is not None:
-                        seen.deadlines[job_id, str(key)].add(each.deadline - each.armed_at)
-                        seen.deadlines[job_id, f"{key} instant"].add(each.deadline)
+                for key, association in stored.run.associations.items() if stored else ():
+                    if association.deadline is not None and association.armed_at is not None:
+                        seen.deadlines[job_id, str(key)].add(association.deadline - association.armed_at)
+                        seen.deadlines[job_id, f"{key} instant"].add(association.deadline)
         await asyncio.sleep(0.1)
 
 

@@ -16,14 +16,14 @@ STATES = ["Running", "Ended/Completed"]
 def faults(seen: Seen) -> list[str]:
     """Return every difference from what the recipes demand."""
     found = [f"{job_id} did not end" for job_id in seen.stuck]
-    found += [f"the gateway ended oddly: {each}" for each in seen.odd_ends]
+    found += [f"the gateway ended oddly: {end}" for end in seen.odd_ends]
     found += [
         f"{job_id} is still active in the store, timer {seen.timers[job_id]}: {seen.stored.get(job_id)}"
         for job_id in seen.active
     ]
     commands: dict[str, list[Received]] = defaultdict(list)
-    for each in seen.controller.received:
-        commands[each.job_id].append(each)
+    for received in seen.controller.received:
+        commands[received.job_id].append(received)
     found += [f"{job_id} got commands, and nobody ordered it" for job_id in commands.keys() - seen.mes.answers.keys()]
     for job_id in seen.mes.answers:
         number = number_of(job_id)
@@ -34,7 +34,7 @@ def faults(seen: Seen) -> list[str]:
             *_of_commands(seen, commands[job_id], demand, _forgettable(seen, job_id)),
             *_of_events(seen, seen.mes.states.get(job_id, [])),
         )
-        found += [f"{job_id} ({kind.name}): {each}" for each in reported]
+        found += [f"{job_id} ({kind.name}): {text}" for text in reported]
     found += _of_pictures(seen)
     found += [
         f"{job_id}: the deadline of {key} was set anew: {found}"
@@ -55,12 +55,12 @@ def _of_store(seen: Seen, job_id: str, demand: Demand) -> Iterator[str]:
         return
     if (counts := {name: step.count for name, step in run.steps.items()}) != demand.steps:
         yield f"its steps were active {counts}, not {demand.steps}"
-    timeouts = [each for each in run.associations.values() if each.state is ActionState.TIMED_OUT]
+    timeouts = [association for association in run.associations.values() if association.state is ActionState.TIMED_OUT]
     if len(timeouts) != demand.timeouts:
         yield f"{len(timeouts)} of its actions timed out, not {demand.timeouts}"
-    for each in timeouts:
-        if (each.ended_at or 0) - (each.armed_at or 0) < TIMEOUT_MS:
-            yield f"{each.action} timed out too early"
+    for timeout in timeouts:
+        if (timeout.ended_at or 0) - (timeout.armed_at or 0) < TIMEOUT_MS:
+            yield f"{timeout.action} timed out too early"
     if len(_pictures(run)) != demand.events:
         yield f"it took the pictures {_pictures(run)}, not {demand.events} of them"
 
@@ -70,18 +70,22 @@ def _forgettable(seen: Seen, job_id: str) -> set[str]:
     _, stored = seen.stored[job_id]
     if stored is None or not seen.kills["broker"] + seen.kills["all"]:
         return set()
-    return {each.action for each in stored.run.associations.values() if each.state is ActionState.TIMED_OUT}
+    return {
+        association.action
+        for association in stored.run.associations.values()
+        if association.state is ActionState.TIMED_OUT
+    }
 
 
 def _of_commands(seen: Seen, received: list[Received], demand: Demand, forgettable: set[str]) -> Iterator[str]:
-    ids = Counter((each.action, each.attempt, each.phase) for each in received)
+    ids = Counter((item.action, item.attempt, item.phase) for item in received)
     if missing := {key for key in demand.commands - ids.keys() if key[0] not in forgettable}:
         yield f"these commands never came: {sorted(missing)}"
     if further := ids.keys() - demand.commands:
         yield f"these commands came and nothing asks for them: {sorted(further)}"
     if twice := [key for key, count in ids.items() if count > 1]:
         yield f"these commands came under several ids: {twice}"
-    first = {each.action: each for each in reversed(received) if each.phase == "start"}
+    first = {item.action: item for item in reversed(received) if item.phase == "start"}
     for before, after in demand.order:
         if before in first and after in first:
             answered = seen.controller.answered.get(first[before].command_id)
@@ -98,7 +102,7 @@ def _of_events(seen: Seen, states: list[str]) -> Iterator[str]:
 
 
 def _pictures(run: Run) -> list[str]:
-    return [each.event_id for each in run.associations.values() if each.event_id]
+    return [association.event_id for association in run.associations.values() if association.event_id]
 
 
 def _of_pictures(seen: Seen) -> Iterator[str]:

@@ -224,7 +224,9 @@ async def _run_job(
         with suppress(Unavailable):
             stored = await runs.load(store, job_id)
             if stored is not None and stored.run.ended:
-                (work,) = [each for key, each in stored.run.associations.items() if each.action == "work"]
+                (work,) = [
+                    association for key, association in stored.run.associations.items() if association.action == "work"
+                ]
                 return work.state
         await asyncio.sleep(0.05)
     return None
@@ -232,21 +234,23 @@ async def _run_job(
 
 async def _compare(number: int, device: Device, store: Store, figures: Figures) -> None:
     """Compare the log of the device with what reached the store."""
-    letters = {each.job_id for each in (await dead_letters.load_all(store)).values()}
+    letters = {letter.job_id for letter in (await dead_letters.load_all(store)).values()}
     for n in range(number):
         job_id = f"J{n}"
         stored = await runs.load(store, job_id)
         associations = stored.run.associations.values() if stored else ()
-        attempts = max([each.attempt for each in associations] or [1])
+        attempts = max([association.attempt for association in associations] or [1])
         figures.started += device.started(job_id)
-        if device.started(job_id) == 0 and any(each.state is ActionState.COMPLETED for each in associations):
+        if device.started(job_id) == 0 and any(
+            association.state is ActionState.COMPLETED for association in associations
+        ):
             figures.invented.append(job_id)
         if device.started(job_id) > attempts:
             if device.repeatable and job_id in figures.power_cuts:
                 figures.allowed += 1
             else:
                 figures.repeated.append(job_id)
-        reached = any(each.result is not None for each in associations)
+        reached = any(association.result is not None for association in associations)
         if job_id in device.results() and not reached and job_id not in letters:
             figures.lost.append(job_id)
 

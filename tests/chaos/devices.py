@@ -66,10 +66,10 @@ class Spindle:
         return self._controller.begun.count(f"{job_id} 85Nm")
 
     def order(self) -> list[str]:
-        return [each.removesuffix(" 85Nm") for each in self._controller.begun]
+        return [text.removesuffix(" 85Nm") for text in self._controller.begun]
 
     def results(self) -> set[str]:
-        return {each.removesuffix(" 85Nm") for each in self._controller.finished}
+        return {text.removesuffix(" 85Nm") for text in self._controller.finished}
 
     async def disconnect(self, seconds: float) -> None:
         async with self._controller.device.unplugged():
@@ -92,7 +92,7 @@ class Nutrunner:
         self.settings = OpenProtocolSettings(kind="openprotocol", type_ids=(TYPE_ID,), url=url)
 
     def lock_faults(self) -> list[str]:
-        violations = [f"the specification is violated: {each}" for each in self._controller.violations]
+        violations = [f"the specification is violated: {violation}" for violation in self._controller.violations]
         return violations + (["the tool is enabled"] if self._controller.tool.enabled else [])
 
     def started(self, job_id: str) -> int:
@@ -131,13 +131,13 @@ class Lens:
         return []
 
     def started(self, job_id: str) -> int:
-        return sum(each.startswith(f"{job_id}/") for each in self._camera.begun)
+        return sum(text.startswith(f"{job_id}/") for text in self._camera.begun)
 
     def order(self) -> list[str]:
-        return [each.partition("/")[0] for each in self._camera.begun]
+        return [text.partition("/")[0] for text in self._camera.begun]
 
     def results(self) -> set[str]:
-        return {each.partition("/")[0] for each in self._camera.finished}
+        return {text.partition("/")[0] for text in self._camera.finished}
 
     async def disconnect(self, seconds: float) -> None:
         async with self._camera.device.unplugged():
@@ -190,13 +190,13 @@ class Wrench:
         return self._locked_out + ([] if self._permissions.missing(self._topic) else ["the tool is enabled"])
 
     def started(self, job_id: str) -> int:
-        return sum(each.startswith(f"{job_id}/") for each in self._log)
+        return sum(text.startswith(f"{job_id}/") for text in self._log)
 
     def order(self) -> list[str]:
-        return [each.partition("/")[0] for each in self._log]
+        return [text.partition("/")[0] for text in self._log]
 
     def results(self) -> set[str]:
-        return {each.partition("/")[0] for each in self._answers}
+        return {answer.partition("/")[0] for answer in self._answers}
 
     async def disconnect(self, seconds: float) -> None:
         self._up.clear()

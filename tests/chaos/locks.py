@@ -101,7 +101,9 @@ async def carry_out(
             publish_text(f"  {figures.kills} kills, {len(figures.order)} works, {len(figures.stuck)} stuck")
             figures.order = device.order()
         figures.held = [
-            each.object_id for each in await locks.load_all(store, (LockKind.EQUIPMENT,)) if each.lock is not None
+            stored_lock.object_id
+            for stored_lock in await locks.load_all(store, (LockKind.EQUIPMENT,))
+            if stored_lock.lock is not None
         ]
     return replace(figures, seconds=time.monotonic() - opened_at)
 

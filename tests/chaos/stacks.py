@@ -18,11 +18,11 @@ def tasks_of(loop: asyncio.AbstractEventLoop) -> Iterator[tuple[str, list[str]]]
 def _frames_of(awaited: Any) -> Iterator[str]:
     """Yield each frame that waits; `Task.get_stack` has only the outermost one."""
     while awaited is not None:
-        kind = next((each for each in ("cr", "gi", "ag") if hasattr(awaited, f"{each}_frame")), None)
+        kind = next((text for text in ("cr", "gi", "ag") if hasattr(awaited, f"{text}_frame")), None)
         if kind is None:
             # A step of an asynchronous generator, or of a future, has no attribute that names it.
             referents = gc.get_referents(awaited)
-            yield from (repr(each) for each in referents if asyncio.isfuture(each))
+            yield from (repr(referent) for referent in referents if asyncio.isfuture(referent))
             awaited = next(filter(inspect.isasyncgen, referents), None)
             continue
         if frame := getattr(awaited, f"{kind}_frame"):
@@ -33,11 +33,12 @@ def _frames_of(awaited: Any) -> Iterator[str]:
 def sessions_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
     """Yield the state of each MQTT session that runs in a loop."""
     for task in asyncio.all_tasks(loop):
-        session = next((each for each in _owners_of(task.get_coro()) if isinstance(each, MqttSession)), None)
+        session = next((value for value in _owners_of(task.get_coro()) if isinstance(value, MqttSession)), None)
         if session is not None and task.get_name().startswith("mqtt connection "):
             # What the broker waits for is private; only a report of a standstill reads it.
             unacknowledged = sorted(session._unacknowledged)  # noqa: SLF001
-            waiting = {each.topic_filter: each._queue.qsize() for each in session._subscriptions}  # noqa: SLF001
+            queues = {item.topic_filter: item._queue for item in session._subscriptions}  # noqa: SLF001
+            waiting = {topic_filter: queue.qsize() for topic_filter, queue in queues.items()}
             yield (
                 f"{session._broker.client_id}: connected {session.connected}, connection {session.connection_count}, "  # noqa: SLF001
                 f"failure {session.failure!r}, refused {session.refused()}, unacknowledged {unacknowledged}, "

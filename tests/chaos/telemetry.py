@@ -192,14 +192,16 @@ def _collect(store: Store, mes: MqttClient, figures: TelemetryFigures) -> None:
     figures.found = dict(found)
     events: dict[str, bytes] = {}
     with suppress(AssertionError):
-        mes.wait(lambda: {each.attributes.get("id") for each in list(mes.received)} >= set(ids), "all events", 20)
-    for each in list(mes.received):
-        known = events.setdefault(each.attributes["id"], each.payload)
-        if known != each.payload:
-            figures.odd.append(f"event {each.attributes['id']} came with two contents")
+        mes.wait(
+            lambda: {received.attributes.get("id") for received in list(mes.received)} >= set(ids), "all events", 20
+        )
+    for item in list(mes.received):
+        known = events.setdefault(item.attributes["id"], item.payload)
+        if known != item.payload:
+            figures.odd.append(f"event {item.attributes['id']} came with two contents")
     figures.published = len(events)
     figures.unpublished = sorted(set(ids) - events.keys())
-    figures.odd += [f"event {each} is none of the store" for each in sorted(events.keys() - set(ids))]
+    figures.odd += [f"event {event} is none of the store" for event in sorted(events.keys() - set(ids))]
     if store.cli("XLEN", f"{STREAM}:dlq") != "0":
         figures.odd.append("batches were set aside")
 
@@ -223,8 +225,10 @@ def _expected(entries: Iterator[Entry]) -> tuple[dict[tuple[str, str], list[str]
             if isinstance(line, Sample):
                 at, count = max(at, plausible_time(line.at, batch.arrived_at)), count + 1
                 placed = replace(line, at=at)
-                for each in evaluator.feed(placed):
-                    found[each.finding.rule, each.finding.subject].append(each.finding.event.value)
+                for ordered_finding in evaluator.feed(placed):
+                    found[ordered_finding.finding.rule, ordered_finding.finding.subject].append(
+                        ordered_finding.finding.event.value
+                    )
     return dict(found), count
 
 
@@ -239,8 +243,8 @@ def _retained(broker: Broker) -> set[str]:
         client.subscribe(f"{PREFIX}/{SCOPE}/alarm/+")
         client.subscribe(f"{PREFIX}/echo")
         client.publish(f"{PREFIX}/echo", "x", {})
-        client.wait(lambda: any(each.topic == f"{PREFIX}/echo" for each in list(client.received)), "the echo")
-        topics = {each.topic: each.payload for each in list(client.received) if "/alarm/" in each.topic}
+        client.wait(lambda: any(received.topic == f"{PREFIX}/echo" for received in list(client.received)), "the echo")
+        topics = {received.topic: received.payload for received in list(client.received) if "/alarm/" in received.topic}
     finally:
         client.close()
     return {topic.rpartition("/")[2] for topic, payload in topics.items() if payload}

@@ -32,7 +32,7 @@ async def test_stack_names_each_frame_that_waits() -> None:
         await asyncio.sleep(0)
         frames = dict(tasks_of(asyncio.get_running_loop()))["opener"]
         task.cancel()
-    assert [each.rpartition(" ")[2] for each in frames[:-1]] == [
+    assert [frame.rpartition(" ")[2] for frame in frames[:-1]] == [
         *("open_it", "_AsyncGeneratorContextManager.__aenter__", "never_open", "Event.wait")
     ]
     assert "<Future pending" in frames[-1]
@@ -58,7 +58,7 @@ async def test_standstill_ends_with_stacks_logs_and_sessions(
     assert "mosquitto version" in printed, "the log of the broker"
 
 
-async def test_progress_is_no_standstill(broker: LocalBroker) -> None:
+async def test_progress_is_not_a_standstill(broker: LocalBroker) -> None:
     counted = iter(range(10_000))
     async with standstill_reported(lambda: next(counted), lambda: None, broker, 0.05):
         await asyncio.sleep(0.2)

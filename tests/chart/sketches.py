@@ -65,7 +65,7 @@ def graphs(draw: st.DrawFn) -> Json:
 def with_jumps(draw: st.DrawFn) -> Json:
     """Nested branches, and jumps from anywhere to anywhere that the checks let pass."""
     recipe: Json = draw(recipes())
-    names = [each["name"] for each in (*recipe["steps"], *recipe["branches"])]
+    names = [step["name"] for step in (*recipe["steps"], *recipe["branches"])]
     jumps = draw(st.lists(st.tuples(st.sampled_from(names), st.sampled_from(names)), min_size=1, max_size=4))
     for number, (source, target) in enumerate(jumps):
         more = {"source": source, "target": target, "condition": f"jump{number}", "priority": number - 2}

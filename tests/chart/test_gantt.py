@@ -18,27 +18,30 @@ NET = net_of(chain("Load Screw<b>", action("one & only", "Load"), action("two", 
 
 def drawn(*signals: tuple[Signal, int], until: int) -> ET.Element:
     run, stored = played(NET, new_run("J1", "s", "R1", {}), list(signals))
-    return ET.fromstring(gantt_svg("job <J1>", NET, timeline([read_record(NET, run, each) for each in stored]), until))  # noqa: S314 - the text is our own
+    records = [read_record(NET, run, decision) for decision in stored]
+    return ET.fromstring(gantt_svg("job <J1>", NET, timeline(records), until))  # noqa: S314 - the text is our own
 
 
 def test_rows_follow_the_recipe_and_bars_follow_time() -> None:
     answer = Answer("J1/R1/one%20%26%20only/1", ok=True)
     picture = drawn((Start(), 0), (Pause(), 500), (Resume(), 900), (answer, 1000), until=3000)
-    labels = [each.text for each in picture.iter(f"{SVG}text") if each.get("class") in {"step", "action"}]
+    labels = [element.text for element in picture.iter(f"{SVG}text") if element.get("class") in {"step", "action"}]
     assert labels == ["Load", "one & only", "Screw<b>", "two"]
-    bars = [each for each in picture.iter(f"{SVG}rect") if each.get("class") in {"step", "completed", "dispatched"}]
-    assert [each.get("class") for each in bars] == ["step", "completed", "step", "dispatched"]
-    spans = [(float(each.get("x", "")), float(each.get("width", ""))) for each in bars]
+    bars = [
+        element for element in picture.iter(f"{SVG}rect") if element.get("class") in {"step", "completed", "dispatched"}
+    ]
+    assert [bar.get("class") for bar in bars] == ["step", "completed", "step", "dispatched"]
+    spans = [(float(bar.get("x", "")), float(bar.get("width", ""))) for bar in bars]
     assert spans[0] == spans[1]
     assert spans[2] == spans[3]
     assert spans[2][0] == pytest.approx(spans[0][0] + spans[0][1], abs=0.2)
     assert spans[2][1] == pytest.approx(2 * spans[0][1], abs=0.3)
-    assert [each.get("class") for each in picture.iter(f"{SVG}rect")].count("pause") == 1
+    assert [element.get("class") for element in picture.iter(f"{SVG}rect")].count("pause") == 1
 
 
 @pytest.mark.parametrize("until", [0, 1, 999, 86_400_000 * 30])
 def test_time_axis_of_any_length_has_2_to_12_ticks_inside_the_plot(until: int) -> None:
     picture = drawn((Start(), 0), until=until)
-    ticks = [each for each in picture.iter(f"{SVG}text") if each.get("class") == "tick"]
+    ticks = [element for element in picture.iter(f"{SVG}text") if element.get("class") == "tick"]
     assert 2 <= len(ticks) <= 12
-    assert all(0 < float(each.get("x", "")) < float(picture.get("width", "")) for each in ticks)
+    assert all(0 < float(tick.get("x", "")) < float(picture.get("width", "")) for tick in ticks)

@@ -32,7 +32,9 @@ def test_every_heading_has_an_example() -> None:
 
 def test_each_qualifier_and_each_kind_of_branch_has_an_example() -> None:
     recipes = [data for _, data, _ in EXAMPLES]
-    assert {action["qualifier"] for data in recipes for action in data["actions"]} == {each.value for each in Qualifier}
+    assert {action["qualifier"] for data in recipes for action in data["actions"]} == {
+        qualifier.value for qualifier in Qualifier
+    }
     assert {branch["type"] for data in recipes for branch in data.get("branches", ())} == {
-        each.value for each in BranchType
+        branch_type.value for branch_type in BranchType
     }

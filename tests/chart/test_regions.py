@@ -15,21 +15,21 @@ def regions_of(chains: tuple[Chain, ...]) -> Iterator[Region]:
         for region in chain.regions:
             yield region
             yield from regions_of(tuple(path.chain for path in region.paths))
-            yield from regions_of(tuple(each.inline for each in region.exits if each.inline is not None))
+            yield from regions_of(tuple(item.inline for item in region.exits if item.inline is not None))
 
 
 @given(any_recipe)
 def test_every_block_is_placed_once(data: Json) -> None:
     recipe = sound(data)
     blocks = sorted(region.block for region in regions_of(read_regions(recipe)))
-    assert blocks == sorted([each.name for each in recipe.steps] + [each.name for each in recipe.branches])
+    assert blocks == sorted([step.name for step in recipe.steps] + [branch.name for branch in recipe.branches])
 
 
 @given(any_recipe)
 def test_downward_exit_leads_to_the_next_region(data: Json) -> None:
     for chain in read_regions(sound(data)):
         for region, after in zip(chain.regions, chain.regions[1:], strict=False):
-            assert {each.edge.target for each in region.exits if each.down} <= {after.block}
+            assert {item.edge.target for item in region.exits if item.down} <= {after.block}
 
 
 def test_sequence_is_drawn_downward_and_a_loop_is_a_jump() -> None:
@@ -44,9 +44,9 @@ def test_sequence_is_drawn_downward_and_a_loop_is_a_jump() -> None:
 def test_alternative_is_drawn_inline_until_it_converges() -> None:
     (chain,) = read_regions(recipe_of([("A", "B", "x"), ("A", "C", "y"), ("B", "D", "z"), ("C", "D", "u")]))
     assert [region.block for region in chain.regions] == ["A", "D"]
-    inline = [each.inline for each in chain.regions[0].exits]
-    assert [each.regions[0].block for each in inline if each] == ["B", "C"]
-    assert all(each.leads_on for each in chain.regions[0].exits)
+    inline = [item.inline for item in chain.regions[0].exits]
+    assert [item.regions[0].block for item in inline if item] == ["B", "C"]
+    assert all(item.leads_on for item in chain.regions[0].exits)
 
 
 def test_transition_before_a_selection_enters_each_of_its_paths() -> None:
@@ -69,7 +69,7 @@ def test_paths_of_a_simultaneous_branch_continue_without_a_transition() -> None:
     (chain,) = read_regions(recipe)
     branch = next(region for region in chain.regions if region.block == "B")
     assert all(path.chain.leads_on and path.chain.regions[-1].goes_on for path in branch.paths)
-    assert [each.edge.conditions for each in branch.exits] == [("done",)]
+    assert [item.edge.conditions for item in branch.exits] == [("done",)]
 
 
 Arcs = dict[str, list[str]]

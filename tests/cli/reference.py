@@ -61,7 +61,7 @@ def page(written: str) -> str:
     """Return the page: what stands above its first section, and a section for each command."""
     preamble, _, _ = written.partition("\n## ")
     top = click.Context(main, info_name="edge")
-    sections = [section(each) for each in commands(top) if each is not top]
+    sections = [section(command) for command in commands(top) if command is not top]
     return "\n".join((preamble, *sections))
 
 

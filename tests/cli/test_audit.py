@@ -49,7 +49,7 @@ async def test_records_are_selected_by_user_subject_and_kind(
     edge: Edge, option: tuple[str, ...], subjects: list[str]
 ) -> None:
     shown = json.loads((await edge("audit", "list", *option, "--json")).output)
-    assert [each["subject"] for each in shown] == subjects
+    assert [value["subject"] for value in shown] == subjects
 
 
 async def test_records_removed_by_an_earlier_limit_are_not_missing(edge: Edge, plant: Plant) -> None:
@@ -67,7 +67,7 @@ async def test_verify_fails_after_a_record_was_removed(edge: Edge, audited: Plan
     await audited.store.execute("XDEL", keys.audit(), middle)
     verified = await edge("audit", "verify", "--json")
     assert verified.exit_code == 1
-    assert [each["number"] for each in json.loads(verified.stdout)["faults"]] == [3]
+    assert [fault["number"] for fault in json.loads(verified.stdout)["faults"]] == [3]
 
 
 @pytest.mark.usefixtures("plant")
@@ -78,13 +78,13 @@ async def test_changing_commands_are_recorded_with_their_result(edge: Edge) -> N
     await edge("flows", "stop", "none", "--reason", "night")
     await edge("jobs", "list")
     records = json.loads((await edge("audit", "list", "--json")).output)
-    assert [each["action"] for each in records] == [
+    assert [record["action"] for record in records] == [
         "station PUT equipment",
         "jobs Start",
         "dead-letters retry",
         "flows stop",
     ]
-    assert [each["status"] == "Good" for each in records] == [True, False, False, False]
+    assert [record["status"] == "Good" for record in records] == [True, False, False, False]
     assert records[1]["comment"] == "shift begins"
     assert (await edge("audit", "verify")).exit_code == 0
 

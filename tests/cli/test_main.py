@@ -32,7 +32,7 @@ def test_help_lists_every_command_without_loading_one() -> None:
 
 
 def test_folder_list_of_cli_shows_the_commands() -> None:
-    of_features = {name for each in features() for name in each.commands}
+    of_features = {name for feature in features() for name in feature.commands}
     entries = {path.stem for path in Path(edge.cli.__file__).parent.iterdir() if not path.name.startswith("__")}
     assert entries == {name.replace("-", "_") for name in commands_of_edge() if name not in of_features} | {"terminal"}
 

@@ -26,7 +26,7 @@ async def test_mode_is_switched_shown_and_recorded(edge: Edge, store: Store) -> 
     assert shown["modes"]["*"]["kind"] == "now"
     assert shown["running_jobs"] == []
     assert (await edge("maintenance", "off")).output == "maintenance is off\n"
-    actions = [json.loads(each.text)["action"] async for each in audit.read_all(store)]
+    actions = [json.loads(sealed_record.text)["action"] async for sealed_record in audit.read_all(store)]
     assert actions == ["maintenance on", "maintenance off"]
 
 

@@ -28,6 +28,6 @@ async def test_marks_of_a_sender_are_dropped_and_recorded(edge: Edge, store: Sto
     refused = await edge("marks", "drop", "calls:/mes")
     assert refused.exit_code == 1
     assert "no mark is of 'calls:/mes'" in refused.output
-    statuses = [json.loads(each.text)["status"] async for each in audit.read_all(store)]
+    statuses = [json.loads(sealed_record.text)["status"] async for sealed_record in audit.read_all(store)]
     assert statuses[0] == "Good"
     assert statuses[1].startswith("no mark is of")

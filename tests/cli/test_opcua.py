@@ -203,7 +203,7 @@ def test_a_certificate_of_a_user_is_trusted_listed_and_rejected(file: Path, tmp_
     assert TrustList(tmp_path / "etc" / "users-trusted").fault(certificate) == ""
     assert listed(file)["trusted"] == []
     assert opcua(file, "reject", thumbprint(certificate)[:6], "--user").exit_code == 0
-    assert [each["user"] for each in listed(file)["rejected_users"]] == ["alice"]
+    assert [user["user"] for user in listed(file)["rejected_users"]] == ["alice"]
     assert opcua(file, "trust", thumbprint(certificate)[:6], "--user").exit_code == 0
     assert listed(file)["rejected_users"] == []
 
@@ -244,7 +244,7 @@ def test_a_certificate_for_another_key_is_not_installed(file: Path, tmp_path: Pa
     answer = opcua(file, "install", str(stranger))
     assert answer.exit_code != 0
     assert "another application" in answer.output
-    assert "is no name" in opcua(file, "request", "--subject", "nonsense").output
+    assert "is not a name" in opcua(file, "request", "--subject", "nonsense").output
     assert (tmp_path / "pki" / "own.pem").read_bytes() == before
 
 
@@ -254,8 +254,10 @@ def test_authorities_and_their_revocation_lists_are_listed(file: Path, tmp_path:
     add_certificate(root.certificate, directory / "issuers")
     (directory / "plant.crl").write_bytes(root.revoke(pki.self_signed("lost")).public_bytes(pki.DER))
     found = listed(file)
-    assert [each["thumbprint"] for each in found["issuers"]] == [thumbprint(root.certificate)]
-    assert [(each["authority"], each["revoked"]) for each in found["revocations"]] == [("CN=plant", 1)]
+    assert [issuer["thumbprint"] for issuer in found["issuers"]] == [thumbprint(root.certificate)]
+    assert [(revocation["authority"], revocation["revoked"]) for revocation in found["revocations"]] == [
+        ("CN=plant", 1)
+    ]
     printed = opcua(file, "list").output
     assert "revoked   1 by CN=plant" in printed
     assert "issuer " in printed

@@ -24,7 +24,7 @@ async def test_job_that_differs_fails_the_check(edge: Edge, plant: Plant, tool: 
     await plant.store.execute("XDEL", key, last_id)
     result = await edge("replay", "--all", "--json")
     assert result.exit_code == 1
-    assert [each["job_order_id"] for each in json.loads(result.output)["differing"]] == ["J1"]
+    assert [value["job_order_id"] for value in json.loads(result.output)["differing"]] == ["J1"]
 
 
 async def test_job_without_history_is_named(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:

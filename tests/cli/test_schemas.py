@@ -20,7 +20,7 @@ def test_every_schema_is_written_and_other_files_are_unchanged(tmp_path: Path) -
     directory = tmp_path / "new"
     answer = CliRunner().invoke(main, ["schemas", str(directory)])
     assert answer.exit_code == 0, answer.output
-    assert {each.name: each.read_text(encoding="utf-8") for each in directory.iterdir()} == made()
+    assert {file.name: file.read_text(encoding="utf-8") for file in directory.iterdir()} == made()
     (directory / "notes.json").write_text("mine")
     assert CliRunner().invoke(main, ["schemas", str(directory)]).exit_code == 0
     assert (directory / "notes.json").read_text() == "mine"
@@ -34,6 +34,6 @@ def test_a_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
 
 
 def test_schemas_of_the_repository_match_the_models() -> None:
-    stored = {each.name: each.read_text(encoding="utf-8") for each in SCHEMAS.glob("*.json")}
+    stored = {file.name: file.read_text(encoding="utf-8") for file in SCHEMAS.glob("*.json")}
     ours = {name: text for name, text in stored.items() if name in made() or "CloudEvents type" in text}
     assert ours == made(), "the models have changed: make schemas, and remove those of models there are no more"

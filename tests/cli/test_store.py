@@ -79,7 +79,7 @@ async def test_status_needs_no_majority_and_exits_with_1(tmp_path: Path) -> None
             await sentinel.kill()
         found = json.loads((result := await status(line, tmp_path, "--json")).output)
         assert result.exit_code == 1
-        assert {"no_majority", "sentinel_away"} == {each["kind"] for each in found["problems"]}
+        assert {"no_majority", "sentinel_away"} == {problem["kind"] for problem in found["problems"]}
         assert found["primary"]["address"] == f"127.0.0.1:{line.nodes[0].port}"
         assert "no: no majority" in (await status(line, tmp_path)).output
 

@@ -46,8 +46,8 @@ def add(edge: Edge, users_file: Path) -> Add:
 
 
 async def actions(store: Store) -> list[tuple[str, str]]:
-    records = [json.loads(each.text) for each in await audit.newest(store, 50)]
-    return [(each["action"], each.get("status", "")) for each in records]
+    records = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 50)]
+    return [(record["action"], record.get("status", "")) for record in records]
 
 
 async def test_users_are_added_changed_listed_and_removed(edge: Edge, add: Add, users_file: Path, store: Store) -> None:

@@ -140,10 +140,10 @@ def test_other_variables_with_a_similar_prefix_are_ignored(tmp_path: Path) -> No
         ),
         *(
             (
-                f"[northbound]\nresponse_topics = ['{each}']",
+                f"[northbound]\nresponse_topics = ['{word}']",
                 "northbound.response_topics: expected a list with at least one entry, each an MQTT topic filter",
             )
-            for each in ("", "$share/g", "$share/g/", "$share//a", "$share/+/a", "a/#/b", "a#", "+a/b", "#/a", "a b")
+            for word in ("", "$share/g", "$share/g/", "$share//a", "$share/+/a", "a/#/b", "a#", "+a/b", "#/a", "a b")
         ),
         (
             "[northbound]\nmax_downloadable_job_orders = 0",

@@ -26,7 +26,7 @@ from edge.config import OpcuaSettings
         ({"advertise": True, "endpoint": "opc.tcp://127.0.0.1:4840"}, ["advertise"]),
         ({"advertise": True, "endpoint": "opc.tcp://127.0.1.1:4840"}, ["advertise"]),
         ({"advertise": True, "endpoint": "opc.tcp://0.0.0.0:0"}, ["advertise"]),
-        # An endpoint that is no URL is reported where its form is checked.
+        # An endpoint that is not a URL is reported where its form is checked.
         ({"advertise": True, "endpoint": "opc.tcp://a:x"}, []),
         ({"advertise": True, "endpoint": "opc.tcp://[::1"}, []),
         ({"max_connections": 60, "max_subscriptions": 1}, ["max_sessions", "max_subscriptions"]),
@@ -34,4 +34,4 @@ from edge.config import OpcuaSettings
 )
 def test_conflicting_limits_are_reported(keys: dict[str, int], expected: list[str]) -> None:
     conflicts = msgspec.structs.replace(OpcuaSettings(), **keys).conflicts()
-    assert [each.partition(":")[0] for each in conflicts] == expected
+    assert [conflict.partition(":")[0] for conflict in conflicts] == expected

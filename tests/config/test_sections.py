@@ -60,7 +60,7 @@ def test_default_values_are_valid_values(section: str) -> None:
 def test_table_of_sections_matches_the_settings() -> None:
     assert [*SECTIONS, "sections"] == [field.name for field in msgspec.structs.fields(Settings)]
     assert SECTIONS["southbound"].keys is next(iter(EQUIPMENT.values())) is MqttEquipmentSettings
-    assert [each for kind, cls in EQUIPMENT.items() for each in expected_kinds(cls) if each == kind] == list(EQUIPMENT)
+    assert [text for kind, cls in EQUIPMENT.items() for text in expected_kinds(cls) if text == kind] == list(EQUIPMENT)
 
 
 def test_settings_are_immutable() -> None:

@@ -139,7 +139,7 @@ class Contract:
         await wait_until(lambda: len(bench.device.begun) > 1)
         await bench.device.finish()
         await wait_until(lambda: NEXT.command_id in bench.station.outcomes())
-        assert {each.command_id for each in bench.station.answers} == {WORK.command_id, NEXT.command_id}
+        assert {answer.command_id for answer in bench.station.answers} == {WORK.command_id, NEXT.command_id}
 
     async def test_answer_is_retried_until_the_station_accepts_it(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)
@@ -199,7 +199,7 @@ class Contract:
             return
         if self.once:
             await wait_until(lambda: bench.station.unknown)
-            assert [each.command_id for each in bench.station.unknown] == [WORK.command_id]
+            assert [outcome_unknown.command_id for outcome_unknown in bench.station.unknown] == [WORK.command_id]
             assert len(bench.device.begun) == 1
             return
         await wait_until(lambda: len(bench.device.begun) == 2)
@@ -210,7 +210,7 @@ class Contract:
     async def test_reset_starts_no_work(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.reset(RESET)
         await wait_until(lambda: bench.station.answers)
-        assert [(each.command_id, each.error) for each in bench.station.answers] == [(RESET.command_id, None)]
+        assert [(answer.command_id, answer.error) for answer in bench.station.answers] == [(RESET.command_id, None)]
         assert bench.device.begun == []
 
     async def test_reset_ends_the_running_work(self, bench: Bench, wait_until: WaitUntil) -> None:

@@ -131,7 +131,7 @@ class RecordingStation:
     async def store_file(self, command_id: str, parts: AsyncGenerator[bytes, None]) -> Mapping[str, Any]:
         try:
             async with aclosing(parts):
-                self.files[command_id] = b"".join([each async for each in parts])
+                self.files[command_id] = b"".join([part async for part in parts])
         except Refused as refusal:
             return {"error": refusal.message}
         return {"file": command_id, "size": len(self.files[command_id])}

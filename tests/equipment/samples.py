@@ -41,4 +41,6 @@ class Sink:
 
     def values(self, tag: str) -> list[tuple[object, Quality]]:
         """Return the values of a tag with their quality, in order."""
-        return [(each.value, each.quality) for each in self.taken if isinstance(each, Sample) and each.tag == tag]
+        return [
+            (sample.value, sample.quality) for sample in self.taken if isinstance(sample, Sample) and sample.tag == tag
+        ]

@@ -36,7 +36,7 @@ def test_commands_that_are_never_sent_do_not_fill_the_memory() -> None:
     for command in commands:
         memory.note_queued(command)
         memory.count_defect(command.command_id)
-    assert [memory.is_unsent(each.command_id) for each in commands] == [False, True, True]
+    assert [memory.is_unsent(order.command_id) for order in commands] == [False, True, True]
     assert [memory.count_defect(str(number)) for number in (2, 0)] == [2, 1]
 
 

@@ -94,7 +94,7 @@ async def test_reset_that_the_device_declined_is_performed_again(wait_until: Wai
         for count in (1, 2, 2):
             await equipment.reset(reset)
             await wait_until(lambda count=count: len(station.answers) == count)
-    assert [each.error for each in station.answers] == ["the tool is locked", None]
+    assert [answer.error for answer in station.answers] == ["the tool is locked", None]
     assert len(plug.begun) == 2
 
 
@@ -121,7 +121,7 @@ async def test_invalid_device_event_is_discarded_without_a_reconnect(wait_until:
     async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
         await wait_until(lambda: plug.taken)
     assert (plug.attempts, plug.taken) == (2, [{"length": 2}])
-    assert [(each.way, each.kind, each.reason) for each in station.refused] == [
+    assert [(refused.way, refused.kind, refused.reason) for refused in station.refused] == [
         ("the wall", "unreadable", "a structure is not as defined"),
         ("the wall", "internal", "what happened met a defect of this software: TypeError"),
     ]
@@ -150,7 +150,7 @@ async def test_every_connection_loss_is_logged_even_with_the_same_reason(
     with capture_logs() as logs:
         async with open_connected("plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting):
             await wait_until(lambda: plug.attempts > 3)
-    reasons = [each["reason"] for each in logs if each["event"] == "equipment not connected, retrying"]
+    reasons = [entry["reason"] for entry in logs if entry["event"] == "equipment not connected, retrying"]
     assert reasons[:3] == ["not plugged in", "pulled out", "pulled out"]
 
 
@@ -195,7 +195,7 @@ async def test_result_that_cannot_be_recorded_fails_its_command_once(
     class Strict(RecordingStation):
         async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
             if isinstance(answer, EquipmentAnswer) and answer.error is None:
-                raise TypeError("a set is no JSON")
+                raise TypeError("a set is not JSON")
             await super().answer(answer)
 
     station, plug = Strict(), Plug()
@@ -320,7 +320,7 @@ async def test_repeated_discarded_events_are_all_recorded_and_logged_a_few_times
     with capture_logs() as logs:
         async with open_connected("plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting):
             await wait_until(lambda: len(station.refused) == 100)
-    assert len([each for each in logs if each["event"] == "equipment event discarded"]) == 10
+    assert len([entry for entry in logs if entry["event"] == "equipment event discarded"]) == 10
 
 
 async def test_every_defect_of_a_command_is_reported_with_its_cause(wait_until: WaitUntil) -> None:
@@ -339,7 +339,7 @@ async def test_every_defect_of_a_command_is_reported_with_its_cause(wait_until: 
             "plug", "the wall", (TYPE_ID,), station, SCOPES, plug.connecting, retry_s=(0.01, 0.01)
         ):
             await wait_until(lambda: station.answers)
-    causes = [repr(each["exc_info"]) for each in logs if each["event"] == "equipment failed, retrying"]
+    causes = [repr(entry["exc_info"]) for entry in logs if entry["event"] == "equipment failed, retrying"]
     assert causes == ["ZeroDivisionError()", "KeyError('JobId')"]
     lost = [data for what, data in station.traffic if what is TrafficKind.LOST]
     assert lost == ["not plugged in", "ZeroDivisionError", "KeyError"]
@@ -358,7 +358,7 @@ async def test_defect_on_each_connection_is_logged_a_few_times_with_traceback(wa
             "plug", "the wall", (TYPE_ID,), RecordingStation(), SCOPES, plug.connecting, retry_s=(0.001, 0.001)
         ):
             await wait_until(lambda: plug.attempts > 15)
-    assert len([each for each in logs if each["event"] == "equipment failed, retrying"]) == 10
+    assert len([entry for entry in logs if entry["event"] == "equipment failed, retrying"]) == 10
 
 
 async def test_long_device_message_is_truncated_and_made_encodable(wait_until: WaitUntil) -> None:

@@ -95,7 +95,7 @@ def test_release_declined_after_a_completed_action_is_retried_in_seconds() -> No
     assert open_release is not None
     assert (open_release.what, open_release.tries, open_release.reason) == ("release", 1, "the tool is busy")
     tries = device.rests[1:]
-    assert [each - tries[0] for each in tries] == pytest.approx([0, 2, 7, 17])
+    assert [value - tries[0] for value in tries] == pytest.approx([0, 2, 7, 17])
     assert after is None
 
 

@@ -12,7 +12,7 @@ def test_rebinding_replaces_the_carrier_and_devices_are_bounded() -> None:
     carriers = DeviceCarriers(most=2)
     for device, carrier in (("w1", "C1"), ("w2", "C1"), ("w1", "C2"), ("w3", "C3")):
         carriers.bind(device, carrier)
-    assert [carriers.of(each) for each in ("w1", "w2", "w3")] == ["C2", None, "C3"]
+    assert [carriers.of(text) for text in ("w1", "w2", "w3")] == ["C2", None, "C3"]
     carriers.unbind_carrier("C2")
     assert carriers.of("w1") is None
 
@@ -25,4 +25,4 @@ async def test_samples_of_a_device_have_the_carrier_that_it_is_bound_to() -> Non
     for carrier, device in (("C1", b'"w1"'), ("C2", b'"w1"'), ("C2", b"null")):
         await binding.take(Message(f"carriers/{carrier}/device", device))
         await samples.take(Message("watch/w1/pulse", b"70"))
-    assert [each.carrier for each in sink.taken if isinstance(each, Sample)] == ["C1", "C2", None]
+    assert [sample.carrier for sample in sink.taken if isinstance(sample, Sample)] == ["C1", "C2", None]

@@ -63,7 +63,7 @@ def test_code_that_is_not_gs1_is_refused_with_the_reason(code: str, reason: str)
 
 @given(st.lists(st.sampled_from(("10", "21", "240", "91", "8004")), unique=True, min_size=1), st.data())
 def test_values_of_variable_length_end_at_their_separator(numbers: list[str], data: st.DataObject) -> None:
-    values = {each: data.draw(st.text("ABCXYZabc0189%&'-_/", min_size=1, max_size=20), each) for each in numbers}
+    values = {text: data.draw(st.text("ABCXYZabc0189%&'-_/", min_size=1, max_size=20), text) for text in numbers}
     assert parse_element_strings(GS.join(number + value for number, value in values.items())) == values
 
 

@@ -34,7 +34,7 @@ async def test_late_result_is_retried_until_the_station_stores_it() -> None:
     station = RecordingStation()
     station.failures = [Unavailable("the store is away")]
     await LateResults("camera", "station-1", station).report_surely("R1", None, None, DATA)
-    assert [each.key for each in station.late_results] == ["R1"]
+    assert [result.key for result in station.late_results] == ["R1"]
 
 
 async def test_command_counts_as_waiting_while_the_store_cannot_answer() -> None:
@@ -53,7 +53,7 @@ async def test_result_that_another_gateway_has_stored_changes_nothing() -> None:
         await LateResults("wrench", "station-1", station).report("T1", AT, WORK.command_id, DATA, never)
     assert (station.answers, station.late_results) == ([], [])
     assert station.stops == [(WORK.command_id, None)]
-    assert [(each["event"], each["log_level"]) for each in logs] == [("result stored already", "info")]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("result stored already", "info")]
 
 
 async def never(_: Any) -> None:
@@ -68,5 +68,5 @@ async def test_lost_connection_costs_the_file_of_a_late_result_only(*, kept: boo
     station = RecordingStation()
     reporter = LateResults("wrench", "station-1", station)
     await (reporter.keep if kept else reporter.report)("T1", AT, WORK.command_id, dict(DATA), lose)
-    (found,) = [each.data for each in station.answers] + [each.data for each in station.late_results]
+    (found,) = [answer.data for answer in station.answers] + [result.data for result in station.late_results]
     assert found == DATA | {"file": {"error": "the file of a late result was not fetched: lost"}}

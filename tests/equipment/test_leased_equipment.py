@@ -69,7 +69,7 @@ async def test_passed_start_is_carried_out_and_answered(wait_until: WaitUntil) -
         await wait_until(lambda: bench.controller.tool.enabled)
         bench.controller.tool.tighten()
         await wait_until(lambda: bench.station.answers)
-    assert [each.command_id for each in bench.station.answers] == [bolt(1).command_id]
+    assert [answer.command_id for answer in bench.station.answers] == [bolt(1).command_id]
 
 
 @pytest.mark.parametrize(

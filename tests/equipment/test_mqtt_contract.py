@@ -150,7 +150,7 @@ async def test_command_without_subscriber_is_a_problem(mqtt: MqttSettings, uniqu
         with capture_logs() as logs:
             await equipment.send(WORK)
         assert equipment.problem == f"nothing subscribes to {unique}/wrench/commands"
-        assert "command without subscriber" in {each["event"] for each in logs}
+        assert "command without subscriber" in {entry["event"] for entry in logs}
 
 
 async def test_once_over_mqtt_sends_a_start_only_once(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
@@ -167,7 +167,7 @@ async def test_once_over_mqtt_sends_a_start_only_once(mqtt: MqttSettings, unique
             await equipment.send(WORK)
         await equipment.stop(WORK)
         await wait_until(lambda: received and received[-1].user_properties["phase"] == "stop")
-    assert [each.user_properties["phase"] for each in received] == ["start", "stop"]
+    assert [item.user_properties["phase"] for item in received] == ["start", "stop"]
 
 
 @pytest.mark.parametrize("attributes", [{}, {"causationid": "by hand 7"}])

@@ -113,7 +113,7 @@ async def test_command_already_at_the_broker_is_not_sent_twice(bench: Bench, wai
     await bench.equipment.send(COMMAND)
     await bench.equipment.stop(COMMAND)
     await wait_until(lambda: len(bench.received) == 2)
-    assert [each.user_properties["phase"] for each in bench.received] == ["start", "stop"]
+    assert [message.user_properties["phase"] for message in bench.received] == ["start", "stop"]
 
 
 async def test_stop_has_the_id_of_its_command(bench: Bench, wait_until: WaitUntil) -> None:
@@ -244,7 +244,7 @@ async def test_unreadable_message_is_answered_stored_and_skipped(
     await wait_until(lambda: bench.received)
     assert bench.received[0].user_properties["mdcserrorkind"] == "unreadable"
     assert bench.received[0].user_properties["mdcserrormessage"]
-    assert [each.payload for each in bench.station.refused] == [payload]
+    assert [refused.payload for refused in bench.station.refused] == [payload]
     await bench.device.publish(f"{bench.topic}/answers", user_properties=_tightened())
     await wait_until(lambda: bench.station.answers)
     assert bench.station.events == []
@@ -257,7 +257,7 @@ async def test_event_refused_by_the_station_is_answered_and_stored(bench: Bench,
     )
     await wait_until(lambda: bench.received)
     assert bench.received[0].user_properties["mdcserrorkind"] == "too_large"
-    assert [each.kind for each in bench.station.refused] == ["too_large"]
+    assert [refused.kind for refused in bench.station.refused] == ["too_large"]
 
 
 async def test_unreadable_answer_leaves_the_outcome_unknown(bench: Bench, wait_until: WaitUntil) -> None:
@@ -305,7 +305,7 @@ async def test_repeated_command_is_marked_as_offered_again(bench: Bench, wait_un
     await bench.equipment.send(COMMAND)
     await bench.equipment.send(replace(COMMAND, offered_again=True))
     await wait_until(lambda: len(bench.received) == 2)
-    assert [each.user_properties.get("offeredagain") for each in bench.received] == [None, "true"]
+    assert [message.user_properties.get("offeredagain") for message in bench.received] == [None, "true"]
 
 
 async def test_request_is_not_answered_on_a_topic_of_other_equipment(bench: Bench, wait_until: WaitUntil) -> None:
@@ -313,7 +313,7 @@ async def test_request_is_not_answered_on_a_topic_of_other_equipment(bench: Benc
     await bench.device.subscribe(foreign, bench.note)
     await bench.device.publish(f"{bench.topic}/events", b"1", user_properties=QUESTION, response_topic=foreign)
     await wait_until(lambda: bench.station.refused)
-    assert [each.kind for each in bench.station.refused] == ["forbidden_topic"]
+    assert [refused.kind for refused in bench.station.refused] == ["forbidden_topic"]
     assert (bench.station.events, bench.received) == ([], [])
 
 
@@ -323,7 +323,7 @@ async def test_gateway_defect_on_an_answer_leaves_the_outcome_unknown(bench: Ben
     await wait_until(lambda: bench.station.refused)
     error = "the answer met a defect of this software: KeyError"
     assert bench.station.unknown == [OutcomeUnknown(COMMAND.command_id, error)]
-    assert [(each.kind, each.payload) for each in bench.station.refused] == [("internal", b"{}")]
+    assert [(refused.kind, refused.payload) for refused in bench.station.refused] == [("internal", b"{}")]
 
 
 async def test_device_coming_online_gets_unanswered_commands_again(bench: Bench, wait_until: WaitUntil) -> None:
@@ -356,7 +356,7 @@ async def test_stopped_command_is_not_sent_again_after_its_stop(bench: Bench, wa
     bench.station.stopped_meanwhile = {COMMAND.command_id}
     await bench.device.publish(f"{bench.topic}/presence", b"online", retain=True)
     await wait_until(lambda: bench.received)
-    assert [each.user_properties["id"] for each in bench.received] == [other.command_id]
+    assert [message.user_properties["id"] for message in bench.received] == [other.command_id]
 
 
 async def test_resend_is_retried_until_the_store_is_available(bench: Bench, wait_until: WaitUntil) -> None:
@@ -382,7 +382,7 @@ async def test_last_will_marks_the_device_as_disconnected(
 async def test_invalid_presence_is_refused_and_stored(bench: Bench, wait_until: WaitUntil) -> None:
     await bench.device.publish(f"{bench.topic}/presence", b"here I am")
     await wait_until(lambda: bench.station.refused)
-    assert [(each.kind, each.payload) for each in bench.station.refused] == [("unreadable", b"here I am")]
+    assert [(refused.kind, refused.payload) for refused in bench.station.refused] == [("unreadable", b"here I am")]
     assert bench.equipment.connected is None
 
 

@@ -42,7 +42,7 @@ async def test_a_flood_of_presence_does_not_fill_the_log(
                 await session.publish(f"{unique}/wrench/presence", b"offline")
             await wait_until(lambda: equipment.connection_count == before + 50)
             await wait_until(lambda: equipment.connected is False)
-    assert [each["event"] for each in logs if each.get("equipment")] == ["equipment online", "equipment offline"]
+    assert [entry["event"] for entry in logs if entry.get("equipment")] == ["equipment online", "equipment offline"]
 
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])
@@ -64,7 +64,7 @@ async def test_unsolicited_answer_beyond_the_sample_reaches_no_job(
                 envelope = msgspec.json.encode(answer | {"data": 1})
                 await device.publish(topic, envelope, content_type="application/cloudevents+json")
         await wait_until(lambda: bool(station.answers))
-        assert [each.command_id for each in station.answers] == ["J1/R/tighten/1"]
+        assert [equipment_answer.command_id for equipment_answer in station.answers] == ["J1/R/tighten/1"]
 
 
 async def test_retained_event_and_unsolicited_result_are_refused(
@@ -82,7 +82,7 @@ async def test_retained_event_and_unsolicited_result_are_refused(
             )
         await open_equipment("wrench", settings, edge, station, ("station-1",), "/edge")
         await wait_until(lambda: len(station.refused) == 2)
-    assert {each.kind for each in station.refused} == {"retained"}
+    assert {refused.kind for refused in station.refused} == {"retained"}
     assert station.events == []
     assert station.late_results == []
 
@@ -95,5 +95,5 @@ async def test_retained_answer_to_a_command_counts(mqtt: MqttSettings, unique: s
         )
         await open_equipment("wrench", settings, edge, station, ("station-1",), "/edge")
         await wait_until(lambda: station.answers)
-    assert [each.command_id for each in station.answers] == [COMMAND_ID]
+    assert [answer.command_id for answer in station.answers] == [COMMAND_ID]
     assert station.refused == []

@@ -124,9 +124,9 @@ async def test_command_ended_by_another_gateway_does_not_block_others(wait_until
             station.stopped_meanwhile.add(WORK.command_id)
             await wait_until(lambda: station.answers)
             await wait_until(lambda: spindle.rests > 1)
-    assert [each.command_id for each in station.answers] == [NEXT.command_id]
+    assert [answer.command_id for answer in station.answers] == [NEXT.command_id]
     assert (station.unknown, station.stops) == ([], [])
-    assert [each["command"] for each in logs if each["event"] == "command obsolete"] == [WORK.command_id]
+    assert [entry["command"] for entry in logs if entry["event"] == "command obsolete"] == [WORK.command_id]
 
 
 class BusySpindle(Spindle):

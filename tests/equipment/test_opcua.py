@@ -218,7 +218,7 @@ async def test_event_that_cannot_be_decoded_is_discarded_and_the_next_handled(
             await send_torque(server, index, torque)
         await wait_until(lambda: tool.torques)
     assert (tool.torques, len(tool.paths)) == ([2.5], 1)
-    assert [each.kind for each in station.refused] == ["unreadable", "unreadable"]
+    assert [refused.kind for refused in station.refused] == ["unreadable", "unreadable"]
 
 
 async def test_a_lost_connection_is_reported_in_one_line_without_a_traceback(
@@ -228,4 +228,4 @@ async def test_a_lost_connection_is_reported_in_one_line_without_a_traceback(
         await wait_until(lambda: equipment.connected)
         async with server.unplugged():
             await wait_until(lambda: not equipment.connected)
-    assert [each.getMessage() for each in caplog.records if each.name.startswith("asyncua.client")] == []
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("asyncua.client")] == []

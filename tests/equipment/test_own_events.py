@@ -15,7 +15,7 @@ async def test_only_configured_kinds_are_reported_and_their_use_is_returned() ->
     assert not await events.report("result", {"n": 1}, "result 1")
     station.task = Task("J1", "look", {})
     assert await events.report("result", {"n": 2})
-    assert [(each.type_id, each.scope) for each in station.events] == [("com.example.seen.v1", "station-1")] * 2
+    assert [(event.type_id, event.scope) for event in station.events] == [("com.example.seen.v1", "station-1")] * 2
     assert station.events[0].event_id == "result 1"
 
 
@@ -30,7 +30,7 @@ async def test_event_without_room_is_recorded_as_refused_and_ends_no_connection(
 
 
 async def test_image_without_a_command_and_error_are_events(wait_until: WaitUntil) -> None:
-    """The picture that a job has used is no late result; one that no job uses is kept as such."""
+    """The picture that a job has used is not a late result; one that no job uses is kept as such."""
     named = {"result": "com.example.seen.v1", "error": "com.example.broken.v1"}
     async with open_vision(delay=None) as camera, equipped(camera, wait_until, events=named) as bench:
         bench.station.task = Task("J1", "look", {})

@@ -105,7 +105,7 @@ async def test_declined_release_is_open_with_its_reason_and_logged_once(release:
         for _ in range(3):
             await release.attempt(tool, tool.is_at_work)
     assert opened(release) == OpenSafing(what="release", since=NOW, tries=3, reason="EnableAsset: no")
-    assert [(each["event"], each["reason"]) for each in logs] == [("tool not disabled", "EnableAsset: no")]
+    assert [(entry["event"], entry["reason"]) for entry in logs] == [("tool not disabled", "EnableAsset: no")]
     await release.attempt(tool, tool.is_at_work)
     assert (opened(release), release.wait_s) == (None, None)
 
@@ -118,7 +118,7 @@ def test_declined_release_is_tried_after_2_s_5_s_then_each_10_s() -> None:
             await asyncio.sleep(release.wait_s or 0.0)
             at.append(asyncio.get_running_loop().time())
             await release.attempt(tool, tool.is_at_work)
-        return [each - at[0] for each in at]
+        return [value - at[0] for value in at]
 
     assert run_virtual(tries()) == pytest.approx([0, 2, 7, 17, 27, 37])
 

@@ -52,8 +52,8 @@ async def test_image_of_a_result_is_fetched_and_closed(camera: VisionCamera, wai
     assert (content, data["file"]["size"]) == (IMAGE, len(IMAGE))
     assert camera.transfer is not None
     assert camera.transfer.open_files == {}
-    records = [each for _, each in station.traffic if getattr(each, "arguments", ())[1:2] == ("Read",)]
-    assert ["262144 bytes"] in [each.found for each in records]
+    records = [value for _, value in station.traffic if getattr(value, "arguments", ())[1:2] == ("Read",)]
+    assert ["262144 bytes"] in [record.found for record in records]
 
 
 async def test_image_is_not_fetched_without_the_setting(camera: VisionCamera, wait_until: WaitUntil) -> None:

@@ -162,7 +162,7 @@ def test_second_result_of_a_command_is_further_before_and_after_its_answer() -> 
     book = ledger()
     take(book, mine(frame(1)))
     assert take(book, mine(frame(2))) is Standing.FURTHER
-    assert [each.sequence for each in book.further(MINE.command_id)] == [2]
+    assert [reported_result.sequence for reported_result in book.further(MINE.command_id)] == [2]
     answered(book, at=1.0)
     assert take(book, mine(frame(3, received=2.0))) is Standing.FURTHER
 
@@ -173,7 +173,7 @@ def test_batch_takes_results_until_one_completes_it() -> None:
     last = frozenset({"single", "batch"})
     standings = [take(book, mine(frame(n, completes=last if n > 2 else frozenset({"single"})))) for n in (1, 2, 3, 4)]
     assert standings == [Standing.OF_COMMAND] * 3 + [Standing.FURTHER]
-    assert [each.sequence for each in book.parts(MINE.command_id)] == [1, 2, 3]
+    assert [part.sequence for part in book.parts(MINE.command_id)] == [1, 2, 3]
 
 
 def test_next_result_after_a_start_belongs_to_its_command_without_numbers() -> None:
@@ -276,9 +276,9 @@ def test_memory_of_results_is_bounded() -> None:
     for number in range(1, 30):
         book.keep(replace(frame(number), size=1000), MINE.command_id)
     book.evict(20, 15_000)
-    assert [each.report.sequence for each in book.unsettled()] == [*range(15, 30)]
+    assert [kept_result.report.sequence for kept_result in book.unsettled()] == [*range(15, 30)]
     book.evict(1, 10)
-    assert [each.report.sequence for each in book.unsettled()] == [29]
+    assert [kept_result.report.sequence for kept_result in book.unsettled()] == [29]
 
 
 def test_result_is_settled_as_it_came_last() -> None:
@@ -324,7 +324,9 @@ def test_unsolicited_result_names_the_reason_and_the_waiting_command() -> None:
     book = ledger()
     assert book.judge(frame()) == Verdict(Standing.UNSOLICITED)
     book.current = MINE.command_id
-    reasons = {book.judge(each).reason for each in (frame(), replace(frame(), identifier="VIN 2"))}
+    reasons = {
+        book.judge(reported_result).reason for reported_result in (frame(), replace(frame(), identifier="VIN 2"))
+    }
     assert reasons == {"it has no identifier", "its identifier is not that of the command"}
     assert book.judge(requested()) == Verdict(Standing.UNSOLICITED)
     book.expected = MINE, Position(9, NOON + timedelta(hours=1))

@@ -16,7 +16,7 @@ SINGLE, WHOLE = frozenset({"single"}), frozenset({"single", "batch"})
 class Bolts:
     """A controller that lists what is done with its results; `failures` are raised by the next reports.
 
-    A batch of less than `size` results is no answer. What happens `meanwhile` happens while the first one is reported.
+    A batch of less than `size` results is not an answer. `meanwhile` runs while the first one is reported.
     """
 
     def __init__(self, ledger: ResultLedger) -> None:
@@ -35,7 +35,7 @@ class Bolts:
         parts = self.ledger.parts(command_id)
         if len(parts) < self.size:
             return ()
-        self._do(f"answer {' '.join(each.result_id for each in parts)}")
+        self._do(f"answer {' '.join(part.result_id for part in parts)}")
         return parts
 
     async def keep(self, report: ReportedResult, command_id: str) -> None:
@@ -48,7 +48,7 @@ class Bolts:
         """Remember nothing."""
 
     async def acknowledge(self, reports: Sequence[ReportedResult]) -> None:
-        self.done += [f"acknowledged {each.frame or each.result_id}" for each in reports]
+        self.done += [f"acknowledged {report.frame or report.result_id}" for report in reports]
 
     async def acknowledge_late(self, report: ReportedResult) -> None:
         if self.cuts:
@@ -83,7 +83,7 @@ class Bench:
 
 
 def reports_of(bench: Bench) -> list[str]:
-    return [each for each in bench.bolts.done if "acknowledged" not in each]
+    return [text for text in bench.bolts.done if "acknowledged" not in text]
 
 
 async def test_parts_of_a_waiting_command_are_left_alone() -> None:
@@ -164,7 +164,7 @@ async def test_last_bolt_during_a_reset_loses_no_bolt_of_its_batch(size: int, do
     await bench.take(3, WHOLE)
     await bench.settlement.settle_left()
     assert reports_of(bench) == done
-    assert len([each for each in bench.bolts.done if "acknowledged" in each]) == 3
+    assert len([text for text in bench.bolts.done if "acknowledged" in text]) == 3
     assert bench.ledger.unsettled() == ()
 
 
@@ -190,7 +190,7 @@ async def test_bolt_requested_and_live_while_it_is_reported_is_reported_once() -
 
 
 async def test_answer_reported_before_a_cut_is_reported_no_more() -> None:
-    """The connection is lost while its results are acknowledged: the rest of them is no further answer."""
+    """The connection is lost while its results are acknowledged: the rest of them is not a further answer."""
     bench = Bench()
     await bench.take(1)
     await bench.take(2, WHOLE)

@@ -122,7 +122,7 @@ class Workshop:
 
     def _may_come(self, number: int) -> bool:
         """Return whether a bolt may be requested: after a restart, only one that is not durable."""
-        return number in self.seen or str(number) not in Counter(each for report in self.reported for each in report)
+        return number in self.seen or str(number) not in Counter(text for report in self.reported for text in report)
 
     async def _answer(self) -> None:
         """Answer with the whole batch, or leave it open: its outcome is unknown."""
@@ -149,7 +149,7 @@ class Workshop:
         await self.settlement.settle_left()
 
     def _report(self, reports: Sequence[ReportedResult], *, is_batch: bool = False) -> None:
-        named = tuple(each.result_id for each in reports)
+        named = tuple(report.result_id for report in reports)
         self.reported.append(named)
         self.batches += [named] if is_batch else []
         for number, is_live in self.meanwhile:
@@ -203,9 +203,9 @@ def test_each_bolt_is_reported_once_and_a_batch_only_whole(
     has_frames: bool,  # noqa: FBT001 - by position
 ) -> None:
     workshop = asyncio.run(carry_out(happenings, has_frames=has_frames))
-    counted = Counter(each for report in workshop.reported for each in report)
+    counted = Counter(text for report in workshop.reported for text in report)
     assert counted == Counter(str(number) for number in range(1, len(workshop.bolts) + 1))
     assert (workshop.ledger.unsettled(), workshop.inbox) == ((), {})
     for batch in workshop.batches:
-        (command,) = {workshop.bolts[int(each) - 1] for each in batch}
+        (command,) = {workshop.bolts[int(text) - 1] for text in batch}
         assert len(batch) == workshop.bolts.count(command) == SIZE

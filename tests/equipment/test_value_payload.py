@@ -27,21 +27,21 @@ def test_bare_messagepack_integers_keep_their_value() -> None:
 def test_one_character_is_what_longer_payloads_of_the_topic_are(payload: bytes) -> None:
     decoder = ValueDecoder("s", "auto")
     decoder.decode("t", payload)
-    assert [decoder.decode("t", each) for each in (b"7", b"A")] == [7, "A"]
+    assert [decoder.decode("t", text) for text in (b"7", b"A")] == [7, "A"]
     # Another topic of the source has the same encoding until it shows its own.
     assert decoder.decode("other", b"7") == 7
     decoder.decode("other", msgpack.packb(300))
     assert (decoder.decode("other", b"7"), decoder.decode("t", b"7")) == (55, 7)
 
 
-def test_source_of_both_kinds_is_no_evidence_for_another_topic() -> None:
+def test_source_of_both_kinds_is_not_evidence_for_another_topic() -> None:
     """A MessagePack 55 was read as 7, without a warning, because another topic had sent JSON last."""
     decoder = ValueDecoder("line", "auto")
     decoder.decode("packed", msgpack.packb(300))
     decoder.decode("json", b"81.5")
     with capture_logs() as logs:
         assert decoder.decode("fresh", msgpack.packb(55)) == 55
-    assert [(each["event"], each["name"]) for each in logs] == [("payload ambiguous", "fresh")]
+    assert [(entry["event"], entry["name"]) for entry in logs] == [("payload ambiguous", "fresh")]
 
 
 def test_payload_read_as_those_of_other_topics_is_reported_once() -> None:
@@ -49,14 +49,14 @@ def test_payload_read_as_those_of_other_topics_is_reported_once() -> None:
     decoder.decode("json", b"81.5")
     with capture_logs() as logs:
         assert [decoder.decode(topic, b"7") for topic in ("one", "two")] == [7, 7]
-    assert [(each["name"], "taken as text" in each["reason"]) for each in logs] == [("one", True)]
+    assert [(entry["name"], "taken as text" in entry["reason"]) for entry in logs] == [("one", True)]
 
 
 def test_ambiguous_payload_without_evidence_is_reported_once() -> None:
     decoder = ValueDecoder("oven", "auto")
     with capture_logs() as logs:
         assert [decoder.decode("t", b"7"), decoder.decode("t", b"8")] == [55, 56]
-    assert [(each["event"], each["source"], each["name"]) for each in logs] == [("payload ambiguous", "oven", "t")]
+    assert [(entry["event"], entry["source"], entry["name"]) for entry in logs] == [("payload ambiguous", "oven", "t")]
 
 
 def test_text_that_is_also_a_messagepack_number_is_read_as_its_topic() -> None:

@@ -83,7 +83,7 @@ def test_condition_with_wrong_kinds_or_forbidden_names_is_refused(text: str, rea
 
 
 def test_value_of_a_wrong_kind_raises_and_names_the_part() -> None:
-    with pytest.raises(EvaluationError, match="'a' is 'x', which is no number"):
+    with pytest.raises(EvaluationError, match="'a' is 'x', which is not a number"):
         value("1 + a", a="x")
     with pytest.raises(EvaluationError, match=r"'a \+ 1 > b' compares a number with a string"):
         value("a + 1 > b", a=1, b="x")
@@ -109,7 +109,7 @@ def test_deepest_and_longest_expressions_evaluate() -> None:
     assert value("9*" * 499 + "9") is UNKNOWN
 
 
-NUMBERS = st.integers(-100, 100) | st.floats(-100, 100).map(lambda each: round(each, 3))
+NUMBERS = st.integers(-100, 100) | st.floats(-100, 100).map(lambda number: round(number, 3))
 
 
 @st.composite

@@ -145,7 +145,7 @@ def test_calculation_returns_a_bounded_result_or_unknown(word: str, left: float,
 
 @pytest.mark.parametrize("value", ["1", True, [], {}])
 def test_only_numbers_are_accepted_in_calculations(value: object) -> None:
-    with pytest.raises(EvaluationError, match=r"'x' is .*, which is no number"):
+    with pytest.raises(EvaluationError, match=r"'x' is .*, which is not a number"):
         number(value, "x")
 
 

@@ -12,9 +12,9 @@ BOUNDS = (0.001, 0.01, 0.1)
 @given(st.lists(st.floats(0, 1) | st.sampled_from(BOUNDS)))
 def test_each_bound_counts_the_durations_up_to_the_bound(durations: list[float]) -> None:
     latency = Latency(BOUNDS)
-    for each in durations:
-        latency.record(each)
+    for duration in durations:
+        latency.record(duration)
     assert dict(latency.cumulative()) == {
-        bound: sum(each <= bound for each in durations) for bound in (*BOUNDS, float("inf"))
+        bound: sum(value <= bound for value in durations) for bound in (*BOUNDS, float("inf"))
     }
     assert latency.total == pytest.approx(sum(durations))

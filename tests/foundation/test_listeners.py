@@ -18,7 +18,7 @@ def test_failing_listener_affects_no_other_and_is_logged() -> None:
     with capture_logs() as logs:
         notify([fail, seen.append], 7)
     assert seen == [7]
-    assert [(each["event"], each["listener"]) for each in logs] == [("listener failed", "fail")]
+    assert [(entry["event"], entry["listener"]) for entry in logs] == [("listener failed", "fail")]
 
 
 async def test_failing_async_listener_affects_no_other_and_is_logged() -> None:
@@ -30,7 +30,7 @@ async def test_failing_async_listener_affects_no_other_and_is_logged() -> None:
     with capture_logs() as logs:
         await notify_async([fail_later, note], 7)
     assert seen == [7]
-    assert [each["event"] for each in logs] == ["listener failed"]
+    assert [entry["event"] for entry in logs] == ["listener failed"]
 
 
 def test_listener_that_removes_itself_skips_no_other() -> None:

@@ -83,7 +83,7 @@ async def test_cancelled_group_in_an_exit_stack_makes_no_circle() -> None:
     assert errors[0].__context__ is not errors[0]
 
 
-async def test_task_that_fails_during_the_exit_is_no_cancellation() -> None:
+async def test_task_that_fails_during_the_exit_is_not_a_cancellation() -> None:
     """Python before 3.13 leaves a request of its own: an operation that failed ended its gateway."""
 
     async def fail() -> None:
@@ -98,7 +98,7 @@ async def test_task_that_fails_during_the_exit_is_no_cancellation() -> None:
     assert owner.cancelling() == 0
 
 
-async def test_time_limit_inside_is_no_cancellation_from_within() -> None:
+async def test_time_limit_inside_is_not_a_cancellation_from_within() -> None:
     async def wait() -> None:
         async with asyncio.timeout(0.001):
             await asyncio.Event().wait()
@@ -156,7 +156,7 @@ async def test_cancellation_that_a_library_ignores_is_kept() -> None:
         await task
 
 
-async def test_time_limit_within_is_no_cancellation_to_keep() -> None:
+async def test_time_limit_within_is_not_a_cancellation_to_keep() -> None:
     with cancellation_kept(), suppress(TimeoutError):
         async with asyncio.timeout(0.001):
             await asyncio.Event().wait()

@@ -59,7 +59,7 @@ class Heard:
         if "/" not in below:
             event = to_event(message)
             # An event that is published again has the same id.
-            if event.id not in {each.id for each in self.events}:
+            if event.id not in {cloud_event.id for cloud_event in self.events}:
                 self.events.append(event)
         elif message.payload:
             self.retained[below] = to_event(message).data
@@ -126,7 +126,8 @@ class Wrench:
         """Return the command ids of each action."""
         actions = {command.data["action"] for command in self.commands}
         return {
-            action: {each.id for each in self.commands if each.data["action"] == action} for action in sorted(actions)
+            action: {cloud_event.id for cloud_event in self.commands if cloud_event.data["action"] == action}
+            for action in sorted(actions)
         }
 
     async def _answer(self, message: Message) -> None:

@@ -60,7 +60,7 @@ class Scene(RecordingStation):
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         await super().answer(answer)
         self.stopped_meanwhile.add(answer.command_id)
-        self.unanswered = [each for each in self.unanswered if each.command_id != answer.command_id]
+        self.unanswered = [command for command in self.unanswered if command.command_id != answer.command_id]
 
     async def play(self, *acts: Callable[["Scene", ConnectedEquipment], Awaitable[None]]) -> None:
         """Play each act on a gateway that was started for it."""

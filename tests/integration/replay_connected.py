@@ -52,14 +52,14 @@ class Happened:
         self.begins = True
         """Whether the equipment is not yet connected."""
 
-    def put(self, each: DeviceEvent | Refused | Unavailable) -> None:
-        self._queue.put_nowait(each)
+    def put(self, entry: DeviceEvent | Refused | Unavailable) -> None:
+        self._queue.put_nowait(entry)
 
     async def next(self) -> DeviceEvent | Refused:
-        each = await self._queue.get()
-        if isinstance(each, Unavailable):
-            raise each
-        return each
+        message = await self._queue.get()
+        if isinstance(message, Unavailable):
+            raise message
+        return message
 
 
 class Recalled:
@@ -82,11 +82,11 @@ class Recalled:
 
     def waiting(self, question: bytes) -> Question | None:
         """Return such a request when one waits for its answer."""
-        return next((each for each in self._questions if each.words == question and not each.answer.done()), None)
+        return next((item for item in self._questions if item.words == question and not item.answer.done()), None)
 
     def asks(self) -> str:
         """Return the requests that wait for their answers."""
-        return ", ".join(each.words.decode() for each in self._questions)
+        return ", ".join(question.words.decode() for question in self._questions)
 
     def connect(self) -> Happened:
         """Begin a connection."""
@@ -131,10 +131,10 @@ class RecalledSession(ClientSession):
         return await self._recalled.ask("read", node)
 
     async def children(self, node: Node) -> dict[str, Node]:
-        return {name: Node(**each) for name, each in (await self._recalled.ask("children", node)).items()}
+        return {name: Node(**value) for name, value in (await self._recalled.ask("children", node)).items()}
 
     async def instances(self, of: TypeName, depth: int = 4, most: int = 0) -> list[Node]:
-        return [Node(**each) for each in await self._recalled.ask("instances", of)]
+        return [Node(**value) for value in await self._recalled.ask("instances", of)]
 
     async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
         outputs: list[Any] = await self._recalled.ask("call", owner, name, *arguments)
@@ -282,5 +282,5 @@ async def play(beginning: RecordingHeader, lines: Sequence[ExchangeRecord], wait
             await replay.play(line)
         await replay.end()
     # The id of an event is chance.
-    replay.station.events = [replace(each, event_id="") for each in replay.station.events]
+    replay.station.events = [replace(event, event_id="") for event in replay.station.events]
     return replay.station

@@ -46,12 +46,16 @@ class Replay:
             case "commands":
                 await self._command(line)
             case "events" | "data":
-                taken = (each for each in tasks if each.properties["causationid"] == line.properties["id"])
-                self.station.task = next((Task(**each.payload) for each in taken if each.payload), None)
+                taken = (task for task in tasks if task.properties["causationid"] == line.properties["id"])
+                self.station.task = next(
+                    (Task(**message_record.payload) for message_record in taken if message_record.payload), None
+                )
                 await self._publish(line)
             case "answers" | "presence":
                 answered = line.properties.get("causationid")
-                self.station.unanswered = [each for each in self.station.unanswered if each.command_id != answered]
+                self.station.unanswered = [
+                    command for command in self.station.unanswered if command.command_id != answered
+                ]
                 await self._publish(line)
             case _:
                 return
@@ -126,9 +130,11 @@ async def play(
         replay = Replay(equipment, station, device, f"{unique}/{beginning.equipment}")
         for line in lines:
             taken = replay.got()
-            await replay.play(line, [each for each in sent_by_us if each.topic != "commands"])
+            await replay.play(
+                line, [message_record for message_record in sent_by_us if message_record.topic != "commands"]
+            )
             await wait_until(lambda line=line, taken=taken: replay.has_taken(line, taken))
         await wait_until(lambda: len(heard) >= len(lines))
     # The topics of what it refused begin with a word of this test.
-    station.refused = [replace(each, way=each.way.removeprefix(f"{unique}/")) for each in station.refused]
+    station.refused = [replace(refused, way=refused.way.removeprefix(f"{unique}/")) for refused in station.refused]
     return station

@@ -66,7 +66,7 @@ async def test_a_job_runs_from_its_order_to_its_response_and_leaves_no_trace(
             await wait_until(heard.ended)
             assert heard.states() == ENDED
             response = heard.retained["result/J1"]
-            results = {each["ID"]: each for each in response["JobResponseData"]}
+            results = {value["ID"]: value for value in response["JobResponseData"]}
             assert results.keys() == {"position_axle", "tighten", "camera_qa", "verify", "Attempts"}
             assert results["tighten"]["Subparameters"] == [{"ID": "torque", "Value": 85.2}]
             assert response["StartTime"] <= response["EndTime"]

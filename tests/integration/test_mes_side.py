@@ -31,7 +31,7 @@ async def test_job_waits_for_its_start_time_and_is_in_the_index(
         indexes.append(msgspec.convert(to_event(message).data, StateIndex))
 
     def states() -> dict[str, str]:
-        return {each.job_order_id: each.state[0].state_text.text for each in indexes[-1].jobs} if indexes else {}
+        return {job.job_order_id: job.state[0].state_text.text for job in indexes[-1].jobs} if indexes else {}
 
     async with (
         opened_plant(mqtt, unique) as plant,
@@ -53,7 +53,7 @@ async def test_job_waits_for_its_start_time_and_is_in_the_index(
         await wait_until(lambda: states() == {"first": "Ended", "now": "Ended", "later": "Ended"})
         started = datetime.fromisoformat(plant.heard.retained["result/later"]["StartTime"])
         assert timedelta(0) <= started - start < timedelta(seconds=60)
-    assert [each.seq for each in indexes] == sorted({each.seq for each in indexes})
+    assert [index.seq for index in indexes] == sorted({index.seq for index in indexes})
 
 
 async def test_backlog_of_a_stopped_gateway_starts_by_priority(
@@ -72,4 +72,4 @@ async def test_backlog_of_a_stopped_gateway_starts_by_priority(
         await asyncio.sleep(max(0.0, start.timestamp() - time.time()))
         async with open_gateway(settings):
             await wait_until(lambda: len(plant.wrench.commands) == 3)
-    assert [each.data["job_id"] for each in plant.wrench.commands] == ["P3", "P2", "P1"]
+    assert [command.data["job_id"] for command in plant.wrench.commands] == ["P3", "P2", "P1"]

@@ -47,7 +47,10 @@ async def test_changes_during_a_broker_outage_are_published_afterwards(
 ) -> None:
     north, unique = MqttSettings(url=own_broker.url), redis.prefix
     settings = settings_of(redis, north, unique, NO_OPCUA)
-    southbound = {name: msgspec.structs.replace(each, url=mqtt.url) for name, each in settings.southbound.items()}
+    southbound = {
+        name: msgspec.structs.replace(equipment_settings, url=mqtt.url)
+        for name, equipment_settings in settings.southbound.items()
+    }
     file = written(msgspec.structs.replace(settings, southbound=southbound), tmp_path)
     async with edge_run("--settings", file) as gateway, opened_plant(north, unique, equipment=mqtt) as plant:
         await begun(plant, gateway, wait_until)

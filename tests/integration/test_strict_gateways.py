@@ -97,7 +97,7 @@ async def test_each_bolt_of_two_gateways_counts_once(
                 await wait_until(lambda: not controller.tool.enabled)
             assert second.equipment.connected is None
         assert controller.connections == 1
-    assert [each.command_id for each in station.answers] == [bolt(n).command_id for n in range(4)]
+    assert [answer.command_id for answer in station.answers] == [bolt(n).command_id for n in range(4)]
     assert (station.late_results, station.unknown, len(controller.tool.results)) == ([], [], 4)
     assert controller.violations == []
 
@@ -139,7 +139,7 @@ async def test_gateway_takes_over_the_batch_of_one_that_ended(
         await wait_until(lambda: not tool.enabled)
     (answer,) = station.answers
     assert answer.data["counts"] == {"ok": 3, "not_ok": 0}
-    assert [each["result_id"] for each in answer.data["results"].values()] == ["1", "2", "3"]
+    assert [result["result_id"] for result in answer.data["results"].values()] == ["1", "2", "3"]
     assert (station.late_results, station.unknown) == ([], [])
 
 
@@ -152,7 +152,7 @@ async def test_command_of_an_ended_gateway_is_unknown_with_next(wait_until: Wait
             await wait_until(lambda: plant.controller.tool.enabled)
         await wait_until(lambda: plant.station.unknown)
         await wait_until(lambda: not plant.controller.tool.enabled)
-    assert [each.command_id for each in plant.station.unknown] == [bolt(1).command_id]
+    assert [outcome_unknown.command_id for outcome_unknown in plant.station.unknown] == [bolt(1).command_id]
 
 
 async def test_result_confirmed_by_an_ended_gateway_is_answered(wait_until: WaitUntil, redis: RedisSettings) -> None:

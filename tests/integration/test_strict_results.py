@@ -27,7 +27,9 @@ class Plant(RecordingStation):
     """A station that knows which commands still wait, as the store does."""
 
     async def is_outstanding(self, command_id: str) -> bool:
-        ended = {each.command_id for each in self.answers} | {each.command_id for each in self.unknown}
+        ended = {answer.command_id for answer in self.answers} | {
+            outcome_unknown.command_id for outcome_unknown in self.unknown
+        }
         return command_id not in ended and command_id not in self.stopped_meanwhile
 
 
@@ -50,13 +52,13 @@ async def plant(
 
 def counted(bench: StrictBench) -> int:
     """Return how many tightenings the station has, as answers or as late results."""
-    return len([each for each in bench.station.answers if each.data]) + len(bench.station.late_results)
+    return len([answer for answer in bench.station.answers if answer.data]) + len(bench.station.late_results)
 
 
 def torques(bench: StrictBench) -> list[float]:
-    data = [each.data for each in bench.station.answers if each.data]
-    data += [each.data for each in bench.station.late_results]
-    return sorted(each["torque"]["value"] for each in data)
+    data = [answer.data for answer in bench.station.answers if answer.data]
+    data += [result.data for result in bench.station.late_results]
+    return sorted(value["torque"]["value"] for value in data)
 
 
 async def begun(bench: StrictBench, wait_until: WaitUntil, command: Command) -> None:
@@ -75,7 +77,7 @@ async def test_each_tightening_counts_whatever_its_number_and_date(
         for n in range(4):
             data = await completed(bench, wait_until, bolt(n))
             assert data["evaluation"] == "OK"
-        made = [int(each["torque"]) / 100 for each in bench.controller.tool.results]
+        made = [int(result["torque"]) / 100 for result in bench.controller.tool.results]
         await wait_until(lambda: len(bench.controller.acknowledged) == len(made))
     assert torques(bench) == sorted(made)
     assert bench.station.late_results == []
@@ -93,7 +95,7 @@ async def test_second_result_of_a_command_is_kept_as_late(wait_until: WaitUntil,
         await wait_until(lambda: counted(bench) == 2)
     (answer,) = bench.station.answers
     assert answer.data["torque"] == {"value": 85.0, "unit": "N·m"}
-    assert [each.command_id for each in bench.station.late_results] == [answer.command_id]
+    assert [result.command_id for result in bench.station.late_results] == [answer.command_id]
 
 
 @pytest.mark.parametrize("correlation", ["mark", "next"])
@@ -157,7 +159,7 @@ async def test_unacknowledged_result_that_comes_again_after_a_kill_counts_once(w
     habits, station = Habits(numbers="zero", dates="zeros", absent=True), Plant()
 
     def is_kept() -> bool:
-        names = (name for each in station.memory.values() for name, text in each.items() if text)
+        names = (name for entry in station.memory.values() for name, text in entry.items() if text)
         return any(name.startswith("unsettled_results:") for name in names)
 
     async with open_strict_controller(Quirks(resends=True), habits) as controller:
@@ -185,7 +187,7 @@ async def test_own_joinings_while_the_gateway_was_down_are_fetched(wait_until: W
             controller.tool.tighten(vin=f"OWN{n}")
         async with attached(controller, station, times=replace(TIMES, pause=0.01)) as bench:
             await wait_until(lambda: len(station.late_results) == 30)
-    assert sorted(each.data["result_id"] for each in station.late_results) == sorted(map(str, range(2, 32)))
+    assert sorted(result.data["result_id"] for result in station.late_results) == sorted(map(str, range(2, 32)))
 
 
 def most_in_a_row(mids: list[int], wanted: int) -> int:

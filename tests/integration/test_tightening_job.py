@@ -46,7 +46,7 @@ RECIPE: dict[str, Any] = {
 
 def measured(parameters: list[dict[str, Any]], *names: str) -> tuple[Any, str]:
     """Return a value of a job response by its path, with the symbol of its unit."""
-    (found,) = (each for each in parameters if each["ID"] == names[0])
+    (found,) = (parameter for parameter in parameters if parameter["ID"] == names[0])
     if names[1:]:
         return measured(found["Subparameters"], *names[1:])
     return found["Value"], found["EngineeringUnits"]["DisplayName"]["Text"]

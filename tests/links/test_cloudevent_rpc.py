@@ -81,7 +81,7 @@ def deep(levels: int) -> dict[str, Any]:
         (ATTRIBUTES | {"data": b"{"}, "the payload is not application/json"),
         (ATTRIBUTES | {"data": "no base64!"}, "no base64"),
         (ATTRIBUTES | {"data": "größe"}, "no base64"),
-        (ATTRIBUTES | {"data": {"a": {1: 2}}}, "a key that is no text"),
+        (ATTRIBUTES | {"data": {"a": {1: 2}}}, "a key that is not a text"),
         (ATTRIBUTES | {"data": [msgspec.msgpack.Ext(5, b"")]}, "an extension type"),
         (ATTRIBUTES | {"data": deep(MAX_NESTING + 1)}, "nested deeper"),
         (ATTRIBUTES | {"datacontenttype": "text/plain", "data": b"x"}, "not supported"),

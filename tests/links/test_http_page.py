@@ -89,7 +89,7 @@ async def test_failed_page_is_logged_and_the_next_request_is_served() -> None:
             with structlog.testing.capture_logs() as reported:
                 status, _, _ = await ask(url, "GET /metrics HTTP/1.1\r\n\r\n")
             assert status == "HTTP/1.1 500 Internal Server Error"
-            assert [each["event"] for each in reported] == ["http page could not be made"]
+            assert [entry["event"] for entry in reported] == ["http page could not be made"]
 
 
 async def test_client_that_sends_too_much_or_leaves_is_disconnected(url: str) -> None:

@@ -90,7 +90,7 @@ async def test_acknowledgements_of_one_pass_are_sent_in_one_write() -> None:
     for number in range(20):
         stream.write(b"\x40\x02" + number.to_bytes(2, "big"))
     await asyncio.sleep(0)
-    assert [len(each) for each in transport.writes] == [80]
+    assert [len(write) for write in transport.writes] == [80]
 
 
 def test_paho_socket_reads_fed_bytes_and_writes_to_the_stream() -> None:

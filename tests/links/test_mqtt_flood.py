@@ -35,7 +35,7 @@ _CONNECT = b"\x10\x0d\x00\x04MQTT\x05\x02\x00\x00\x00\x00\x00"
 @asynccontextmanager
 async def flood(port: int, topic: str) -> AsyncIterator[None]:
     """Publish messages of QoS 0 as fast as a socket takes them, from a process of its own."""
-    packet = encode_publish(Message(topic, b"noise that is no event", user_properties={"id": "1"}), 0)
+    packet = encode_publish(Message(topic, b"noise that is not an event", user_properties={"id": "1"}), 0)
     arguments = ("-c", _FLOODER, str(port), _CONNECT.hex(), packet.hex())
     process = await asyncio.create_subprocess_exec(sys.executable, *arguments)
     try:

@@ -111,7 +111,7 @@ async def test_messages_of_one_ordering_key_wait_for_each_other_only() -> None:
         if len(finished) == 4:
             all_finished.set()
 
-    subscription = Subscription("t", handle, None, Connection.subscribe, key=lambda each: each.payload.decode()[-1])
+    subscription = Subscription("t", handle, None, Connection.subscribe, key=lambda item: item.payload.decode()[-1])
     for number, text in enumerate((b"first of a", b"second of a", b"first of b", b"second of b"), 1):
         subscription.put(Delivery(Message("t", text), number, NOWHERE))
     async with background_task(subscription.run(finish), "subscription"), asyncio.timeout(10):
@@ -136,7 +136,7 @@ async def test_ordering_keys_take_no_more_messages_than_stay_unacknowledged() ->
         if handled == 200:
             all_handled.set()
 
-    subscription = Subscription("t", handle, None, Connection.subscribe, key=lambda each: each.payload.decode())
+    subscription = Subscription("t", handle, None, Connection.subscribe, key=lambda message: message.payload.decode())
     for number in range(200):
         subscription.put(Delivery(Message("t", b"%d" % number), number + 1, NOWHERE))
     async with background_task(subscription.run(lambda _: None), "subscription"), asyncio.timeout(10):

@@ -93,7 +93,7 @@ async def test_trusted_server_with_a_bad_certificate_is_refused(tmp_path: Path) 
     async with served(strict) as server:
         for endpoint in server._core.endpoints:  # noqa: SLF001  our own server has a good one
             endpoint.ServerCertificate = weak.public_bytes(Encoding.DER)
-        with pytest.raises(Unavailable, match="is no good: its key is not RSA of 2048"):
+        with pytest.raises(Unavailable, match="cannot be used: its key is not RSA of 2048"):
             async with open_client(server.endpoint, settings=settings(server.endpoint, tmp_path)):
                 pass
 

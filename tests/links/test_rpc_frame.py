@@ -70,9 +70,9 @@ def test_message_is_encoded_as_the_list_in_the_specification(message: Any, packe
 @pytest.mark.parametrize(
     ("parts", "fault"),
     [
-        ([0, 5, 42, []], "method is no text of at most 100 characters"),
-        ([0, 5, "m" * 101, []], "method is no text of at most 100 characters"),
-        ([0, 5, "publish", {"id": 1}], "parameters are no list"),
+        ([0, 5, 42, []], "method is not a text of at most 100 characters"),
+        ([0, 5, "m" * 101, []], "method is not a text of at most 100 characters"),
+        ([0, 5, "publish", {"id": 1}], "parameters are not list"),
         ([0, 5, "publish", nested(MAX_NESTING + 2)], f"parameters are nested deeper than {MAX_NESTING} levels"),
     ],
 )

@@ -157,7 +157,7 @@ async def test_error_text_begins_with_its_kind(plant: Plant, method: str, error:
 async def test_invalid_request_is_answered_and_the_next_is_executed(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
         answer = await line.ask(msgpack.packb([0, 7, "echo", {"a": 1}]))
-        assert answer == Response(7, "invalid_params: parameters are no list", None)
+        assert answer == Response(7, "invalid_params: parameters are not list", None)
         assert await line.ask(Request(8, "echo", [])) == Response(8, None, [])
 
 

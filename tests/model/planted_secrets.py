@@ -10,7 +10,7 @@ CANARY: Final = "c4n4ryS3cretXYZ0123456789"
 def _jwt() -> str:
     parts = ({"alg": "HS256", "typ": "JWT"}, {"sub": CANARY})
     return ".".join(
-        [*(base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in parts), CANARY]
+        [*(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts), CANARY]
     )
 
 

@@ -55,7 +55,7 @@ def test_priority_of_sixteen_bits_is_accepted(priority: int | None) -> None:
 
 @pytest.mark.parametrize("priority", [-(2**15) - 1, 2**15, 10**30])
 def test_priority_beyond_sixteen_bits_is_refused(priority: int) -> None:
-    assert validate_order(JobOrder(job_order_id="J1", priority=priority)) == ["Priority is no Int16"]
+    assert validate_order(JobOrder(job_order_id="J1", priority=priority)) == ["Priority is not an Int16"]
 
 
 def test_order_without_resources_is_accepted() -> None:

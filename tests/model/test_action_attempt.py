@@ -8,7 +8,7 @@ from edge.model.isa95 import Parameter
 
 def values(parameter: Parameter) -> dict[str, object]:
     """Return the values of the subparameters by their ids."""
-    return {each.id: each.value for each in parameter.subparameters or ()}
+    return {subparameter.id: subparameter.value for subparameter in parameter.subparameters or ()}
 
 
 def test_successful_attempt_has_only_state_and_times() -> None:
@@ -21,7 +21,13 @@ def test_successful_attempt_has_only_state_and_times() -> None:
 def test_late_attempt_has_error_operator_and_result() -> None:
     late = ActionAttempt("bolt/r2", "failed", None, None, "broken", "ops", late=True, result={"value": 1, "unit": "Nm"})
     (shown,) = attempts_parameter([late]).subparameters or ()
-    assert [each.id for each in shown.subparameters or ()] == ["state", "late", "error", "resolved_by", "result"]
+    assert [subparameter.id for subparameter in shown.subparameters or ()] == [
+        "state",
+        "late",
+        "error",
+        "resolved_by",
+        "result",
+    ]
     assert (shown.subparameters or ())[-1] == result_parameter("result", {"value": 1, "unit": "Nm"})
 
 

@@ -111,8 +111,8 @@ def test_encoded_attributes_are_decoded_unchanged(
 
 
 def test_correlation_data_is_the_uuid_bytes_or_the_text() -> None:
-    each = uuid.uuid4()
-    assert correlation_bytes(str(each)) == each.bytes
+    identifier = uuid.uuid4()
+    assert correlation_bytes(str(identifier)) == identifier.bytes
     assert correlation_bytes("größe") == "größe".encode()
 
 

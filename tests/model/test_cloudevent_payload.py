@@ -42,7 +42,7 @@ def test_encoded_data_is_decoded_by_the_same_content_type(content_type: str) -> 
         (MSGPACK, b"\xc1", "the payload is not application/msgpack"),
         ("text/xml", b"<a/>", "'text/xml' is not supported"),
         (MSGPACK, msgspec.msgpack.encode([msgspec.msgpack.Ext(1, b"x")]), "extension type"),
-        (MSGPACK, b"\x81\x01\x02", "a key that is no text"),
+        (MSGPACK, b"\x81\x01\x02", "a key that is not a text"),
         ("application/json", b"1" + b"0" * 400, "whole number beyond every double"),
         ("application/json", nested(MAX_NESTING + 1), f"nested deeper than {MAX_NESTING} levels"),
         ("application/json", nested(100_000), "the payload is not application/json"),

@@ -142,7 +142,7 @@ def test_order_may_end_at_the_ends_of_the_calendar(text: str, instant: datetime)
         {"JobOrderID": "J1", "StartTime": text, "EndTime": text, "JobOrderParameters": [parameter]}, JobOrder
     )
     assert (order.start_time, order.end_time) == (instant, instant)
-    assert [each.value for each in order.job_order_parameters or ()] == [text]
+    assert [item.value for item in order.job_order_parameters or ()] == [text]
 
 
 @pytest.mark.parametrize("text", ["2026-02-30T00:00:00Z", "", "10000-01-01T00:00:00Z", "2026-11-26"])

@@ -164,12 +164,12 @@ VALUES: tuple[Any, ...] = (None, True, -1, 7, 1.5, 2e9, "", "N", "selection", []
 def pascal(data: Any) -> Any:
     """Spell all keys in PascalCase, but those within parameters."""
     if isinstance(data, list):
-        return [pascal(each) for each in data]
+        return [pascal(value) for value in data]
     if not isinstance(data, dict):
         return data
     return {
-        "".join(word.capitalize() for word in key.split("_")): each if key == "parameters" else pascal(each)
-        for key, each in data.items()
+        "".join(word.capitalize() for word in key.split("_")): value if key == "parameters" else pascal(value)
+        for key, value in data.items()
     }
 
 
@@ -177,9 +177,9 @@ def objects(data: Any) -> Iterator[dict[str, Any]]:
     """Yield a recipe's objects with keys of the recipe."""
     if isinstance(data, dict):
         yield data
-    for each in data.values() if isinstance(data, dict) else data:
-        if isinstance(each, (list, dict)) and each != {"torque_nm": 60}:
-            yield from objects(each)
+    for item in data.values() if isinstance(data, dict) else data:
+        if isinstance(item, (list, dict)) and item != {"torque_nm": 60}:
+            yield from objects(item)
 
 
 def changed() -> Iterator[dict[str, Any]]:

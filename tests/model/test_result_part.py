@@ -28,7 +28,7 @@ def bolt(evaluation: str, torque: float, **further: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_parts_of_a_result_are_listed(result: object, texts: list[str]) -> None:
-    assert [each.text for each in parts_of(result)] == texts
+    assert [result_part.text for result_part in parts_of(result)] == texts
 
 
 def test_part_has_each_value_with_its_unit() -> None:

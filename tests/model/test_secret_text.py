@@ -75,7 +75,7 @@ def test_any_json_stays_readable(data: dict[str, Any]) -> None:
     assert json.loads(hide_secrets(json.dumps(data))).keys() == data.keys()
 
 
-@given(st.text(min_size=1, max_size=30).filter(lambda each: ":" not in each))
+@given(st.text(min_size=1, max_size=30).filter(lambda word: ":" not in word))
 def test_basic_credentials_are_hidden(password: str) -> None:
     pair = base64.b64encode(f"user:{password}".encode()).decode()
     assert pair not in hide_secrets(f"GET / Basic {pair}")
@@ -90,4 +90,4 @@ def test_hostile_text_takes_less_than_5_s(text: str) -> None:
 
 def test_names_that_only_contain_a_word_are_not_secret() -> None:
     names = ("secretary", "tokenizer", "author", "authority", "spin", "pinned", "key", "keyboard", "passing")
-    assert not [each for each in names if is_secret_name(each)]
+    assert not [name for name in names if is_secret_name(name)]

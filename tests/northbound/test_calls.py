@@ -71,15 +71,15 @@ async def test_repeated_refusals_of_one_reason_are_logged_once(calls: CallHandle
             await calls.answer(
                 incoming(CloudEvent(id=str(number), source="/a", type=start, data={"JobOrderID": "none"}))
             )
-    refusals = [each["event"] for each in logs if each["log_level"] == "warning"]
+    refusals = [entry["event"] for entry in logs if entry["log_level"] == "warning"]
     assert refusals == ["message refused", "job method refused"]
 
 
 async def test_defect_is_answered_as_internal_error(calls: CallHandler) -> None:
     event = CloudEvent(id="1", source="/a", type=STORE)
     parsed: tuple[tuple[CloudEvent | Refused, str], ...] = ((event, "1"), (UNREADABLE, "told"))
-    for each, cause in parsed:
-        answer = await calls.answer_defect(incoming(each), ZeroDivisionError())
+    for item, cause in parsed:
+        answer = await calls.answer_defect(incoming(item), ZeroDivisionError())
         assert (answer.mdcserrorkind, answer.causationid) == ("internal", cause)
         assert "ZeroDivisionError" in (answer.mdcserrormessage or "")
 
@@ -122,7 +122,7 @@ class TestJobResponses:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderState", {"JobOrderState": [state]})
         assert isinstance(answer.data, ResponsesAnswer)
         assert answer.data.return_status == ReturnStatus.NO_ERROR
-        assert [each.job_order_id for each in answer.data.job_responses] == found
+        assert [response.job_order_id for response in answer.data.job_responses] == found
 
     async def test_invalid_response_query_is_refused(self, calls: CallHandler) -> None:
         answer = await self.ask(calls, "RequestJobResponseByJobOrderState", {"JobOrderState": "Ended"})
@@ -192,8 +192,8 @@ async def test_repeated_transaction_stores_and_starts_once(calls: CallHandler, s
 
 async def test_transaction_sent_concurrently_is_applied_once(calls: CallHandler, store: Store) -> None:
     sent = (called("StoreAndStart", f"{n}", order("J1"), extensions={"transactionid": "t"}) for n in range(20))
-    answers = await asyncio.gather(*(calls.answer(each) for each in sent))
-    assert {status(each) for each in answers} == {1}
+    answers = await asyncio.gather(*(calls.answer(incoming_call) for incoming_call in sent))
+    assert {status(answer) for answer in answers} == {1}
     assert await store.execute("XLEN", store.keys.joborder_changes(SCOPE)) == 1
 
 

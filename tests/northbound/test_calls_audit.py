@@ -42,16 +42,16 @@ async def test_changing_calls_are_recorded_with_source_and_result(calls: CallHan
     records: list[dict[str, str]] = []
     async with asyncio.timeout(60):
         while len(records) < 4:
-            records = [json.loads(each.text) for each in await audit.newest(store, 10)]
-    assert [(each["kind"], each["action"], each["subject"]) for each in records] == [
+            records = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 10)]
+    assert [(record["kind"], record["action"], record["subject"]) for record in records] == [
         ("mes.call", "Store", "J1"),
         ("mes.call", "Start", "none"),
         ("mes.call", "PUT equipment", SCOPE),
         ("rpc.call", "Store", "J1"),
     ]
-    assert {(each["user"], each["instance"]) for each in records} == {("/mes", "gw-1")}
-    assert [each["status"] == "Good" for each in records] == [True, False, True, True]
-    assert [each.get("address") for each in records] == [TOPIC, TOPIC, TOPIC, None]
+    assert {(record["user"], record["instance"]) for record in records} == {("/mes", "gw-1")}
+    assert [record["status"] == "Good" for record in records] == [True, False, True, True]
+    assert [record.get("address") for record in records] == [TOPIC, TOPIC, TOPIC, None]
 
 
 async def test_call_that_two_gateways_receive_is_recorded_once(store: Store) -> None:
@@ -67,5 +67,8 @@ async def test_call_that_two_gateways_receive_is_recorded_once(store: Store) -> 
         for event in (stored, setting, stored):
             for gateway in gateways:
                 await gateway.answer(IncomingCall(event, {}, SCOPE, TOPIC))
-    records = [json.loads(each.text) for each in await audit.newest(store, 10)]
-    assert [(each["action"], each["instance"]) for each in records] == [("Store", "gw-1"), ("PUT equipment", "gw-1")]
+    records = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 10)]
+    assert [(record["action"], record["instance"]) for record in records] == [
+        ("Store", "gw-1"),
+        ("PUT equipment", "gw-1"),
+    ]

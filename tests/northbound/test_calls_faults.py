@@ -67,7 +67,7 @@ async def test_repeated_setting_event_does_not_restore_a_deleted_setting(calls: 
 
 async def test_one_setting_sent_many_times_at_once_is_applied_once(calls: CallHandler, store: Store) -> None:
     sent = (setting("workmaster", "1", {"ID": "plain"}, "PUT") for _ in range(20))
-    await asyncio.gather(*(calls.answer(each) for each in sent))
+    await asyncio.gather(*(calls.answer(incoming_call) for incoming_call in sent))
     revision = int(await store.execute("HGET", store.keys.workmaster("plain"), "rev"))
     assert revision % resources.REVISION_SPAN == 1
 
@@ -210,13 +210,13 @@ async def test_settings_can_be_read_back(calls: CallHandler) -> None:
     await calls.answer(setting("jobacceptance", "2", {"max_downloadable_job_orders": 7}, "PUT"))
     found = await calls.answer(setting("materialclass", "3", None, "GET"))
     assert isinstance(found.data, list)
-    assert [each.material_class_id for each in found.data] == ["axle", "bolt"]
+    assert [value.material_class_id for value in found.data] == ["axle", "bolt"]
     limit = await calls.answer(setting("jobacceptance", "4", None, "GET"))
     assert limit.data
     assert limit.data.max_job_orders == 7
     masters = await calls.answer(setting("workmaster", "5", [{"ID": "WM-1"}], "GET"))
     assert isinstance(masters.data, list)
-    assert [each.id for each in masters.data] == ["WM-1"]
+    assert [value.id for value in masters.data] == ["WM-1"]
 
 
 async def test_microdcs_call_types_are_answered_with_microdcs_types(calls: CallHandler) -> None:
@@ -229,7 +229,7 @@ async def test_microdcs_call_types_are_answered_with_microdcs_types(calls: CallH
     found = await calls.answer(call(f"{jobs_namespace}.RequestJobResponseByJobOrderStateCall.v1", "3", query))
     assert found.type == f"{jobs_namespace}.RequestJobResponseByJobOrderStateResponse.v1"
     assert isinstance(found.data, ResponsesAnswer)
-    assert [each.job_order_id for each in found.data.job_responses] == ["J1"]
+    assert [response.job_order_id for response in found.data.job_responses] == ["J1"]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ async def test_responses_match_by_text_and_number(calls: CallHandler, state: Any
     await calls.answer(method("Abort", "2", {"JobOrderID": "J1"}))
     answer = await calls.answer(method("RequestJobResponseByJobOrderState", "3", {"JobOrderState": state}))
     assert isinstance(answer.data, ResponsesAnswer)
-    assert [each.job_order_id for each in answer.data.job_responses] == found
+    assert [response.job_order_id for response in answer.data.job_responses] == found
 
 
 async def test_responses_are_returned_in_bounded_pages(calls: CallHandler) -> None:
@@ -263,7 +263,7 @@ async def test_responses_are_returned_in_bounded_pages(calls: CallHandler) -> No
         pages += 1
         answer = await calls.answer(method("RequestJobResponseByJobOrderState", f"page {pages}", query))
         assert isinstance(answer.data, ResponsesAnswer)
-        found += [each.job_order_id for each in answer.data.job_responses]
+        found += [response.job_order_id for response in answer.data.job_responses]
         query.pop("After", None)
         if answer.data.next:
             query["After"] = answer.data.next

@@ -51,17 +51,17 @@ class HeldBroker:
     @property
     def orders(self) -> int:
         """Return how many topics of orders were sent: each change sends one, as its last message."""
-        return sum("/order/" in each.topic for each in self.sent)
+        return sum("/order/" in message.topic for message in self.sent)
 
     @property
     def events(self) -> list[int]:
         """Return the places of the status events among what was sent."""
-        return [place for place, each in enumerate(self.sent) if each.topic == TOPICS.events]
+        return [place for place, message in enumerate(self.sent) if message.topic == TOPICS.events]
 
     @property
     def unconfirmed(self) -> list[int]:
         """Return the places of the messages without PUBACK."""
-        return [place for place, each in enumerate(self._pubacks) if not each.done()]
+        return [place for place, puback in enumerate(self._pubacks) if not puback.done()]
 
     def confirm(self, places: range | list[int], reason: int = 0) -> None:
         """Send the PUBACKs of messages."""
@@ -70,9 +70,9 @@ class HeldBroker:
 
     def lose(self) -> None:
         """Lose the connection: what is not confirmed fails."""
-        for each in self._pubacks:
-            if not each.done():
-                each.set_exception(Unavailable("the broker is gone"))
+        for future in self._pubacks:
+            if not future.done():
+                future.set_exception(Unavailable("the broker is gone"))
 
 
 class Line:
@@ -88,7 +88,7 @@ class Line:
 
     async def waiting(self) -> list[Change]:
         newest = (await changes.latest(self.store, [SCOPE]))[SCOPE]
-        return [each async for each in changes.read_between(self.store, SCOPE, BEGINNING, newest)]
+        return [change async for change in changes.read_between(self.store, SCOPE, BEGINNING, newest)]
 
     async def publish(self) -> int:
         return await self.window.publish(await self.waiting(), 1, self.published.append)
@@ -109,7 +109,7 @@ async def all_sent(line: Line, count: int = MOST_CHANGES) -> list[Change]:
     """Wait until so many changes are on their way, each with the topic of its order; return those with an event."""
     before = line.broker.orders
     await until_true(lambda: line.broker.orders - before == count)
-    return [each for each in await line.waiting() if is_transition(each.cause)]
+    return [change for change in await line.waiting() if is_transition(change.cause)]
 
 
 async def test_changes_leave_in_order_before_the_first_is_confirmed(line: Line) -> None:
@@ -117,7 +117,7 @@ async def test_changes_leave_in_order_before_the_first_is_confirmed(line: Line) 
     task = asyncio.create_task(line.publish())
     transitions = await all_sent(line)
     ids = [line.broker.sent[place].user_properties["id"] for place in line.broker.events]
-    assert ids == [f"{SCOPE}/{each.position}" for each in transitions][: len(ids)]
+    assert ids == [f"{SCOPE}/{transition.position}" for transition in transitions][: len(ids)]
     assert len(ids) >= MOST_CHANGES // 2
     assert {line.broker.sent[place].user_properties["type"] for place in line.broker.events} == {STATUS_EVENT_TYPE}
     assert await line.positions() == (BEGINNING, BEGINNING)
@@ -133,7 +133,7 @@ async def test_lost_connection_saves_the_confirmed_prefix_only(line: Line) -> No
     transitions = await all_sent(line)
     third = line.broker.events[2]
     before = waiting.index(transitions[2])
-    line.broker.confirm([each for each in range(len(line.broker.sent)) if each != third])
+    line.broker.confirm([number for number in range(len(line.broker.sent)) if number != third])
     line.broker.lose()
     with pytest.raises(Unavailable):
         await task
@@ -147,7 +147,7 @@ async def test_events_behind_a_refused_one_wait_though_the_broker_took_them(line
     transitions = await all_sent(line)
     before = waiting.index(transitions[2])
     line.broker.confirm([line.broker.events[2]], NOT_AUTHORIZED)
-    line.broker.confirm([each for each in range(len(line.broker.sent)) if each != line.broker.events[2]])
+    line.broker.confirm([number for number in range(len(line.broker.sent)) if number != line.broker.events[2]])
     assert await task == MOST_CHANGES
     assert line.events.is_blocked
     assert await line.positions() == (waiting[MOST_CHANGES - 1].position, waiting[before - 1].position)

@@ -71,7 +71,7 @@ def test_changed_response_has_an_event_and_a_wait_for_a_person_too(question: str
     update, *waits = change_events("/edge", change(Cause.RESULT_UPDATE), JOB, response)
     assert (update.id, update.type) == (f"{SCOPE}/7-0", RESPONSE_UPDATE_TYPE)
     assert update.data == JobStatusEvent(job_order=JOB.order, job_state=state_entries(ENDED), job_response=response)
-    found = [(each.id, each.type, each.data.questions) for each in waits]
+    found = [(cloud_event.id, cloud_event.type, cloud_event.data.questions) for cloud_event in waits]
     asked = (OpenQuestion(kind=kind, action="tighten", reason="jammed"),)
     assert found == ([(f"{SCOPE}/7-0/person", AWAITS_PERSON_TYPE, asked)] if kind else [])
 
@@ -90,7 +90,7 @@ def test_intervention_that_awaits_a_second_person_is_a_question(
 ) -> None:
     facts = {"kind": "skip", "subject": "tighten", "by": "anna", "reason": "seen", "waits_for_second_until": until}
     note = Parameter(
-        id="1", subparameters=tuple(Parameter(id=name, value=each) for name, each in facts.items() if each)
+        id="1", subparameters=tuple(Parameter(id=name, value=fact) for name, fact in facts.items() if fact)
     )
     data = (Parameter(id="Interventions", subparameters=(note,)),)
     response = msgspec.structs.replace(RESPONSE, job_response_data=data)
@@ -99,7 +99,7 @@ def test_intervention_that_awaits_a_second_person_is_a_question(
     asked = OpenQuestion(
         kind="AwaitsSecondPerson", action="tighten", reason=f"skip, asked for by anna, until {until}: seen"
     )
-    assert [each.data.questions for each in waits] == ([(asked,)] if is_asked else [])
+    assert [cloud_event.data.questions for cloud_event in waits] == ([(asked,)] if is_asked else [])
 
 
 def test_changed_response_of_a_removed_job_has_no_event() -> None:

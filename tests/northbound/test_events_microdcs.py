@@ -128,9 +128,9 @@ async def bench(store: Store, mqtt: MqttSettings, unique: str) -> AsyncIterator[
 
 def decoded(messages: list[Message], kind: type[_T]) -> list[_T]:
     return [
-        msgspec.json.decode(each.payload, type=kind)
-        for each in messages
-        if each.payload and CLASSES[each.user_properties["type"]] is kind
+        msgspec.json.decode(message.payload, type=kind)
+        for message in messages
+        if message.payload and CLASSES[message.user_properties["type"]] is kind
     ]
 
 
@@ -141,10 +141,10 @@ async def test_every_message_of_a_job_decodes_in_a_microdcs_client(bench: Bench)
         await bench.call(Cause.REVOKE_START, IdCall(job_order_id="J1"))
         await bench.call(Cause.ABORT, IdCall(job_order_id="J1"))
         await bench.all_events_published()
-    messages = [each for each in bench.heard.messages if each.payload]
-    assert {each.user_properties["type"] for each in messages} == set(CLASSES)
+    messages = [message for message in bench.heard.messages if message.payload]
+    assert {message.user_properties["type"] for message in messages} == set(CLASSES)
     events = decoded(messages, ClientStatusEvent)
-    assert [[state.state_text.text for state in each.job_state or () if state.state_text] for each in events] == [
+    assert [[state.state_text.text for state in event.job_state or () if state.state_text] for event in events] == [
         ["AllowedToStart", "Ready"],
         ["NotAllowedToStart", "Ready"],
         ["Aborted"],

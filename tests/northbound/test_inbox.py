@@ -186,8 +186,8 @@ UNFIT_RECIPE = {"steps": [{"name": "A"}, {"name": "A"}], "transitions": [{"sourc
 UNFIT = msgspec.json.encode({"ID": "WM-2", "data": UNFIT_RECIPE, "dataschema": RECIPE_DATASCHEMA})
 
 BAD_INPUT = {
-    "bytes that are no JSON": (b"\xff\x00{", STORE, "application/json", "unreadable", "application/json"),
-    "bytes that are no MessagePack": (b"\xc1", STORE, MSGPACK, "unreadable", "application/msgpack"),
+    "bytes that are not JSON": (b"\xff\x00{", STORE, "application/json", "unreadable", "application/json"),
+    "bytes that are not MessagePack": (b"\xc1", STORE, MSGPACK, "unreadable", "application/msgpack"),
     "a content type nobody reads": (b"<a/>", STORE, "text/xml", "unreadable", "text/xml"),
     "an envelope that is none": (b"[]", STORE, STRUCTURED_JSON, "unreadable", "not a CloudEvent"),
     "an unknown type": (b"{}", "com.example.Dance.v1", "application/json", "unknown_type", "com.example.Dance.v1"),
@@ -210,7 +210,7 @@ BAD_INPUT = {
     "nesting beyond all use": (deep(200), STORE, "application/json", "unreadable", "nested deeper than 36"),
     "nesting beyond the stack": (deep(50_000), STORE, "application/json", "unreadable", "application/json"),
     "a type that JSON does not have": (EXTENSION, STORE, MSGPACK, "unreadable", "extension type"),
-    "a key that is no text": (b"\x81\x91\x01\x02", STORE, MSGPACK, "unreadable", "a key that is no text"),
+    "a key that is not a text": (b"\x81\x91\x01\x02", STORE, MSGPACK, "unreadable", "a key that is not a text"),
     "a mebibyte of nothing": (b" " * 2**20, STORE, "application/json", "unreadable", "application/json"),
     "settings of another shape": (
         b'{"max_downloadable_job_orders": "many"}',

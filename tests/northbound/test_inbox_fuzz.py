@@ -152,7 +152,7 @@ def return_status(answer: Message) -> int:
 
 
 async def test_refused_messages_are_counted_and_the_next_call_is_accepted(mes: Caller, store: Store) -> None:
-    answers = [await mes.ask(b"\xff" * each, {}, correlation_data=b"%d" % each) for each in range(1, 20)]
+    answers = [await mes.ask(b"\xff" * number, {}, correlation_data=b"%d" % number) for number in range(1, 20)]
     assert {answer.user_properties["mdcserrorkind"] for answer in answers} == {"unreadable"}
     assert await refused.count(store) == 19
     assert status_of(await mes.call("Store", order("J1"))) == ReturnStatus.NO_ERROR

@@ -37,8 +37,8 @@ async def test_the_mes_completes_a_step_once(calls: CallHandler, station: Statio
         "steps": [{"name": "S", "initial": True}, {"name": "T"}],
         "transitions": [{"source": "S", "target": "T", "condition": "true"}],
         "actions": [
-            {"name": "scan", "step": each, "qualifier": "N", "interaction": "pull_event", "type_id": "scan.v1"}
-            for each in ("S", "T")
+            {"name": "scan", "step": text, "qualifier": "N", "interaction": "pull_event", "type_id": "scan.v1"}
+            for text in ("S", "T")
         ],
         "interventions": ["complete"],
     }

@@ -16,13 +16,13 @@ def change(position: str, job_id: str, cause: Cause, status: JobStatus) -> Chang
 
 def states_of(states: JobStates) -> dict[str, tuple[list[int], bool]]:
     entries = states.index(1, NOW).jobs
-    return {each.job_order_id: ([level.state_number for level in each.state], each.has_result) for each in entries}
+    return {entry.job_order_id: ([level.state_number for level in entry.state], entry.has_result) for entry in entries}
 
 
 def test_index_contains_number_scope_time_and_each_job() -> None:
     index = JobStates(SCOPE, {"J1": RUNNING, "J2": ENDED}, "5-0").index(7, NOW)
     assert (index.seq, index.scope, index.published_at.isoformat()) == (7, SCOPE, "2023-11-14T22:13:20.123000+00:00")
-    assert [(each.job_order_id, each.state[0].state_text.text, each.has_result) for each in index.jobs] == [
+    assert [(job.job_order_id, job.state[0].state_text.text, job.has_result) for job in index.jobs] == [
         ("J1", "Running", False),
         ("J2", "Ended", True),
     ]

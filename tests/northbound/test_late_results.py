@@ -90,7 +90,7 @@ async def test_letters_of_other_kinds_are_read_once(store: Store) -> None:
     newest = (await _kept(store, of_command)).rpartition("/")[2]
 
     async def watched(commands: Sequence[Sequence[Argument]]) -> object:
-        starts.extend(str(each[2]) for each in commands if each[1] == store.keys.sfc_dead_letters())
+        starts.extend(str(command[2]) for command in commands if command[1] == store.keys.sfc_dead_letters())
         return await store.read(commands)
 
     watching = cast(Store, SimpleNamespace(keys=store.keys, execute=store.execute, read=watched, commit=store.commit))

@@ -22,7 +22,7 @@ def event(data: Any = None) -> CloudEvent:
 async def test_locks_are_listed_by_kind_and_object(store: Store) -> None:
     calls = LockCalls(store, AuditTrail(store, "gw-1", 1000, lambda: 5))
     async with hold_lock(store, JOB, "J1", "anna", "looks at it"):
-        assert [each.id for each in (await calls.list_locks(event(), "rpc")).locks] == ["J1"]
+        assert [lock.id for lock in (await calls.list_locks(event(), "rpc")).locks] == ["J1"]
         assert (await calls.list_locks(event({"Kind": "station"}), "rpc")).locks == ()
         assert (await calls.list_locks(event({"Ids": ["J2"]}), "rpc")).locks == ()
     assert (await calls.list_locks(event(), "rpc")).locks == ()
@@ -38,8 +38,8 @@ async def test_deletion_is_refused_while_the_owner_lives(store: Store) -> None:
     (deleted,) = (await calls.delete(event({"Force": True, "By": "ben"}), "topic")).locks
     assert (deleted.id, deleted.holder.owner) == ("J1", "anna")
     assert (await calls.list_locks(event(), "rpc")).locks == ()
-    records = [json.loads(each.text) async for each in audit.read_all(store)]
-    assert [(each["kind"], each["user"], each["action"], each["subject"]) for each in records] == [
+    records = [json.loads(sealed_record.text) async for sealed_record in audit.read_all(store)]
+    assert [(record["kind"], record["user"], record["action"], record["subject"]) for record in records] == [
         ("rpc.call", "/stand", "locks delete", "job J1"),
         ("mes.call", "ben", "locks delete --force", "job J1"),
     ]
@@ -51,4 +51,4 @@ async def test_wrong_arguments_are_refused(store: Store, data: object) -> None:
     calls = LockCalls(store, AuditTrail(store, "gw-1", 1000, lambda: 5))
     with pytest.raises(Refused, match="does not have the arguments"):
         await calls.delete(event(data), "rpc")
-    assert set(calls.table) == {f"com.github.aschamberger.microdcs.locks.{each}.v1" for each in ("List", "Delete")}
+    assert set(calls.table) == {f"com.github.aschamberger.microdcs.locks.{text}.v1" for text in ("List", "Delete")}

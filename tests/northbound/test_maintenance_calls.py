@@ -35,8 +35,8 @@ async def test_mode_is_switched_on_shown_and_switched_off(store: Store) -> None:
     assert answer.until.year == 2030
     assert (await calls(store).call("Show", event("2"), "topic")).on
     assert not (await calls(store).call("Off", event("3"), "rpc")).on
-    records = [json.loads(each.text) async for each in audit.read_all(store)]
-    assert [(each["kind"], each["action"], each["user"]) for each in records] == [
+    records = [json.loads(sealed_record.text) async for sealed_record in audit.read_all(store)]
+    assert [(record["kind"], record["action"], record["user"]) for record in records] == [
         ("mes.call", "maintenance on", "anna"),
         ("rpc.call", "maintenance off", "/mes"),
     ]

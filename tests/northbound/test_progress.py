@@ -97,7 +97,7 @@ async def test_progress_within_one_interval_is_one_event(progress: Progress, wai
     (sent,) = session.sent
     data: Any = to_event(sent[0]).data
     assert len(data["steps"]) == 50 * len(progress.steps)
-    assert [each.step for each in progress.steps] == ["Wait"]
+    assert [step.step for step in progress.steps] == ["Wait"]
 
 
 async def test_progress_can_be_switched_off(progress: Progress) -> None:

@@ -51,13 +51,15 @@ class Mes:
     def jobs(self) -> dict[str, str]:
         """The state of each job by the newest index."""
         newest = self.indexes[-1].jobs if self.indexes else ()
-        return {each.job_order_id: each.state[0].state_text.text for each in newest}
+        return {
+            state_index_entry.job_order_id: state_index_entry.state[0].state_text.text for state_index_entry in newest
+        }
 
     def whole(self) -> bool:
         """Return whether every topic is there that the newest index promises, and no other."""
-        promised = {f"order/{each.job_order_id}" for each in self.indexes[-1].jobs} if self.indexes else set()
-        for each in self.indexes[-1].jobs if self.indexes else ():
-            promised |= {f"result/{each.job_order_id}"} if each.has_result else set()
+        promised = {f"order/{job.job_order_id}" for job in self.indexes[-1].jobs} if self.indexes else set()
+        for entry in self.indexes[-1].jobs if self.indexes else ():
+            promised |= {f"result/{entry.job_order_id}"} if entry.has_result else set()
         return bool(self.indexes) and promised == self.found.keys()
 
 
@@ -113,8 +115,8 @@ async def test_many_changes_make_few_indexes_without_reading_all_jobs(
 async def calls_of(store: Store, *commands: str) -> int:
     stats = await store.execute("INFO", "commandstats")
     text = stats if isinstance(stats, dict) else {}
-    found = (text.get(f"cmdstat_{each}", "calls=0,") for each in commands)
-    return sum(int(each.removeprefix("calls=").partition(",")[0]) for each in found)
+    found = (text.get(f"cmdstat_{command}", "calls=0,") for command in commands)
+    return sum(int(value.removeprefix("calls=").partition(",")[0]) for value in found)
 
 
 async def test_result_is_published_once_the_job_has_ended(
@@ -149,7 +151,7 @@ async def test_topics_are_published_again_before_they_expire(bench: Bench, wait_
     topic = bench.topics.order("J1")
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J1"))
-        await wait_until(lambda: sum(each.topic == topic for each in bench.heard.messages) >= 3)
+        await wait_until(lambda: sum(message.topic == topic for message in bench.heard.messages) >= 3)
 
 
 async def test_topics_are_renewed_before_they_expire_under_load(bench: Bench) -> None:
@@ -158,7 +160,7 @@ async def test_topics_are_renewed_before_they_expire_under_load(bench: Bench) ->
     async with bench.publishing():
         await bench.call(Cause.STORE, order("waits"))
         async with asyncio.timeout(60):
-            while sum(each.topic == topic for each in bench.heard.messages) < 2:
+            while sum(message.topic == topic for message in bench.heard.messages) < 2:
                 await bench.call(Cause.STORE, order("busy"))
                 await bench.call(Cause.CANCEL, IdCall(job_order_id="busy"))
 
@@ -238,7 +240,7 @@ async def test_event_published_after_the_last_index_is_republished(
             await wait_until(lambda: bench.heard.states("J1"))
             await wait_until(lambda: mes.jobs == {"J0": "Aborted", "J1": "Aborted"} and mes.whole())
         # To publish all jobs would flood the MES: its broker drops what it cannot take.
-        assert bench.topics.order("J0") not in {each.topic for each in bench.heard.messages}
+        assert bench.topics.order("J0") not in {message.topic for message in bench.heard.messages}
 
 
 async def test_broker_with_an_older_index_gets_all_topics_again(
@@ -248,7 +250,7 @@ async def test_broker_with_an_older_index_gets_all_topics_again(
     async with bench.publishing():
         await bench.store_and_abort("J1")
         await wait_until(lambda: bench.topics.state_index in bench.heard.retained and bench.heard.states("J1"))
-    old = to_event(next(each for each in bench.heard.messages if each.topic == bench.topics.state_index))
+    old = to_event(next(message for message in bench.heard.messages if message.topic == bench.topics.state_index))
     await bench.session.publish(bench.topics.order("J1"), retain=True)
     index = msgspec.structs.replace(msgspec.convert(old.data, StateIndex), seq=0)
     await bench.session.publish(
@@ -270,13 +272,13 @@ async def test_broker_with_the_last_index_gets_only_changed_topics(bench: Bench,
     async with bench.publishing():
         await bench.call(Cause.STORE, order("J2"))
         await wait_until(lambda: index_of(bench) == {"J1", "J2"})
-    again = {each.topic for each in bench.heard.messages[count:]}
+    again = {message.topic for message in bench.heard.messages[count:]}
     assert again == {bench.topics.state_index, bench.topics.order("J2")}
 
 
 def index_of(bench: Bench) -> set[str]:
     newest = bench.heard.retained.get(bench.topics.state_index)
-    return {each["job_order_id"] for each in newest.data["jobs"]} if newest and "jobs" in newest.data else set()
+    return {job["job_order_id"] for job in newest.data["jobs"]} if newest and "jobs" in newest.data else set()
 
 
 async def test_topics_of_jobs_whose_removal_was_missed_are_emptied(

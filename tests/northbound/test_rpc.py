@@ -120,7 +120,7 @@ async def test_refused_event_is_answered_with_its_kind_and_stored(client: Client
     await client.call("publish", {"id": "8", "": b"\xff", (1, 2): {3: None}})
     kept = await refused.newest(bench.store, 3)
     assert kept[0].payload == b"{'id': '8', '': b'\\xff', (1, 2): {3: None}}"
-    assert [each.event_id for each in kept] == ["8", "7", "1"]
+    assert [item.event_id for item in kept] == ["8", "7", "1"]
 
 
 @pytest.mark.parametrize("params", [[], [5], [{}, 5], [{}, {}, {}], [[]], ["event", {}]])

@@ -35,7 +35,7 @@ async def until_delivered(store: Store) -> None:
 
 
 def status_events(bench: Bench) -> list[Message]:
-    return [each for each in bench.heard.messages if each.user_properties.get("type") == STATUS_EVENT_TYPE]
+    return [message for message in bench.heard.messages if message.user_properties.get("type") == STATUS_EVENT_TYPE]
 
 
 async def test_a_republished_event_carries_the_identical_payload(

@@ -55,7 +55,7 @@ async def test_refused_events_block_no_topic_and_are_retried_in_order(
                 await wait_until(lambda: bench.heard.states("J3"))
     published = [event.data["JobOrder"]["JobOrderID"] for event in bench.heard.events]
     assert published == ["J1", "J2", "J3"]
-    assert [each["topic"] for each in logs if each["event"] == "refused topic"] == [bench.topics.events]
+    assert [entry["topic"] for entry in logs if entry["event"] == "refused topic"] == [bench.topics.events]
 
 
 async def test_refused_events_are_published_after_a_restart(
@@ -103,7 +103,7 @@ async def test_refused_events_survive_a_silent_broker(
         await wait_until(lambda: publisher.refused() == [bench.topics.events])
         with capture_logs() as logs:
             broker.freeze()
-            await wait_until(lambda: "refused topics wait" in {each["event"] for each in logs})
+            await wait_until(lambda: "refused topics wait" in {entry["event"] for entry in logs})
         allowing(tmp_path, "readwrite #")
         broker.reload()
         broker.thaw()
@@ -148,12 +148,12 @@ async def test_refused_retained_topics_block_no_others_and_are_retried(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil, kind: str
 ) -> None:
     async with forbidding(store, tmp_path, unique, f"{unique}/+/{kind}") as (bench, allow), bench.publishing():
-        every = {each(job) for each in (bench.topics.order, bench.topics.result) for job in ("J1", "J2")}
+        every = {item(job) for item in (bench.topics.order, bench.topics.result) for job in ("J1", "J2")}
         every.add(bench.topics.state_index)
         await bench.store_and_abort("J1")
         await bench.store_and_abort("J2")
         await wait_until(lambda: bench.heard.states("J2"))
-        await wait_until(lambda: {each for each in every if kind.rstrip("#") not in each} == set(bench.heard.retained))
+        await wait_until(lambda: {text for text in every if kind.rstrip("#") not in text} == set(bench.heard.retained))
         allow()
         await wait_until(lambda: every == set(bench.heard.retained))
 
@@ -174,7 +174,7 @@ async def test_unreadable_index_does_not_count_as_total_loss(
 ) -> None:
     index = f"{unique}/+/state-index"
     if way == "passes it over":
-        rules = [allowing(tmp_path, *(f"readwrite {unique}/+/{each}" for each in _BUT_INDEX), f"write {index}")]
+        rules = [allowing(tmp_path, *(f"readwrite {unique}/+/{text}" for text in _BUT_INDEX), f"write {index}")]
     else:
         rules = [*refusing_subscriptions(tmp_path, index)]
     async with (
@@ -194,9 +194,9 @@ async def test_unreadable_index_does_not_count_as_total_loss(
                     await bench.all_published()
                     assert publisher.refused() == [f"{bench.topics.state_index} (read)"]
     assert published_jobs(bench) == ["J1", "J2", "J3"]
-    assert bench.topics.order("J1") not in {each.topic for each in bench.heard.messages[published:]}
-    refusals = [each for each in logs if each["event"] == "refused topic"]
-    assert [each["topic"] for each in refusals] == [f"{bench.topics.state_index} (read)"] * 2
+    assert bench.topics.order("J1") not in {message.topic for message in bench.heard.messages[published:]}
+    refusals = [entry for entry in logs if entry["event"] == "refused topic"]
+    assert [refusal["topic"] for refusal in refusals] == [f"{bench.topics.state_index} (read)"] * 2
     assert "access rules" in refusals[0]["advice"]
 
 
@@ -204,7 +204,7 @@ async def test_readable_index_is_checked_without_a_new_connection(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
     rules = allowing(
-        tmp_path, *(f"readwrite {unique}/+/{each}" for each in _BUT_INDEX), f"write {unique}/+/state-index"
+        tmp_path, *(f"readwrite {unique}/+/{text}" for text in _BUT_INDEX), f"write {unique}/+/state-index"
     )
     async with open_broker(rules) as broker, opened_bench(store, MqttSettings(url=broker.url), unique) as bench:
         async with bench.publishing(QUICK):
@@ -223,7 +223,7 @@ async def test_readable_index_is_checked_without_a_new_connection(
 async def test_refused_events_survive_a_restart_with_unreadable_index(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
-    most = [f"readwrite {unique}/+/{each}" for each in ("order/#", "result/#")]
+    most = [f"readwrite {unique}/+/{text}" for text in ("order/#", "result/#")]
     most += [f"write {unique}/+/state-index", f"read {unique}/+/events"]
     rules = allowing(tmp_path, *most)
     async with open_broker(rules) as broker, opened_bench(store, MqttSettings(url=broker.url), unique) as bench:

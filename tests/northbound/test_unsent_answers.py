@@ -26,7 +26,7 @@ def test_unsent_answer_is_a_problem_for_an_hour(clock: _Clock) -> None:
         for _ in range(3):
             unsent.add("app/answers/me", "not authorized", "app/jobs/station-1/commands")
     assert unsent.problems() == ["answers to app/answers/me are not sent: not authorized"]
-    assert [each["event"] for each in logs] == ["answer dropped"]
+    assert [entry["event"] for entry in logs] == ["answer dropped"]
     clock.now += 3599
     assert unsent.problems() != []
     clock.now += 2

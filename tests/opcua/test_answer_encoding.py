@@ -24,7 +24,7 @@ LIMIT = 1_000_000
 
 
 def shared() -> SharedArray:
-    return shared_array(STRUCTURES, [extensionobject_to_binary(each) for each in STRUCTURES])
+    return shared_array(STRUCTURES, [extensionobject_to_binary(item) for item in STRUCTURES])
 
 
 def value(content: ua.Variant, code: int = 0) -> ua.DataValue:

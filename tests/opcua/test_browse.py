@@ -45,7 +45,7 @@ class Vendor:
         finally:
             # Nodes with circular references cannot be deleted, so only the reference to the folder is removed.
             objects = self.server.iserver.aspace[ua.NodeId(ua.ObjectIds.ObjectsFolder)]
-            objects.references = [each for each in objects.references if each.NodeId != folder.nodeid]
+            objects.references = [reference for reference in objects.references if reference.NodeId != folder.nodeid]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -74,7 +74,7 @@ async def test_objects_with_circular_references_are_browsed_once(vendor: Vendor,
         tool = await below.add_object(vendor.index, "Tool", objecttype=ua.NodeId(TOOL.number, vendor.index))
         await vendor.refer(folder, ua.ObjectIds.HasComponent, tool)
         found = await session.instances(TOOL)
-    assert [each.id for each in found] == [tool.nodeid.to_string()]
+    assert [node.id for node in found] == [tool.nodeid.to_string()]
 
 
 async def test_types_derived_from_each_other_do_not_end_the_search(vendor: Vendor, session: ClientSession) -> None:
@@ -85,7 +85,7 @@ async def test_types_derived_from_each_other_do_not_end_the_search(vendor: Vendo
         vendor.server.iserver.aspace[one.nodeid].references.clear()
         await vendor.refer(one, ua.ObjectIds.HasSubtype, two, forward=False)
         tool = await folder.add_object(vendor.index, "Tool", objecttype=ua.NodeId(TOOL.number, vendor.index))
-        assert [each.id for each in await session.instances(TOOL)] == [tool.nodeid.to_string()]
+        assert [instance.id for instance in await session.instances(TOOL)] == [tool.nodeid.to_string()]
     assert not await session.is_a(two.nodeid.to_string(), TOOL)
 
 
@@ -114,7 +114,7 @@ async def test_server_with_one_operation_per_request_gets_single_requests(
         await folder.add_folder(vendor.index, "Store")
         tool = await below.add_object(vendor.index, "Tool", objecttype=ua.NodeId(TOOL.number, vendor.index))
         monkeypatch.setattr(vendor.server.iserver.view_service, "browse", strict)
-        assert [each.id for each in await session.instances(TOOL)] == [tool.nodeid.to_string()]
+        assert [instance.id for instance in await session.instances(TOOL)] == [tool.nodeid.to_string()]
     assert max(asked) > 1
 
 

@@ -75,7 +75,7 @@ async def test_reasons_of_several_calls_are_at_their_indexes(other: OtherStack, 
     station.answers = [REFUSED, CallAnswer(ReturnStatus.NO_ERROR), CallAnswer(ReturnStatus.INVALID_REQUEST, ("no",))]
     response = await start(other, LOCALIZED_TEXT, 3)
     table, infos = response["responseHeader"]["stringTable"], response["diagnosticInfos"]
-    assert [table[each["localizedText"]] if each["localizedText"] >= 0 else "" for each in infos] == [GERMAN, "", "no"]
+    assert [table[info["localizedText"]] if info["localizedText"] >= 0 else "" for info in infos] == [GERMAN, "", "no"]
 
 
 async def test_answer_without_requested_diagnostics_has_none(other: OtherStack, station: Refusing) -> None:

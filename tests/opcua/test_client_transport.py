@@ -78,8 +78,8 @@ async def server(unused_tcp_port: int) -> AsyncIterator[Server]:
 def new_filters() -> None:
     """Remove the filters of earlier clients: they pass a repeated message once in ten minutes."""
     logger = logging.getLogger("asyncua.client.ua_client.UASocketProtocol")
-    for each in [each for each in logger.filters if isinstance(each, RepeatedLogFilter)]:
-        logger.removeFilter(each)
+    for repeated_log_filter in [item for item in logger.filters if isinstance(item, RepeatedLogFilter)]:
+        logger.removeFilter(repeated_log_filter)
 
 
 async def test_message_beyond_the_limit_is_refused_and_the_next_is_read(server: Server) -> None:
@@ -170,8 +170,8 @@ async def test_unread_notifications_are_bounded(server: Server, caplog: pytest.L
     too_much = "an OPC UA server sends faster than its notifications are taken: 100000 bytes wait"
 
     async def take_all(events_seen: AsyncIterator[Mapping[str, Any] | Refused]) -> None:
-        async for each in events_seen:
-            assert not isinstance(each, Refused)
+        async for entry in events_seen:
+            assert not isinstance(entry, Refused)
 
     url = f"opc.tcp://127.0.0.1:{server.bserver.port}"
     async with (

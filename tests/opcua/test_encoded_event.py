@@ -28,7 +28,7 @@ def test_encoding_is_that_of_an_event_field_list(handle: int, fields: list[ua.Va
 def test_only_as_many_fields_as_needed_are_replaced(fields: list[ua.Variant], excess: int) -> None:
     encoded = encode_event(3, fields)
     shorter = without_largest_fields(encoded, excess, INSTEAD)
-    replaced = [each == INSTEAD for each in decode_event(shorter).EventFields]
+    replaced = [field == INSTEAD for field in decode_event(shorter).EventFields]
     assert len(replaced) == len(fields)
     assert all(replaced) or len(encoded) - len(shorter) >= excess
     assert excess or not any(replaced)

@@ -121,4 +121,4 @@ def test_select_clause_of_another_type_is_null() -> None:
         field("Severity", attribute=3),
         field("Unheard"),
     ]
-    assert [each.Value for each in select_fields(EVENT, clauses)] == [500, None, 500, CONDITION, None, None]
+    assert [value.Value for value in select_fields(EVENT, clauses)] == [500, None, 500, CONDITION, None, None]

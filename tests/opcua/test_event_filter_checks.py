@@ -67,9 +67,9 @@ def test_filter_fault_is_reported_at_its_element(
 ) -> None:
     assert event_filter_status(wanted, aspace).value == C.BadEventFilterInvalid
     elements = event_filter_result(wanted, aspace).WhereClauseResult.ElementResults
-    assert [each.StatusCode.is_good() for each in elements] == [index != faulty for index in range(len(elements))]
+    assert [element.StatusCode.is_good() for element in elements] == [index != faulty for index in range(len(elements))]
     assert elements[faulty].StatusCode.value == code
-    assert [each.value for each in elements[faulty].OperandStatusCodes] == operands
+    assert [value.value for value in elements[faulty].OperandStatusCodes] == operands
 
 
 @pytest.mark.parametrize(

@@ -8,4 +8,4 @@ from edge.opcua.extensions import NoHistory
 async def test_history_is_refused_for_each_node() -> None:
     params = ua.HistoryReadParameters(NodesToRead=[ua.HistoryReadValueId()] * 3)
     results = await NoHistory().read(params, None)
-    assert [each.StatusCode.name for each in results] == ["BadHistoryOperationUnsupported"] * 3
+    assert [result.StatusCode.name for result in results] == ["BadHistoryOperationUnsupported"] * 3

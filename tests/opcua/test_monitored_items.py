@@ -118,12 +118,12 @@ async def test_self_referring_filter_is_refused_and_the_next_item_is_created(cli
     )
     assert (refused.StatusCode.value, made.StatusCode.value) == (C.BadEventFilterInvalid, C.Good)
     (element,) = refused.FilterResult.WhereClauseResult.ElementResults
-    assert [each.value for each in element.OperandStatusCodes] == [C.BadFilterElementInvalid]
+    assert [code.value for code in element.OperandStatusCodes] == [C.BadFilterElementInvalid]
 
 
 async def test_modified_item_is_validated_like_a_new_one(client: Client, subscription: int) -> None:
     made = await created(client, subscription, item(LEVEL, A.Value), item(SERVER, A.EventNotifier, EVENTS))
-    value, events = (each.MonitoredItemId for each in made)
+    value, events = (element.MonitoredItemId for element in made)
     changes = [
         (value, ABSOLUTE, C.Good),
         (value, PERCENT, C.BadMonitoredItemFilterUnsupported),
@@ -136,9 +136,9 @@ async def test_modified_item_is_validated_like_a_new_one(client: Client, subscri
         ua.ModifyMonitoredItemsParameters(
             SubscriptionId=subscription,
             ItemsToModify=[
-                ua.MonitoredItemModifyRequest(each, ua.MonitoringParameters(Filter=wanted, QueueSize=1))
-                for each, wanted, _ in changes
+                ua.MonitoredItemModifyRequest(change, ua.MonitoringParameters(Filter=wanted, QueueSize=1))
+                for change, wanted, _ in changes
             ],
         )
     )
-    assert [each.StatusCode.value for each in results] == [code for *_, code in changes]
+    assert [result.StatusCode.value for result in results] == [code for *_, code in changes]

@@ -24,7 +24,7 @@ def test_a_trigger_returns_its_linked_items() -> None:
 
 def test_links_beyond_the_limit_are_refused_until_one_is_removed() -> None:
     links = TriggerLinks(MAX_LINKS)
-    assert all(links.add(1, each) for each in range(MAX_LINKS))
+    assert all(links.add(1, number) for number in range(MAX_LINKS))
     assert links.add(1, 0)
     assert not links.add(2, 1)
     links.forget(0)

@@ -41,7 +41,7 @@ def test_overflow_bit_marks_the_gap_in_the_values(
 ) -> None:
     queue: list[ua.MonitoredItemNotification] = []
     full = [add_value(queue, value(number), size, discards_oldest=discards_oldest) for number in range(5)]
-    assert [(each.Value.Value.Value, each.Value.StatusCode.value) for each in queue] == expected
+    assert [(item.Value.Value.Value, item.Value.StatusCode.value) for item in queue] == expected
     assert sum(full) == (2 if size == 3 else 0)
 
 
@@ -53,8 +53,10 @@ def test_an_event_reports_that_events_were_discarded(
     queue: list[EncodedEvent] = []
     overflow = overflow_event(1, ua.EventFilter(SelectClauses=[TYPE, NUMBER]))
     full = [add_event(queue, event(number), 2, overflow, discards_oldest=discards_oldest) for number in range(5)]
-    assert [decode_event(each).EventFields[1].Value for each in queue] == expected
-    assert [decode_event(each).EventFields[0].Value for each in queue if each is overflow] == [OVERFLOW_TYPE]
+    assert [decode_event(encoded_event).EventFields[1].Value for encoded_event in queue] == expected
+    assert [
+        decode_event(encoded_event).EventFields[0].Value for encoded_event in queue if encoded_event is overflow
+    ] == [OVERFLOW_TYPE]
     assert sum(full) == 3
 
 
@@ -83,9 +85,9 @@ async def test_another_stack_receives_the_overflow_bit(
         maxNotificationsPerPublish=0,
     )
     found = await other.changes(3)
-    assert [each["value"]["value"]["value"] for each in found] == kept
+    assert [entry["value"]["value"]["value"] for entry in found] == kept
     flagged = found[0 if discard_oldest else 2]
-    assert [each is flagged for each in found] == ["Overflow" in each["value"]["statusCode"] for each in found]
+    assert [entry is flagged for entry in found] == ["Overflow" in entry["value"]["statusCode"] for entry in found]
     await other.send("DeleteSubscriptions", subscriptionIds=[made])
 
 

@@ -44,11 +44,11 @@ def subscription(max_notifications: int = 0) -> InternalSubscription:
 
 async def published(made: InternalSubscription, notifications: Iterable[object]) -> list[ua.PublishResult]:
     """Return the messages that publish all these notifications."""
-    for each in notifications:
-        if isinstance(each, ua.MonitoredItemNotification):
-            await made.enqueue_datachange_event(100 + each.ClientHandle, each, 0)
+    for notification in notifications:
+        if isinstance(notification, ua.MonitoredItemNotification):
+            await made.enqueue_datachange_event(100 + notification.ClientHandle, notification, 0)
         else:
-            await made.enqueue_event(100 + client_handle(each), each, 0)  # type: ignore[arg-type]
+            await made.enqueue_event(100 + client_handle(notification), notification, 0)  # type: ignore[arg-type]
     results: list[ua.PublishResult] = []
     while not results or results[-1].MoreNotifications:
         results.append(made._pop_publish_result())  # noqa: SLF001 - as asyncua does
@@ -59,17 +59,17 @@ async def published(made: InternalSubscription, notifications: Iterable[object])
 def each_of(result: ua.PublishResult) -> list[object]:
     """Return the notifications of a message; events decoded."""
     return [
-        decode_event(each) if isinstance(each, bytes) else each  # type: ignore[arg-type]
+        decode_event(value) if isinstance(value, bytes) else value  # type: ignore[arg-type]
         for data in result.NotificationMessage.NotificationData
-        for each in (data.Events if isinstance(data, ua.EventNotificationList) else data.MonitoredItems)
+        for value in (data.Events if isinstance(data, ua.EventNotificationList) else data.MonitoredItems)
     ]
 
 
 def of_item(notifications: Iterable[object], handle: int) -> list[object]:
     decoded: list[Any] = [
-        decode_event(EncodedEvent(each)) if isinstance(each, bytes) else each for each in notifications
+        decode_event(EncodedEvent(value)) if isinstance(value, bytes) else value for value in notifications
     ]
-    return [each for each in decoded if each.ClientHandle == handle]
+    return [value for value in decoded if value.ClientHandle == handle]
 
 
 @given(
@@ -83,7 +83,7 @@ async def test_notifications_are_sent_in_order_in_messages_within_the_limit(noti
     results = await published(subscription(), notifications)
     assert all(encode_answer(ua.PublishResponse(Parameters=result), LARGEST).size <= LARGEST for result in results)
     assert all(each_of(result) for result in results[1:])
-    heard = [each for result in results for each in each_of(result)]
+    heard = [value for result in results for value in each_of(result)]
     for handle in (*VALUES, *EVENTS):
         assert of_item(heard, handle) == of_item(notifications, handle)
 
@@ -113,7 +113,7 @@ async def test_largest_fields_of_a_too_large_event_are_replaced(sizes: tuple[int
     (result,) = await published(subscription(), [event(3, *sizes)])
     (published_event,) = each_of(result)
     fields = published_event.EventFields  # type: ignore[attr-defined]
-    assert {at for at, each in enumerate(fields) if each.Value == TOO_LARGE} == set(left_out)
+    assert {at for at, field in enumerate(fields) if field.Value == TOO_LARGE} == set(left_out)
 
 
 async def test_notifications_of_a_deleted_item_are_dropped() -> None:
@@ -122,7 +122,7 @@ async def test_notifications_of_a_deleted_item_are_dropped() -> None:
         await made.enqueue_datachange_event(100 + handle, change(handle, 5000), 0)
     del made.monitored_item_srv._monitored_items[101]  # noqa: SLF001 - as asyncua does
     first, second = await published(made, [])
-    assert [each.ClientHandle for result in (first, second) for each in each_of(result)] == [0, 2]  # type: ignore[attr-defined]
+    assert [value.ClientHandle for result in (first, second) for value in each_of(result)] == [0, 2]  # type: ignore[attr-defined]
 
 
 async def test_status_change_is_reported_with_a_full_message() -> None:

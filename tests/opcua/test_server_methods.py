@@ -26,15 +26,15 @@ async def test_get_monitored_items_returns_the_handles(other: OtherStack, subscr
     items = await other.monitor(subscription, value_of(LEVEL), value_of(STATE))
     found = await call(other, GET_MONITORED_ITEMS, subscription)
     assert found["statusCode"] == "Good"
-    server, client = (each["value"] for each in found["outputArguments"])
-    assert (server, client) == ([each["monitoredItemId"] for each in items], [0, 1])
+    server, client = (argument["value"] for argument in found["outputArguments"])
+    assert (server, client) == ([item["monitoredItemId"] for item in items], [0, 1])
 
 
 async def test_resend_data_reports_every_value_again(other: OtherStack, subscription: int) -> None:
     await other.monitor(subscription, value_of(LEVEL), value_of(MASTERS))
     assert len(await other.changes(2)) == 2
     assert (await call(other, RESEND_DATA, subscription))["statusCode"] == "Good"
-    assert {each["clientHandle"] for each in await other.changes(2)} == {0, 1}
+    assert {change["clientHandle"] for change in await other.changes(2)} == {0, 1}
 
 
 @pytest.mark.parametrize("method", [GET_MONITORED_ITEMS, RESEND_DATA])

@@ -74,7 +74,7 @@ def body_of(name: str, *arguments: ua.Variant) -> bytes:
 
 
 def sound_bodies() -> list[bytes]:
-    states = [extension_object(each) for each in state_entries(JobStatus(JobState.ENDED))]
+    states = [extension_object(entry) for entry in state_entries(JobStatus(JobState.ENDED))]
     values = [
         ua.Variant([ua.Variant(1, ua.VariantType.Byte), ua.Variant("a")], ua.VariantType.Variant, is_array=True),
         ua.Variant([[1, 2], [3, 4]], ua.VariantType.Int16),

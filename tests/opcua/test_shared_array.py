@@ -12,11 +12,11 @@ STRUCTURES = [ua.ExtensionObject(TypeId=TYPE, Body=b"x" * size) for size in rang
 
 
 def made(structures: list[ua.ExtensionObject]) -> SharedArray:
-    return shared_array(structures, [extensionobject_to_binary(each) for each in structures])
+    return shared_array(structures, [extensionobject_to_binary(structure) for structure in structures])
 
 
 def bodies(structures: list[ua.ExtensionObject]) -> list[bytes]:
-    return [each.Body or b"" for each in structures]
+    return [structure.Body or b"" for structure in structures]
 
 
 def test_encoding_and_size_are_those_of_a_variant() -> None:

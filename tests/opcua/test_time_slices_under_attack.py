@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def job(number: int) -> JobOrderAndState:
-    parameters = tuple(Parameter(id=f"torque-{each}", value=each + 0.5) for each in range(4))
+    parameters = tuple(Parameter(id=f"torque-{index}", value=index + 0.5) for index in range(4))
     order = JobOrder(job_order_id=f"job-{number}", job_order_parameters=parameters)
     return JobOrderAndState(job_order=order, state=state_entries(JobStatus(JobState.RUNNING)))
 
@@ -74,7 +74,7 @@ async def churn(server: UaServer) -> None:
 @asynccontextmanager
 async def attacked(server: UaServer, store: Store) -> AsyncIterator[LoopWatch]:
     watch = LoopWatch(store)
-    tasks = [asyncio.create_task(each) for each in (watch.tick(), watch.commit(), churn(server))]
+    tasks = [asyncio.create_task(item) for item in (watch.tick(), watch.commit(), churn(server))]
     try:
         yield watch
     finally:
@@ -111,7 +111,7 @@ async def test_no_request_holds_the_event_loop_longer_than_50_ms(store: Store, c
         gc.freeze()
         async with attacked(server, store) as watch:
             attacks = await asyncio.gather(*(attack(server.endpoint, rounds=1) for _ in range(clients)))
-    answers = [answer for each in attacks for answer in each]
+    answers = [answer for item in attacks for answer in item]
     steps = sorted(watch.steps)
     figures = {
         "longest hold ms": max(watch.held)[0] * 1000,
@@ -120,7 +120,7 @@ async def test_no_request_holds_the_event_loop_longer_than_50_ms(store: Store, c
     }
     logging.getLogger(__name__).info("%s", figures)
     slow = [(held, at) for held, at in watch.held if held > HOLD_S]
-    named = [(held, [each["name"] for each in answers if each["from"] <= at <= each["until"]]) for held, at in slow]
+    named = [(held, [entry["name"] for entry in answers if entry["from"] <= at <= entry["until"]]) for held, at in slow]
     assert answers[0]["status"] == "BadResponseTooLarge"
     # Other programs slow the shared processor: a few passes may take longer, each by less than half.
     assert len(named) <= len(watch.held) // 1000, named

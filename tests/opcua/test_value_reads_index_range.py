@@ -58,10 +58,10 @@ async def test_a_client_reads_a_part_of_the_job_orders(jobs: UaServer, client: C
         jobs.show("station-1", entry(f"job-{number}"), None)
     node = (await space.job_order_list()).nodeid
     ranges = ("1:2", "0", "3", "x")
-    asked = [ua.ReadValueId(node, ua.AttributeIds.Value, IndexRange=each) for each in ranges]
+    asked = [ua.ReadValueId(node, ua.AttributeIds.Value, IndexRange=range_) for range_ in ranges]
     two, one, none, invalid = await client.uaclient.read(ua.ReadParameters(NodesToRead=asked))
-    assert [each.JobOrder.JobOrderID for each in two.Value.Value] == ["job-1", "job-2"]
-    assert [each.JobOrder.JobOrderID for each in one.Value.Value] == ["job-0"]
+    assert [item.JobOrder.JobOrderID for item in two.Value.Value] == ["job-1", "job-2"]
+    assert [item.JobOrder.JobOrderID for item in one.Value.Value] == ["job-0"]
     assert (none.StatusCode, invalid.StatusCode) == (NO_DATA, INVALID)
 
 
@@ -84,7 +84,7 @@ async def test_monitored_range_reports_changes_of_its_range_only(jobs: UaServer,
         assert (await heard.get()).StatusCode == NO_DATA
         jobs.show("station-1", entry("job-0"), None)
         jobs.show("station-1", entry("job-1"), None)
-        assert [each.JobOrder.JobOrderID for each in (await heard.get()).Value.Value] == ["job-1"]
+        assert [item.JobOrder.JobOrderID for item in (await heard.get()).Value.Value] == ["job-1"]
     request.ItemToMonitor.IndexRange = "2:1"
     (refused,) = await subscription.create_monitored_items([request])
     assert refused == INVALID

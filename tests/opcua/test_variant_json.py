@@ -117,7 +117,7 @@ EXACT = [
 
 
 class TestExactTypes:
-    @pytest.mark.parametrize(("value", "stored"), EXACT, ids=lambda each: str(each)[:40])
+    @pytest.mark.parametrize(("value", "stored"), EXACT, ids=lambda item: str(item)[:40])
     def test_type_without_a_json_equivalent_is_stored_with_the_value(self, value: ua.Variant, stored: Any) -> None:
         kept = to_json(read_variant(BoundedBuffer(variant_to_binary(value))))
         assert kept == stored

@@ -55,7 +55,7 @@ async def test_pages_contain_all_references_together(client: Client) -> None:
         assert len(result.References) == 7
         result = await next_page(client, result.ContinuationPoint)
         found += result.References
-    assert [each.NodeId for each in found] == [each.NodeId for each in whole.References]
+    assert [value.NodeId for value in found] == [reference.NodeId for reference in whole.References]
     assert len(found) > 20
 
 
@@ -81,26 +81,26 @@ async def test_oldest_continuation_point_is_released_for_a_new_one(client: Clien
 async def test_continuation_points_of_one_answer_are_not_released_by_it(client: Client) -> None:
     most = view_service.CONTINUATION_POINTS
     results = await client.uaclient.session.browse(browsing(TYPES, page=1, count=most + 10))
-    assert [each.StatusCode.value for each in results[most:]] == [ua.StatusCodes.BadNoContinuationPoints] * 10
-    points = [each.ContinuationPoint for each in results[:most]]
+    assert [result.StatusCode.value for result in results[most:]] == [ua.StatusCodes.BadNoContinuationPoints] * 10
+    points = [result.ContinuationPoint for result in results[:most]]
     pages = await client.uaclient.session.browse_next(ua.BrowseNextParameters(False, points))
-    assert all(each.StatusCode.is_good() and each.References for each in pages)
+    assert all(page.StatusCode.is_good() and page.References for page in pages)
 
 
 async def test_unread_continuation_points_of_a_full_answer_stay_valid(client: Client) -> None:
     session = client.uaclient.session
     many = ua.NodeId(ua.ObjectIds.Structure)
-    results = [each for _ in range(2) for each in await session.browse(browsing(many, page=30, count=20))]
-    points = [each.ContinuationPoint for each in results]
+    results = [value for _ in range(2) for value in await session.browse(browsing(many, page=30, count=20))]
+    points = [result.ContinuationPoint for result in results]
     pages = await session.browse_next(ua.BrowseNextParameters(False, points))
-    assert sum(len(each.References) for each in pages) == view_service.REFERENCES_PER_ANSWER
+    assert sum(len(page.References) for page in pages) == view_service.REFERENCES_PER_ANSWER
     assert (pages[-1].References, pages[-1].ContinuationPoint) == ([], points[-1])
     assert len((await next_page(client, points[-1])).References) == 30
 
 
 async def test_answers_have_a_bounded_number_of_references(client: Client) -> None:
     results = await client.uaclient.session.browse(browsing(TYPES, count=100))
-    assert sum(len(each.References) for each in results) <= view_service.REFERENCES_PER_ANSWER
+    assert sum(len(result.References) for result in results) <= view_service.REFERENCES_PER_ANSWER
     assert results[-1].StatusCode.value == ua.StatusCodes.BadNoContinuationPoints
 
 

@@ -147,8 +147,8 @@ def open_flow_plant(directory: Path, clock: Clock | None = None) -> Iterator[Flo
         try:
             yield found
         finally:
-            for each in (*found.workers, *found.gateways.values()):
-                each.kill()
+            for worker in (*found.workers, *found.gateways.values()):
+                worker.kill()
 
 
 def chain(flow: str, *nodes: dict[str, Any], **members: Any) -> dict[str, Any]:

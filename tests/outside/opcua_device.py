@@ -75,7 +75,7 @@ class OpcuaDevice(Server):
 
     def values(self, what: str) -> list[Any]:
         """Return what it logged under a name, in order."""
-        return [each[what] for each in self.records() if what in each]
+        return [record[what] for record in self.records() if what in record]
 
     def count(self, what: str) -> int:
         """Return how often it logged something."""

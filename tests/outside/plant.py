@@ -79,7 +79,9 @@ class Mes:
 
     def answer_to(self, correlation: bytes) -> Received | None:
         """Return the answer to a call, None while there is none."""
-        return next((each for each in list(self.client.received) if each.correlation_data == correlation), None)
+        return next(
+            (received for received in list(self.client.received) if received.correlation_data == correlation), None
+        )
 
     def call(self, method: str, data: object, *, deadline: float = 60.0, **attributes: str) -> Answer:
         """Call a method and wait for its answer."""
@@ -102,11 +104,11 @@ class Mes:
     def states(self, job_order_id: str) -> list[str]:
         """Return the states that the status events of a job reported, each event once."""
         events: dict[str, str] = {}
-        for each in list(self.client.received):
-            if each.attributes.get("type", "").endswith(STATUS_EVENT):
-                data = each.data
+        for item in list(self.client.received):
+            if item.attributes.get("type", "").endswith(STATUS_EVENT):
+                data = item.data
                 if data["JobOrder"]["JobOrderID"] == job_order_id:
-                    events[each.attributes["id"]] = data["JobState"][0]["StateText"]["Text"]
+                    events[item.attributes["id"]] = data["JobState"][0]["StateText"]["Text"]
         return list(events.values())
 
     def wait_for_state(self, job_order_id: str, state: str, deadline: float = 60.0) -> None:
@@ -116,7 +118,7 @@ class Mes:
     def result(self, job_order_id: str) -> Any:
         """Return the job response that is retained; None where there is none."""
         topic = f"{PREFIX}/{self.scope}/result/{job_order_id}"
-        payloads = [each.payload for each in list(self.client.received) if each.topic == topic]
+        payloads = [received.payload for received in list(self.client.received) if received.topic == topic]
         return json.loads(payloads[-1]) if payloads and payloads[-1] else None
 
     def _ask(self, event_type: str, data: object, deadline: float, attributes: dict[str, str]) -> Answer:
@@ -156,7 +158,7 @@ class Wrench:
 
     def starts(self) -> list[str]:
         """Return the ids of the commands to start, each delivery of them."""
-        return [each.attributes["id"] for each in self.commands if each.attributes.get("phase") == "start"]
+        return [command.attributes["id"] for command in self.commands if command.attributes.get("phase") == "start"]
 
     def release(self) -> None:
         """Answer every command that was held, and those to come."""

@@ -36,7 +36,7 @@ class Promise:
 def load_promises() -> list[Promise]:
     """Read promises.toml."""
     document = tomllib.loads((ROOT / SOURCE).read_text(encoding="utf-8"))
-    return [Promise(**{**each, "checks": tuple(each.get("checks", ()))}) for each in document["promise"]]
+    return [Promise(**{**value, "checks": tuple(value.get("checks", ()))}) for value in document["promise"]]
 
 
 def pages_without_promises() -> list[str]:
@@ -59,18 +59,20 @@ def outside_tests() -> frozenset[str]:
 def page() -> str:
     """Return the page as it must be."""
     promises = load_promises()
-    checked = sum(1 for each in promises if each.checks)
+    checked = sum(1 for promise in promises if promise.checks)
     lines = [_INTRODUCTION, f"{checked} of {len(promises)} promises are checked from outside.\n\n"]
-    for name in sorted({each.page for each in promises}):
+    for name in sorted({promise.page for promise in promises}):
         link = Path("..") / Path(name).relative_to("docs")
         lines.append(f"## [{link.name}]({link})\n\n| id | promise | checked by |\n|---|---|---|\n")
-        lines += [f"| {each.id} | {each.text} | {_checks(each)} |\n" for each in promises if each.page == name]
+        lines += [
+            f"| {promise.id} | {promise.text} | {_checks(promise)} |\n" for promise in promises if promise.page == name
+        ]
         lines.append("\n")
     return "".join(lines).rstrip("\n") + "\n"
 
 
 def _checks(promise: Promise) -> str:
-    tests = [f"`{each}`" for each in promise.checks]
+    tests = [f"`{check}`" for check in promise.checks]
     return "<br>".join(tests) if tests else f"not checked: {promise.unchecked}"
 
 

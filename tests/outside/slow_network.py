@@ -43,9 +43,9 @@ class SlowNetwork:
 
     def cut(self) -> None:
         """Break every connection."""
-        for each in tuple(self._open):
+        for item in tuple(self._open):
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                item.shutdown(socket.SHUT_RDWR)
 
     def _start(self, work: object, *arguments: object) -> None:
         thread = threading.Thread(target=work, args=arguments, daemon=True)  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ class SlowNetwork:
                 time.sleep(_DELAY_S + (_STALL_S if self._chance.random() < _LOSS else 0.0))
                 target.sendall(data)
                 self.forwarded += len(data)
-        for each in (source, target):
+        for element in (source, target):
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                element.shutdown(socket.SHUT_RDWR)
         source.close()

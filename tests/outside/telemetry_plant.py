@@ -85,11 +85,11 @@ class TelemetryPlant:
     def changes(self, rule: str, subject: str) -> list[str]:
         """Return the changes of an alarm that the MES received, each event once."""
         events = {
-            each.attributes["id"]: each.data
-            for each in list(self.mes.client.received)
-            if each.topic == f"{PREFIX}/{SCOPE}/alarms"
+            received.attributes["id"]: received.data
+            for received in list(self.mes.client.received)
+            if received.topic == f"{PREFIX}/{SCOPE}/alarms"
         }
-        return [each["change"] for each in events.values() if (each["rule"], each["subject"]) == (rule, subject)]
+        return [event["change"] for event in events.values() if (event["rule"], event["subject"]) == (rule, subject)]
 
     def has_come(self, rule: str, subject: str) -> bool:
         """Return whether an alarm was raised and cleared."""
@@ -107,11 +107,15 @@ class TelemetryPlant:
             client.subscribe(f"{PREFIX}/{SCOPE}/alarm/+")
             client.subscribe(f"{PREFIX}/echo")
             client.publish(f"{PREFIX}/echo", "x", {})
-            client.wait(lambda: any(each.topic == f"{PREFIX}/echo" for each in list(client.received)), "the echo")
-            found = [each.data for each in list(client.received) if "/alarm/" in each.topic and each.payload]
+            client.wait(
+                lambda: any(received.topic == f"{PREFIX}/echo" for received in list(client.received)), "the echo"
+            )
+            found = [
+                received.data for received in list(client.received) if "/alarm/" in received.topic and received.payload
+            ]
         finally:
             client.close()
-        return next((each for each in found if (each["rule"], each["subject"]) == (rule, subject)), None)
+        return next((value for value in found if (value["rule"], value["subject"]) == (rule, subject)), None)
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
         self.mes.client.wait(condition, what)

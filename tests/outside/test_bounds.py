@@ -32,7 +32,10 @@ def test_new_orders_are_refused_while_marks_are_at_their_limit(plant: Plant) -> 
     assert again.status == 1
     assert plant.mes.start_job("J3").status == 16
     assert plant.mes.call("Clear", {"JobOrderID": "J2"}).status == 1
-    levels = {each["subject"]: each["level"] for each in json.loads(plant.gateway.cli("doctor", "--json"))["findings"]}
+    levels = {
+        finding["subject"]: finding["level"]
+        for finding in json.loads(plant.gateway.cli("doctor", "--json"))["findings"]
+    }
     assert levels["marks of messages"] == "failing"
     plant.store.cli("eval", "for i = 1, 1000 do redis.call('del', 'microdcs-edge:cededupe:' .. i) end return 1", "0")
     plant.gateway.wait_for_status(lambda line: "marks" not in line, "there is room again")
@@ -99,8 +102,8 @@ def test_results_without_a_reader_are_kept_and_refuse_new_orders(plant: Plant, t
         file = tmp_path / "results.jsonl"
         plant.gateway.cli("jobs", "export", str(file), "--undelivered", "--confirm")
         records = [json.loads(line) for line in file.read_text().splitlines()]
-        assert [each["order"]["JobOrder"]["JobOrderID"] for each in records] == ["J1", "J2"]
-        assert all("85.2" in str(each["response"]) for each in records)
+        assert [record["order"]["JobOrder"]["JobOrderID"] for record in records] == ["J1", "J2"]
+        assert all("85.2" in str(record["response"]) for record in records)
         wait_for(lambda: '"J1"' not in plant.gateway.cli("jobs", "list", "--json"), "the exported job is removed")
         assert mes.start_job("J4").status == 1
         assert plant.store.cli("exists", "microdcs-edge:joborder:J3") == "0"
@@ -233,12 +236,12 @@ def _wait_for_undelivered(plant: Plant, count: int) -> None:
 
 
 def _count(line: str) -> int:
-    part = next(each for each in line.split("; ") if "marks of messages" in each)
+    part = next(text for text in line.split("; ") if "marks of messages" in text)
     return int(part.split()[0])
 
 
 def _count_of(line: str, sender: str) -> int:
-    part = next((each for each in line.split("; ") if each.endswith(f"marks kept of {sender}")), "0")
+    part = next((text for text in line.split("; ") if text.endswith(f"marks kept of {sender}")), "0")
     return int(part.split()[0])
 
 

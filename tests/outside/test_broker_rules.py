@@ -22,8 +22,8 @@ RULES = {
             "rolename": "all",
             "acls": [{"acltype": "publishClientSend", "topic": CONTROL, "allow": True}]
             + [
-                {"acltype": "subscribePattern", "topic": f"{PREFIX}/{each}", "allow": True}
-                for each in ("answers/#", f"{SCOPE}/events", f"{SCOPE}/result/+", "equipment/wrench/commands")
+                {"acltype": "subscribePattern", "topic": f"{PREFIX}/{word}", "allow": True}
+                for word in ("answers/#", f"{SCOPE}/events", f"{SCOPE}/result/+", "equipment/wrench/commands")
             ],
         }
     ],

@@ -13,8 +13,8 @@ def test_cause_and_trace_pass_through_answers_events_and_commands(plant: Plant) 
     assert plant.mes.call("Abort", {"JobOrderID": "J1"}).status == 1
     plant.mes.wait_for_state("J1", "Aborted", 60)
     plant.wrench.client.wait(lambda: len(plant.wrench.commands) > 1, "the tool has the stop", 60)
-    assert [each.attributes["phase"] for each in plant.wrench.commands] == ["start", "stop"]
-    events = [each for each in plant.mes.client.received if each.topic.endswith("/events")]
+    assert [command.attributes["phase"] for command in plant.wrench.commands] == ["start", "stop"]
+    events = [received for received in plant.mes.client.received if received.topic.endswith("/events")]
     assert len(events) == 2
     for message in (*plant.wrench.commands, *events):
         assert message.attributes["causationid"] == "order-1", message

@@ -154,11 +154,11 @@ def test_trusted_certificate_is_kept_and_a_missing_address_reported(site: Site) 
     expected = f"it does not name {THIRD}"
     site.gateway.wait_for_status(lambda line: expected in line, "the status names the address")
     found = [
-        each
-        for each in json.loads(site.edge("doctor", "--json"))["findings"]
-        if each["subject"] == "OPC UA certificate"
+        finding
+        for finding in json.loads(site.edge("doctor", "--json"))["findings"]
+        if finding["subject"] == "OPC UA certificate"
     ]
-    assert [(each["level"], each["found"]) for each in found] == [("warning", expected)]
+    assert [(value["level"], value["found"]) for value in found] == [("warning", expected)]
     assert "edge opcua renew" in found[0]["advice"]
     assert site.connect(THIRD, kept) == {"names": False, "session": "good"}
     assert site.certificate.read_bytes() == kept.read_bytes()

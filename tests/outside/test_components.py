@@ -18,7 +18,7 @@ def test_second_gateway_with_the_same_name_stops_with_the_reason(plant: Plant) -
     assert "another gateway of the name 'edge' works on this store" in later.stderr
     (listed,) = json.loads(plant.gateway.cli("fleet", "list", "--json"))
     assert (listed["id"], listed["pid"], listed["kind"]) == ("edge", plant.gateway.pid, "gateway")
-    assert [each["name"] for each in listed["plugins"]] == ["wrench"]
+    assert [plugin["name"] for plugin in listed["plugins"]] == ["wrench"]
 
 
 @pytest.mark.long  # a component looks every 15 seconds
@@ -35,5 +35,5 @@ def test_gateway_with_a_late_clock_is_not_reported_as_absent(plant: Plant) -> No
     clock = plant.new_clock("behind")
     clock.set(-3600)
     plant.new_gateway("behind", clock).start()
-    states = {each["id"]: each["state"] for each in json.loads(plant.gateway.cli("fleet", "list", "--json"))}
+    states = {load["id"]: load["state"] for load in json.loads(plant.gateway.cli("fleet", "list", "--json"))}
     assert not states["behind"].startswith("away"), states

@@ -99,7 +99,7 @@ def _resolve_by_opcua(plant: Plant, _: Path) -> None:
 def _audit(plant: Plant, reason: str) -> list[dict[str, Any]]:
     """Return the records of the audit trail about a decision with this reason that was taken."""
     records = json.loads(_edge(plant, "audit", "list", "--json").stdout)
-    return [each for each in records if reason in each.get("comment", "") and each["status"] == "Good"]
+    return [record for record in records if reason in record.get("comment", "") and record["status"] == "Good"]
 
 
 def _with_rpc(plant: Plant, tmp_path: Path) -> Path:
@@ -112,7 +112,9 @@ def _with_rpc(plant: Plant, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "decide", [_resolve_by_command, _resolve_by_mes, _resolve_by_rpc, _resolve_by_opcua], ids=lambda each: each.__name__
+    "decide",
+    [_resolve_by_command, _resolve_by_mes, _resolve_by_rpc, _resolve_by_opcua],
+    ids=lambda value: value.__name__,
 )
 def test_an_unknown_outcome_is_resolved_with_reason_and_audit(plant: Plant, tmp_path: Path, decide: Decide) -> None:
     socket_path = _with_rpc(plant, tmp_path) if decide is _resolve_by_rpc else tmp_path
@@ -157,7 +159,7 @@ def _release_by_mes(plant: Plant, _: Path) -> None:
 
 def _release_by_rpc(_plant: Plant, socket_path: Path) -> None:
     answer = _rpc(socket_path, RELEASE, _release_call())
-    assert [each["Phase"] for each in answer["data"]["Released"]] == ["stop"]
+    assert [value["Phase"] for value in answer["data"]["Released"]] == ["stop"]
 
 
 def _release_by_opcua(plant: Plant, _: Path) -> None:
@@ -166,7 +168,9 @@ def _release_by_opcua(plant: Plant, _: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "decide", [_release_by_command, _release_by_mes, _release_by_rpc, _release_by_opcua], ids=lambda each: each.__name__
+    "decide",
+    [_release_by_command, _release_by_mes, _release_by_rpc, _release_by_opcua],
+    ids=lambda value: value.__name__,
 )
 def test_an_open_stop_is_released_with_reason_and_audit(plant: Plant, tmp_path: Path, decide: Decide) -> None:
     socket_path = _with_rpc(plant, tmp_path) if decide is _release_by_rpc else tmp_path

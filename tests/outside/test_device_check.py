@@ -50,7 +50,7 @@ def device(broker: Broker, fault: DeviceFault, *, lock: bool) -> Iterator[MqttDe
 
 def grades(report: dict[str, Any]) -> dict[str, str]:
     """Return the findings that are not right, by check."""
-    return {each["check"]: each["grade"] for each in report["findings"] if each["grade"] != "ok"}
+    return {finding["check"]: finding["grade"] for finding in report["findings"] if finding["grade"] != "ok"}
 
 
 @pytest.mark.slow

@@ -33,8 +33,8 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     broker, store = Broker(directory / "broker"), Store(directory / "store")
     controller = OpcuaDevice(directory / "controller", "controller", 1500, "batch")
     with ended(controller, store, broker):
-        for each in (broker, store, controller):
-            each.start()
+        for item in (broker, store, controller):
+            item.start()
         gateway = Gateway(
             directory / "gateway",
             "edge",
@@ -60,8 +60,8 @@ def test_bolts_of_a_batch_that_timed_out_are_late_results_of_its_job(line: Line)
     assert line.mes.call("StoreAndStart", order).status == 1
     line.controller.wait_for("aborted")
     records = line.controller.records()
-    before = records[: next(n for n, each in enumerate(records) if "aborted" in each)]
-    bolts = [each["result"] for each in before if "finished" in each]
+    before = records[: next(n for n, record in enumerate(records) if "aborted" in record)]
+    bolts = [entry["result"] for entry in before if "finished" in entry]
     assert len(bolts) >= 2
     line.mes.wait_for_state("batch", "Ended", DEADLINE)
     # The bolt that was at work when the controller aborted, and the batch, follow.

@@ -62,5 +62,5 @@ def test_source_reads_an_encrypted_server_after_mutual_trust(tmp_path: Path) -> 
 
 def alarms(store: Store) -> set[tuple[str, str]]:
     """Return the rules and subjects of the alarms that are kept."""
-    lines = [json.loads(each) for each in store.cli("HVALS", "microdcs-edge:alarms").splitlines() if "{" in each]
-    return {(each["rule"], each["subject"]) for each in lines if each.get("active") == "active"}
+    lines = [json.loads(line) for line in store.cli("HVALS", "microdcs-edge:alarms").splitlines() if "{" in line]
+    return {(line["rule"], line["subject"]) for line in lines if line.get("active") == "active"}

@@ -67,8 +67,8 @@ def schema(name: str) -> Any:
 
 def example_on(topic: str, phase: str | None = None) -> Example:
     """Return the one example that publishes to a topic of the wrench; of commands, that of a phase."""
-    found = [each for each in examples() if each.topic == f"{PREFIX}/equipment/wrench/{topic}"]
-    (example,) = [each for each in found if each.attributes.get("phase") == phase]
+    found = [item for item in examples() if item.topic == f"{PREFIX}/equipment/wrench/{topic}"]
+    (example,) = [item for item in found if item.attributes.get("phase") == phase]
     return example
 
 
@@ -113,7 +113,7 @@ def test_a_device_of_another_vendor_passes_the_test_of_devices(plant: Plant) -> 
     report = json.loads(run_edge(*arguments, *broker))
     assert report["passed"], report
     strict = json.loads(run_edge(*arguments, *broker, "--strict"))
-    unmet = [each["check"] for each in strict["findings"] if each["grade"] != "ok"]
+    unmet = [finding["check"] for finding in strict["findings"] if finding["grade"] != "ok"]
     assert unmet == ["presence", "reset", "start of a known id with other parameters"]
     assert not strict["passed"]
 

@@ -26,4 +26,4 @@ def test_reply_to_an_equipment_request_never_reaches_other_equipment(plant: Plan
 def _require_silence_to_the_wrench(plant: Plant) -> None:
     assert plant.mes.start_job("J1").status == 1
     plant.mes.wait_for_state("J1", "Ended")
-    assert [each.attributes.get("phase") for each in plant.wrench.commands] == ["start"]
+    assert [command.attributes.get("phase") for command in plant.wrench.commands] == ["start"]

@@ -54,8 +54,8 @@ def test_recipe_of_the_page_is_the_one_of_the_programs() -> None:
 def test_program_of_the_page_orders_a_job_and_prints_its_torque(station: Station, name: str, tmp_path: Path) -> None:
     copied = tmp_path / "copied"
     copied.mkdir()
-    for each in (name, "recipe.json"):
-        (copied / each).write_bytes((EXAMPLES / each).read_bytes())
+    for text in (name, "recipe.json"):
+        (copied / text).write_bytes((EXAMPLES / text).read_bytes())
     (copied / "node_modules").symlink_to(ROOT / ".node" / "node_modules")
     port = station.environment["PORT"]
     device = MqttDevice(

@@ -58,10 +58,10 @@ def test_signed_commands_are_executed_once_and_as_the_policy_allows(plant: Plant
     attacker.connect()
     attacker.subscribe(f"{PREFIX}/fleet/commands/+")
     attacker.wait(lambda: len(attacker.received) > 1, "the commands are retained")
-    for each in list(attacker.received):
-        attacker.publish(f"{PREFIX}/fleet/commands/again", each.payload, {})
+    for received in list(attacker.received):
+        attacker.publish(f"{PREFIX}/fleet/commands/again", received.payload, {})
     verified = send(other, key, "audit", "verify")
     assert json.loads(verified["output"])["faults"] == []
     done = json.loads(other.cli("audit", "list", "--kind", "fleet.call", "--json"))
-    assert [each["action"] for each in done] == ["status", "jobs list", "audit verify"]
+    assert [value["action"] for value in done] == ["status", "jobs list", "audit verify"]
     attacker.close()

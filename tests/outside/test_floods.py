@@ -127,7 +127,7 @@ def _repeat_call(plant: Plant) -> float:
     while True:
         sent.append(plant.mes.send(METHOD.format("RequestJobResponseByJobOrderID"), {"JobOrderID": "none"}, id=key))
         with contextlib.suppress(AssertionError):
-            plant.mes.client.wait(lambda: any(plant.mes.answer_to(each) for each in sent), "an answer", 1.0)
+            plant.mes.client.wait(lambda: any(plant.mes.answer_to(data) for data in sent), "an answer", 1.0)
             return time.monotonic() - began
         assert time.monotonic() - began < 60, "the call is not answered"
 

@@ -33,7 +33,7 @@ def test_client_follows_starts_and_stops_a_flow(tmp_path: Path) -> None:
 async def _follow(plant: FlowPlant, endpoint: str) -> None:
     async with patient_client(endpoint) as client:
         flow = await _until(lambda: _flow(client, "tick/1"))
-        members = {(await each.read_browse_name()).Name: each for each in await flow.get_children()}
+        members = {(await child.read_browse_name()).Name: child for child in await flow.get_children()}
 
         async def value(name: str) -> Any:
             return await members[name].read_value()
@@ -60,12 +60,12 @@ async def _follow(plant: FlowPlant, endpoint: str) -> None:
 
 
 async def _flow(client: Client, flow_id: str) -> Node | None:
-    gateway = next(each for each in await client.nodes.objects.get_children() if each.nodeid.Identifier == "Gateway")
+    gateway = next(child for child in await client.nodes.objects.get_children() if child.nodeid.Identifier == "Gateway")
     for folder in await gateway.get_children():
         if (await folder.read_browse_name()).Name == "Flows":
-            for each in await folder.get_children():
-                if (await each.read_browse_name()).Name == flow_id:
-                    return each
+            for value in await folder.get_children():
+                if (await value.read_browse_name()).Name == flow_id:
+                    return value
     return None
 
 

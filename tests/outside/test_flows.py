@@ -108,15 +108,17 @@ def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float
         "edges": [["torques", "cmk"], ["cmk", "publish"], ["cmk", "low"], ["low", "alarm"]],
     }
     plant.put(document)
-    mes.client.wait(lambda: [each for each in mes.client.received if each.topic == "plant/shift/cmk"], "the report")
-    report = next(each.data for each in mes.client.received if each.topic == "plant/shift/cmk")
+    mes.client.wait(
+        lambda: [received for received in mes.client.received if received.topic == "plant/shift/cmk"], "the report"
+    )
+    report = next(received.data for received in mes.client.received if received.topic == "plant/shift/cmk")
     assert (report["n"], report["cmk"]) == (3, pytest.approx(cmk))
     wait_for(lambda: plant.task("shift-report", 0, "alarm").get("status") in ENDED, "the alarm node has ended")
     assert plant.task("shift-report", 0, "alarm")["status"] == ("completed" if alarms else "skipped")
 
     def raised() -> list[Any]:
-        found = [each.data for each in list(mes.client.received) if each.topic.endswith("/alarms")]
-        return [(each["rule"], each["subject"], each["message"]) for each in found if each["change"] == "raised"]
+        found = [received.data for received in list(mes.client.received) if received.topic.endswith("/alarms")]
+        return [(value["rule"], value["subject"], value["message"]) for value in found if value["change"] == "raised"]
 
     if alarms:
         mes.client.wait(raised, "the MES has the alarm")
@@ -134,7 +136,9 @@ def test_press_report_publishes_the_mean_of_a_sensor(plant: FlowPlant) -> None:
     window = node("pressure", "tag.window", tag="pressure", seconds=60)
     mean, publish = node("mean", "aggregate", of="mean"), node("publish", "mqtt.publish", topic="plant/press/mean")
     plant.put(chain("press-report", window, mean, publish, interval_seconds=0.2))
-    client.wait(lambda: [each for each in list(client.received) if each.data is None], "there is no value yet")
+    client.wait(
+        lambda: [received for received in list(client.received) if received.data is None], "there is no value yet"
+    )
     values = [4.0, 4.5, 6.5]
 
     def mean_is_published() -> bool:
@@ -157,7 +161,9 @@ def test_derived_tag_raises_the_alarm_of_a_rule(plant: FlowPlant) -> None:
     client.subscribe(f"{PREFIX}/{SCOPE}/alarms")
     mean, write = node("mean", "aggregate", of="mean"), node("write", "tag.write", tag="press.mean")
     plant.put(chain("derive", VALUES, mean, write, interval_seconds=0))
-    client.wait(lambda: [each.data["rule"] for each in list(client.received)] == ["high-mean"], "the rule has fired")
+    client.wait(
+        lambda: [received.data["rule"] for received in list(client.received)] == ["high-mean"], "the rule has fired"
+    )
     client.close()
 
 
@@ -192,14 +198,14 @@ def test_components_are_stopped_and_nodes_terminated_by_hand(plant: FlowPlant) -
     plant.put({"id": "parts", "interval_seconds": 0, "nodes": nodes, "edges": edges})
     checked = json.loads(plant.edge("show", "parts", "--json"))
     components = checked["structure"]["components"]
-    index = next(number for number, each in enumerate(components) if "slow" in each)
+    index = next(number for number, component in enumerate(components) if "slow" in component)
     plant.wait_for("parts", 0, "slow", "running")
     plant.edge("stop", "parts", "--component", str(index))
     plant.edge("terminate", "parts", "--node", "endless", "--reason", "enough")
     plant.wait_for("parts", 0, "slow", "completed")
     cycle = json.loads(plant.edge("show", "parts", "--json"))["cycle"]
     assert cycle["status"] == "failed"
-    assert {name: each["reason"] or each["status"] for name, each in cycle["nodes"].items()} == {
+    assert {name: value["reason"] or value["status"] for name, value in cycle["nodes"].items()} == {
         **dict.fromkeys(("values", "slow", "other"), "completed"),
         "after": "component_stopped",
         "broken": "no",

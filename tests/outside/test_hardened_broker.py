@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 def _access_rules() -> str:
     """Return the lines for the `acl_file` of mosquitto."""
     page = (ROOT / "docs" / "how-to" / "hardening.md").read_text(encoding="utf-8")
-    (rules,) = [each for each in page.split("```")[1::2] if "topic read" in each]
+    (rules,) = [text for text in page.split("```")[1::2] if "topic read" in text]
     return str(rules)
 
 
@@ -105,6 +105,6 @@ def test_call_whose_answer_may_not_be_sent_is_a_problem(station: Station, topic:
 
     def problems() -> list[str]:
         found = json.loads(station.gateway.cli("doctor", "--json"))["findings"]
-        return [each["found"] for each in found if each["level"] == "warning" and topic in each["found"]]
+        return [value["found"] for value in found if value["level"] == "warning" and topic in value["found"]]
 
     wait_for(problems, "doctor reports it")

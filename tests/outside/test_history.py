@@ -18,9 +18,9 @@ def test_history_survives_a_kill_and_replays_the_same(plant: Plant) -> None:
     plant.mes.wait_for_state("J1", "Ended", 30)
     found = json.loads(plant.gateway.cli("jobs", "history", "J1", "--json"))["decisions"]
     assert found[0]["signal"] == "start"
-    assert [each["at"] for each in found] == sorted(each["at"] for each in found)
-    answers = [each for each in found if each["signal"] == "answer"]
-    assert [each["members"]["data"]["torque"]["value"] for each in answers] == [85.2]
+    assert [value["at"] for value in found] == sorted(value["at"] for value in found)
+    answers = [value for value in found if value["signal"] == "answer"]
+    assert [answer["members"]["data"]["torque"]["value"] for answer in answers] == [85.2]
     assert answers[0]["changes"]["steps"] == [{"step": "Tighten", "active": False}, {"step": "Done", "active": True}]
     assert json.loads(plant.gateway.cli("jobs", "replay", "J1", "--json"))["same"]
     replayed = json.loads(plant.gateway.cli("replay", "--all", "--json"))

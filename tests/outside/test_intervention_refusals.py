@@ -196,7 +196,7 @@ def _refuse_what_is_wrong(site: Site) -> None:
             ("olga", "force", {"Step": "Tighten", "Target": "Done"}),
         ):
             answer = site.ask(way, who, kind, **members)
-            assert any(each in answer for each in ("role", "forbidden", "BadUserAccessDenied")), (way, who, answer)
+            assert any(text in answer for text in ("role", "forbidden", "BadUserAccessDenied")), (way, who, answer)
 
 
 def _complete_by_two_people(site: Site) -> None:
@@ -212,24 +212,24 @@ def _check_what_remains(site: Site, reasons: list[str]) -> None:
     """Look for people and reasons in the job response, the history, the replay and the audit trail."""
     mes = site.plant.mes
     mes.client.wait(lambda: "it is tight" in json.dumps(mes.result("J1")), "the result", 60)
-    parameters = {each["ID"]: each for each in mes.result("J1")["JobResponseData"]}
+    parameters = {value["ID"]: value for value in mes.result("J1")["JobResponseData"]}
     notes = [
-        {each["ID"]: each["Value"] for each in note["Subparameters"]}
+        {subparameter["ID"]: subparameter["Value"] for subparameter in note["Subparameters"]}
         for note in parameters["Interventions"]["Subparameters"]
     ]
     assert [note["reason"] for note in notes if note["kind"] == "retry"] == reasons
     assert (notes[-1]["kind"], notes[-1]["second"], notes[-1]["second_reason"]) == ("complete", "bert", "it is tight")
     history = site.edge("jobs", "history", "J1").stdout
-    assert [each for each in (*reasons, "it is tight") if each not in history] == []
+    assert [text for text in (*reasons, "it is tight") if text not in history] == []
     assert site.edge("jobs", "replay", "J1").returncode == 0
-    wait_for(lambda: any("it is tight" in each.get("comment", "") for each in site.audit()), "the audit record")
+    wait_for(lambda: any("it is tight" in entry.get("comment", "") for entry in site.audit()), "the audit record")
     records = site.audit()
     assert site.edge("audit", "verify").returncode == 0
     for reason in reasons:
-        (taken,) = [each for each in records if reason in each.get("comment", "") and each["status"] == "Good"]
+        (taken,) = [record for record in records if reason in record.get("comment", "") and record["status"] == "Good"]
         assert taken["user"].partition(" (")[0].endswith("olga"), taken
-    refused = [each for each in records if each["status"] != "Good" and "J1" in each["subject"]]
-    assert {each["user"].partition(" (")[0] for each in refused} >= {"anna", "eve", "olga"}, refused
+    refused = [record for record in records if record["status"] != "Good" and "J1" in record["subject"]]
+    assert {entry["user"].partition(" (")[0] for entry in refused} >= {"anna", "eve", "olga"}, refused
 
 
 def test_refused_and_executed_interventions_are_reported_and_audited(site: Site) -> None:
@@ -272,7 +272,7 @@ def test_failed_pulse_retried_over_all_interfaces_starts_once(site: Site) -> Non
     assert "allowed: edge jobs retry J1 open --step Tighten --reason" in why
     with ThreadPoolExecutor() as pool:
         asked = [pool.submit(site.ask, way, "olga", "retry", "air is on", Action="open") for way in WAYS]
-        answers = [each.result() for each in asked]
+        answers = [future.result() for future in asked]
     assert answers.count(DONE) == 1, answers
     plant.wrench.client.wait(lambda: len(plant.wrench.starts()) == 2, "the retry", 60)
     plant.wrench.release()

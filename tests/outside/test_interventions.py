@@ -70,7 +70,7 @@ def _fail(plant: Plant, attempt: int) -> None:
     wait_for(lambda: f"torque low, attempt {attempt}" in _edge(plant, "jobs", "why", "J1").stdout, "the failure")
 
 
-@pytest.mark.parametrize("way", [_by_command, _by_mes, _by_rpc, _by_opcua], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("way", [_by_command, _by_mes, _by_rpc, _by_opcua], ids=lambda value: value.__name__)
 def test_a_failed_action_is_retried_and_skipped(plant: Plant, tmp_path: Path, way: Intervention) -> None:
     socket_path = _with_rpc(plant, tmp_path) if way is _by_rpc else tmp_path
     plant.mes.configure(recipe=ATTENDED)
@@ -85,8 +85,8 @@ def test_a_failed_action_is_retried_and_skipped(plant: Plant, tmp_path: Path, wa
     plant.mes.wait_for_state("J1", "Ended", 60)
     plant.mes.client.wait(lambda: "done by hand" in json.dumps(plant.mes.result("J1")), "the result of the job", 60)
     assert len(plant.wrench.starts()) == 2
-    found = {each["ID"]: each for each in plant.mes.result("J1")["JobResponseData"]}
-    kinds = [each["Subparameters"][0]["Value"] for each in found["Interventions"]["Subparameters"]]
+    found = {value["ID"]: value for value in plant.mes.result("J1")["JobResponseData"]}
+    kinds = [subparameter["Subparameters"][0]["Value"] for subparameter in found["Interventions"]["Subparameters"]]
     assert kinds == ["retry", "skip"]
     assert "AwaitsIntervention" not in found
     for reason in ("bit replaced", "done by hand"):
@@ -110,9 +110,11 @@ def test_a_retry_of_an_unknown_outcome_starts_the_tool_once(plant: Plant) -> Non
         retry = ("jobs", "retry", "J1", "tighten", "--reason", "no bolt there")
         commands = [pool.submit(_edge, plant, *retry) for _ in range(3)]
         calls = [plant.mes.send(INTERVENE, _call("retry", "no bolt there"), id="retry-1") for _ in range(2)]
-        ended = sorted(each.result().returncode for each in commands)
+        ended = sorted(command.result().returncode for command in commands)
     plant.mes.client.wait(lambda: all(map(plant.mes.answer_to, calls)), "both answers", 60)
-    statuses = [json.loads(each.payload)["ReturnStatus"] for each in map(plant.mes.answer_to, calls) if each]
+    statuses = [
+        json.loads(received.payload)["ReturnStatus"] for received in map(plant.mes.answer_to, calls) if received
+    ]
     accepted = ended.count(0) + int(statuses[0] == 1)
     assert (accepted, statuses[0]) == (1, statuses[1]), (ended, statuses)
     plant.wrench.release()
@@ -122,8 +124,8 @@ def test_a_retry_of_an_unknown_outcome_starts_the_tool_once(plant: Plant) -> Non
 
 def _questions(plant: Plant) -> set[str]:
     """Return the kinds of questions to people that the MES has received."""
-    events = [each for each in list(plant.mes.client.received) if each.attributes.get("type") == PERSON]
-    return {question["Kind"] for each in events for question in each.data["Questions"]}
+    events = [received for received in list(plant.mes.client.received) if received.attributes.get("type") == PERSON]
+    return {question["Kind"] for event in events for question in event.data["Questions"]}
 
 
 def test_second_user_with_a_login_confirms_a_mes_intervention(plant: Plant) -> None:

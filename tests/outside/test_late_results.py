@@ -30,8 +30,8 @@ def test_a_late_result_is_published_once_under_its_id(plant: Plant) -> None:
 
 
 def _late(plant: Plant) -> dict[str, dict[str, Any]]:
-    found = [each for each in list(plant.mes.client.received) if each.attributes.get("type") == _TYPE]
-    return {each.attributes["id"]: each.data for each in found}
+    found = [received for received in list(plant.mes.client.received) if received.attributes.get("type") == _TYPE]
+    return {received.attributes["id"]: received.data for received in found}
 
 
 @pytest.mark.slow
@@ -64,4 +64,4 @@ def test_gateway_that_lags_behind_a_clear_keeps_no_copy(plant: Plant) -> None:
 def _kept(plant: Plant) -> list[str]:
     """Return the jobs of the late results that the store keeps."""
     letters = json.loads(plant.gateway.cli("dead-letters", "list", "--json"))
-    return [each["job_order_id"] for each in letters]
+    return [letter["job_order_id"] for letter in letters]

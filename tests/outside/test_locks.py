@@ -29,7 +29,7 @@ def test_locks_of_a_killed_process_expire_and_waiters_continue_in_order(plant: P
 
     def waiting(number: int) -> bool:
         listed = json.loads(plant.gateway.cli("locks", "list", "--json"))
-        return len(listed) == len(KINDS) and all(len(each.get("Waiters", ())) == number for each in listed)
+        return len(listed) == len(KINDS) and all(len(value.get("Waiters", ())) == number for value in listed)
 
     holders = [hold(kind, "first", "sleep", "600") for kind in KINDS]
     wait_for(lambda: waiting(0), "all kinds are held")
@@ -44,14 +44,14 @@ def test_locks_of_a_killed_process_expire_and_waiters_continue_in_order(plant: P
     )
     assert refused.returncode == 1
     assert b"is alive" in refused.stderr
-    children = [_child_of(each.pid) for each in holders]
+    children = [_child_of(popen.pid) for popen in holders]
     for holder in holders:
         holder.kill()
         holder.wait()
     for child in children:
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(child), signal.SIGTERM)
-    assert [each.wait(60) for each in others] == [0] * len(others)
+    assert [other.wait(60) for other in others] == [0] * len(others)
     lines = order.read_text().splitlines()
     assert [[line for line in lines if line.startswith(kind)] for kind in KINDS] == [
         [f"{kind} second", f"{kind} third"] for kind in KINDS
@@ -92,12 +92,12 @@ def test_jobs_of_one_tool_do_not_alternate_after_a_gateway_kill(plant: Plant) ->
     wait_for(waits, "the others wait for the lock")
     plant.gateway.kill()
     listed = json.loads(plant.gateway.cli("locks", "list", "--json"))
-    assert [each["Holder"]["Owner"] for each in listed] == ["job J1"]
+    assert [value["Holder"]["Owner"] for value in listed] == ["job J1"]
     plant.gateway.start()
     wrench.release()
     for job in jobs:
         plant.mes.wait_for_state(job, "Ended", 60)
     worked = dict.fromkeys(wrench.starts())
-    order = [next(job for job in jobs if job in each) for each in worked]
+    order = [next(job for job in jobs if job in text) for text in worked]
     assert order in [[a, a, b, b, c, c] for a, b, c in [("J1", "J2", "J3"), ("J1", "J3", "J2")]]
     assert json.loads(plant.gateway.cli("locks", "list", "--json")) == []

@@ -93,7 +93,7 @@ def test_running_job_is_paused_and_its_resume_refused_until_the_end(plant: Plant
     plant.wrench.release()
     plant.mes.wait_for_state("J1", "Ended", 60)
     shown = [
-        each["action"] for each in map(json.loads, [plant.gateway.cli("audit", "list", "--json")]) for each in each
+        value["action"] for load in map(json.loads, [plant.gateway.cli("audit", "list", "--json")]) for value in load
     ]
     assert {"maintenance on", "maintenance off"} <= set(shown)
 
@@ -164,14 +164,14 @@ async def _call(client: Client, job: str) -> tuple[int, str]:
     asked.Parameters.MethodsToCall = [request]
     response = struct_from_binary(ua.CallResponse, await client.uaclient.protocol.send_request(asked))
     response.ResponseHeader.ServiceResult.check()
-    reasons = [each.AdditionalInfo for each in response.DiagnosticInfos]
+    reasons = [info.AdditionalInfo for info in response.DiagnosticInfos]
     return response.Results[0].OutputArguments[0].Value, reasons[0] if reasons else ""
 
 
 async def _machine(client: Client) -> Any:
     machinery = await client.get_namespace_index("http://opcfoundation.org/UA/Machinery/")
     machines = await client.nodes.objects.get_child(f"{machinery}:Machines")
-    (machine,) = [each for each in await machines.get_children() if (await each.read_browse_name()).Name == SCOPE]
+    (machine,) = [child for child in await machines.get_children() if (await child.read_browse_name()).Name == SCOPE]
     return machine
 
 

@@ -78,7 +78,7 @@ def test_an_order_that_cannot_run_is_refused_with_the_reason(plant: Plant) -> No
     setting(plant.mes, "workmaster", [{"ID": "WM-none"}], "PUT")
     masters = {"com.example.weld.v1": ["WM-weld"], "recipe": ["WM-none"], "unknown": ["WM-x"], "one": ["WM-1", "WM-2"]}
     for reason, names in masters.items():
-        payload = {"JobOrder": {"JobOrderID": reason, "WorkMasterID": [{"ID": each} for each in names]}}
+        payload = {"JobOrder": {"JobOrderID": reason, "WorkMasterID": [{"ID": name} for name in names]}}
         answer = plant.mes.call("Store", payload)
         assert answer.status == 16, answer
         assert answer.data["Reason"], answer
@@ -92,15 +92,15 @@ def test_responses_are_found_by_the_text_of_their_state_and_by_the_index(plant: 
     by_text = [{"StateText": {"Text": "Ended"}}]
     assert _found(plant.mes, by_text) == ["J1", "J2"]
     assert _found(plant.mes, [{"StateText": {"Text": "Aborted"}}]) == []
-    states = [each.data for each in list(plant.mes.client.received) if each.topic.endswith("state-index")]
-    published = next(each["state"] for each in states[-1]["jobs"] if each["job_order_id"] == "J1")
+    states = [received.data for received in list(plant.mes.client.received) if received.topic.endswith("state-index")]
+    published = next(job["state"] for job in states[-1]["jobs"] if job["job_order_id"] == "J1")
     assert _found(plant.mes, published) == ["J1", "J2"]
 
 
 def _found(mes: Mes, state: object) -> list[str]:
     answer = mes.call("RequestJobResponseByJobOrderState", {"JobOrderState": state})
     assert answer.status == 1, answer
-    return [each["JobOrderID"] for each in answer.data["JobResponses"]]
+    return [response["JobOrderID"] for response in answer.data["JobResponses"]]
 
 
 def test_settings_are_read_back_and_a_used_work_master_warns(plant: Plant) -> None:
@@ -166,7 +166,7 @@ def test_event_for_a_job_before_its_start_is_answered_kept(plant: Plant) -> None
     for _ in range(2):
         scan(scanner, "early", topic, joborderid="J1")
     scanner.wait(lambda: len(scanner.received) == 2, "both questions are answered", DEADLINE)
-    assert [each.attributes["mdcserrorkind"] for each in scanner.received] == ["kept", "kept"]
+    assert [received.attributes["mdcserrorkind"] for received in scanner.received] == ["kept", "kept"]
     assert plant.mes.call("Start", {"JobOrderID": "J1"}).status == 1
     plant.mes.wait_for_state("J1", "Ended", DEADLINE)
     scanner.close()

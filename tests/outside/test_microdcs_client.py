@@ -113,7 +113,7 @@ def _decode(received: Received) -> object:
 
 def _machine_of(state: State) -> list[str]:
     elements = (state.browse_path and state.browse_path.elements) or []
-    return [(each.target_name or "").rpartition(";")[2] for each in elements]
+    return [(element.target_name or "").rpartition(";")[2] for element in elements]
 
 
 def test_a_microdcs_client_decodes_every_message(plant: Plant) -> None:
@@ -140,17 +140,17 @@ def test_a_microdcs_client_decodes_every_message(plant: Plant) -> None:
         assert mes.call("RequestJobResponseByJobOrderID", one).status == 1
         state = [{"StateText": {"Text": "Ended", "Locale": "en"}}]
         found = mes.call("RequestJobResponseByJobOrderState", {"JobOrderState": state})
-        assert [each["JobOrderID"] for each in found.data["JobResponses"]] == ["J1"]
+        assert [response["JobOrderID"] for response in found.data["JobResponses"]] == ["J1"]
         listening.wait(lambda: len(listening.received) >= 10, "the client has heard it all")
     finally:
         listening.close()
-    answers = [each for each in mes.client.received if each.correlation_data]
-    decoded = [_decode(each) for each in (*listening.received, *answers) if each.payload]
-    events = [each for each in decoded if isinstance(each, StatusEvent)]
+    answers = [received for received in mes.client.received if received.correlation_data]
+    decoded = [_decode(answer) for answer in (*listening.received, *answers) if answer.payload]
+    events = [value for value in decoded if isinstance(value, StatusEvent)]
     assert len(events) >= 6
-    names = {name for each in events for state in each.job_state or () for name in _machine_of(state)}
+    names = {name for event in events for state in event.job_state or () for name in _machine_of(state)}
     assert names == {"AllowedToStartSubstates", "NotAllowedToStartSubstates", "InterruptedSubstates", "EndedSubstates"}
-    assert {type(each) for each in decoded} >= {StatusEvent, OrderAndState, Response, ResponseAnswer, ResponsesAnswer}
+    assert {type(value) for value in decoded} >= {StatusEvent, OrderAndState, Response, ResponseAnswer, ResponsesAnswer}
 
 
 def test_parameters_reach_commands_and_the_last_wins(plant: Plant) -> None:

@@ -42,9 +42,9 @@ class Site:
     def jobs_of_alarms(self) -> list[str]:
         """Return the jobs of the alarms that the MES received, in order, each once."""
         alarms: dict[str, Any] = {
-            each.attributes["id"]: each.data
-            for each in list(self.mes.client.received)
-            if each.topic == f"{PREFIX}/{SCOPE}/alarms"
+            received.attributes["id"]: received.data
+            for received in list(self.mes.client.received)
+            if received.topic == f"{PREFIX}/{SCOPE}/alarms"
         }
         return [alarm["job"] for alarm in alarms.values() if alarm["change"] == "raised"]
 
@@ -55,8 +55,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps([LEFT]))
     with ended(broker, store, line):
-        for each in (broker, store, line):
-            each.start()
+        for item in (broker, store, line):
+            item.start()
         settings = (
             f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
             f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n[telemetry]\nrules = "{rules}"\n'
@@ -109,7 +109,7 @@ def test_copy_is_kept_and_stale_while_the_other_redis_is_gone(site: Site) -> Non
     site.line.cli("SADD", "carriers", "C1", "C2")
     site.wait_for_members(2)
     site.line.kill()
-    wait_for(lambda: "mirror stale" in "".join(each.log.read_text() for each in site.gateways), "it is stale")
+    wait_for(lambda: "mirror stale" in "".join(gateway.log.read_text() for gateway in site.gateways), "it is stale")
     assert site.members() == {"C1", "C2"}
     assert site.mes.start_job("J1").status == 1
     site.mes.wait_for_state("J1", "Ended")

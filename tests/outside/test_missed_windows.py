@@ -34,7 +34,7 @@ LIMITED = {
 
 def phases(plant: Plant) -> list[str]:
     """Return what the tool has received."""
-    return [each.attributes["phase"] for each in list(plant.wrench.commands)]
+    return [command.attributes["phase"] for command in list(plant.wrench.commands)]
 
 
 def wait_until(instant: float) -> None:
@@ -45,7 +45,7 @@ def wait_until(instant: float) -> None:
 def response(plant: Plant, name: str) -> Any:
     """Return a parameter of the retained response of J1 by its id; None where it has none."""
     found = plant.mes.result("J1") or {}
-    return next((each for each in found.get("JobResponseData", []) if each["ID"] == name), None)
+    return next((value for value in found.get("JobResponseData", []) if value["ID"] == name), None)
 
 
 def reason_in(parameter: Any) -> str:
@@ -67,7 +67,11 @@ def test_window_that_passed_while_the_gateway_was_dead_is_reported(plant: Plant)
     reason = "never sent: its time passed before a gateway could send it"
     assert reason_in(response(plant, "NeverSent")) == reason
     (attempt,) = response(plant, "Attempts")["Subparameters"]
-    assert {each["ID"]: each["Value"] for each in attempt["Subparameters"]}.keys() == {"state", "end", "error"}
+    assert {subparameter["ID"]: subparameter["Value"] for subparameter in attempt["Subparameters"]}.keys() == {
+        "state",
+        "end",
+        "error",
+    }
     assert f"drill 1 {reason}" in " ".join(plant.gateway.cli("jobs", "history", "J1").split())
     for command in ("why", "results"):
         assert "never sent: its time passed" in plant.gateway.cli("jobs", command, "J1")

@@ -15,7 +15,7 @@ _PAGE = (_ROOT / "docs" / "how-to" / "monitoring.md").read_text(encoding="utf-8"
 def listed() -> set[str]:
     """Return the metrics of the page, which another test compares with those that are served."""
     found = set(re.findall(r"`(microdcs_edge_\w+)`", _PAGE))
-    return found | {f"{each}_bucket" for each in found}
+    return found | {f"{value}_bucket" for value in found}
 
 
 @pytest.mark.parametrize(("name", "least"), [("grafana-telemetry.json", 10), ("grafana-flows.json", 7)])
@@ -23,8 +23,8 @@ def test_dashboard_shows_metrics_that_exist(name: str, least: int) -> None:
     board = json.loads((_EXAMPLES / name).read_text(encoding="utf-8"))
     expressions = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     assert len(expressions) >= least
-    for each in expressions:
-        assert set(_METRIC.findall(each)) <= listed(), each
+    for expression in expressions:
+        assert set(_METRIC.findall(expression)) <= listed(), expression
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
 
 

@@ -20,7 +20,7 @@ EQUIPMENT = '[southbound.wrench]\ntype_ids = ["com.example.station.tighten.v1"]\
 def blocks(page: str) -> list[str]:
     """Return the code of a page that publishes, block by block."""
     text = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
-    return [each for each in re.findall(r"(?:^    .*\n)+", text, re.MULTILINE) if "mosquitto_pub" in each]
+    return [value for value in re.findall(r"(?:^    .*\n)+", text, re.MULTILINE) if "mosquitto_pub" in value]
 
 
 def examples(page: str, program: str) -> list[str]:
@@ -31,7 +31,7 @@ def examples(page: str, program: str) -> list[str]:
 
 def example(page: str, program: str, words: str) -> str:
     """Return the one command of a page with these words in it."""
-    (found,) = [each for each in examples(page, program) if words in each]
+    (found,) = [text for text in examples(page, program) if words in text]
     return found
 
 
@@ -125,9 +125,9 @@ def test_equipment_built_from_the_commands_of_its_page_tightens(station: Station
 
 def test_every_other_command_of_the_equipment_page_is_accepted(station: Station) -> None:
     with station.listening("mosquitto_sub -V 5 -q 1 -t app/equipment/wrench/# -F '%t %P %p'") as heard:
-        for each in examples("equipment.md", "mosquitto_pub"):
-            station.shell(each)
+        for word in examples("equipment.md", "mosquitto_pub"):
+            station.shell(word)
         for words in ("phase:start", "phase:stop", "phase:reset", "torque", "presence", "qa_result"):
             wait_for(lambda: words in heard.read_text(), f"{words} has arrived")  # noqa: B023 - it is called at once
     refused = json.loads(station.gateway.cli("refused", "--json"))
-    assert [each for each in refused if "J1/R/tighten/1" not in json.dumps(each)] == []
+    assert [value for value in refused if "J1/R/tighten/1" not in json.dumps(value)] == []

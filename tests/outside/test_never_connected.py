@@ -34,7 +34,7 @@ ALARM_AFTER_S = 12
 
 def _reported(plant: Plant) -> dict[str, Any]:
     found: list[dict[str, Any]] = json.loads(_edge(plant, "equipment", "list", "--json").stdout)
-    return next((each for each in found if each["name"] == "op"), {})
+    return next((entry for entry in found if entry["name"] == "op"), {})
 
 
 def test_command_that_never_left_is_not_sent_and_raises_no_alarm(plant: Plant) -> None:
@@ -61,7 +61,7 @@ def test_command_that_never_left_is_not_sent_and_raises_no_alarm(plant: Plant) -
 
     def is_later() -> bool:
         raised = json.loads(_edge(plant, "alarms", "list", "--json").stdout)
-        assert not [each for each in raised if each["rule"] == "gateway.tool_may_be_active"]
+        assert not [value for value in raised if value["rule"] == "gateway.tool_may_be_active"]
         return (datetime.now(ended.tzinfo) - ended).total_seconds() > ALARM_AFTER_S
 
     wait_for(is_later, "the time within which a stop has to be confirmed")

@@ -154,7 +154,7 @@ def test_node_opcua_mes_and_command_line_answer_one_alarm(plant: tuple[list[Gate
         sensor.publish(f"sensors/{name}", json.dumps({"v": value}), {})
 
     def states() -> dict[str, str]:
-        return {each["id"]: each["state"] for each in json.loads(gateway.cli("alarms", "list", "--json"))}
+        return {load["id"]: load["state"] for load in json.loads(gateway.cli("alarms", "list", "--json"))}
 
     with contextlib.ExitStack() as stack:
         stack.callback(sensor.close)
@@ -175,7 +175,7 @@ def test_node_opcua_mes_and_command_line_answer_one_alarm(plant: tuple[list[Gate
             with viewer(port) as other:
                 assert _refreshed(other) == before
         records = json.loads(gateway.cli("audit", "list", "--last", "200", "--json"))
-        called = {each["action"] for each in records}
+        called = {record["action"] for record in records}
         assert called >= CALLED
 
 
@@ -262,7 +262,7 @@ def _refreshed(client: AlarmViewer) -> set[tuple[str, str, str]]:
         wait_for(partial(_is_begun, client, method, inputs), "the refresh begins", 60)
         client.event(EventType="ns=0;i=2787")
         wait_for(lambda: client.events and client.events[-1][1]["EventType"] == "ns=0;i=2788", "the refresh ends", 60)
-        found.append({(each["ConditionId"], each["BranchId"], each["EventId"]) for _, each in client.events[:-1]})
+        found.append({(event["ConditionId"], event["BranchId"], event["EventId"]) for _, event in client.events[:-1]})
         client.events.clear()
     assert found[0] == found[1]
     return found[0]

@@ -64,7 +64,7 @@ class Line:
             lines = page.read().decode().splitlines()
         wanted = {f'{key}="{value}"' for key, value in (labels | {"equipment": "wrench"}).items()}
         for line in lines:
-            if line.startswith(f"microdcs_edge_{name}{{") and all(each in line for each in wanted):
+            if line.startswith(f"microdcs_edge_{name}{{") and all(text in line for text in wanted):
                 return float(line.rpartition(" ")[2])
         raise AssertionError(f"there is no metric {name} {labels}")
 
@@ -99,7 +99,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     gateway, mes = Gateway(directory / "gateway", "edge", settings), Mes(broker.port)
     with ended(gateway, broker, store, controller, camera):
         with ThreadPoolExecutor() as pool:
-            for started in [pool.submit(each.start) for each in (store, controller, camera)]:
+            for started in [pool.submit(item.start) for item in (store, controller, camera)]:
                 started.result()
         gateway.start()
         mes.open()
@@ -116,7 +116,7 @@ def test_a_controller_of_another_vendor_tightens_a_bolt(line: Line) -> None:
     line.start("bolt", "WM-1")
     assert "85.2" in str(line.response("bolt"))
     assert line.controller.values("started") == ["rear axle 85Nm"]
-    assert any("JobOrderID=bolt" in each for each in line.controller.values("identifiers"))
+    assert any("JobOrderID=bolt" in value for value in line.controller.values("identifiers"))
     line.controller.wait_for("acknowledged")
     assert line.controller.values("defect") == []
     wait_for(lambda: line.metric("results_total", evaluation="OK") == 1, "the result is counted")
@@ -150,14 +150,14 @@ def test_bolt_of_an_operator_is_kept_and_assigned_to_no_job(line: Line) -> None:
     line.controller.trigger()
     wait_for(lambda: line.metric("results_late_total") == late + 1, "the result is counted as late")
     letters = json.loads(line.gateway.cli("dead-letters", "list", "--json"))
-    assert [each["job_order_id"] for each in letters if each["kind"] == "late"][-1] is None
+    assert [letter["job_order_id"] for letter in letters if letter["kind"] == "late"][-1] is None
     assert line.controller.count("acknowledged") == acknowledged
 
 
 def late_job(line: Line) -> str | None:
     """Return the job of the newest late result."""
     letters = json.loads(line.gateway.cli("dead-letters", "list", "--json"))
-    job: str | None = [each["job_order_id"] for each in letters if each["kind"] == "late"][-1]
+    job: str | None = [letter["job_order_id"] for letter in letters if letter["kind"] == "late"][-1]
     return job
 
 

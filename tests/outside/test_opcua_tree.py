@@ -41,7 +41,7 @@ def test_no_variable_is_without_a_value_but_for_a_stated_reason(tmp_path: Path) 
         with opcua_client(port, "tree") as client:
             found = read_line(client)
     without = [path for path, _status in found["empty"]]
-    assert [each for each in without if not each.endswith(tuple(REASONS))] == []
+    assert [value for value in without if not value.endswith(tuple(REASONS))] == []
     assert found["variables"] > 3000
     # Receiver, provider, interventions, equipment, flow, maintenance, and those of the standard.
     assert found["methods"] >= 25

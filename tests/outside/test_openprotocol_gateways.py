@@ -45,7 +45,7 @@ class Line:
     def views(self) -> dict[str, dict[str, Any]]:
         """Return what each gateway reports of the tool."""
         found = json.loads(self.gateways["first"].cli("equipment", "list", "--json"))
-        return {each["gateway"]: each for each in found}
+        return {value["gateway"]: value for value in found}
 
     def connected(self) -> str:
         """Return the gateway that connects, when the other one names it."""
@@ -78,7 +78,7 @@ class Line:
 
     def counts(self, name: str) -> int:
         """Return a count of both gateways."""
-        return sum(each[name] for each in self.views().values())
+        return sum(view[name] for view in self.views().values())
 
 
 @contextlib.contextmanager
@@ -117,7 +117,7 @@ def test_each_bolt_counts_once_whichever_gateway_has_the_job(tmp_path: Path, cor
         assert len(line.controller.tool.entries("enabled")) == JOBS
         assert line.controller.connections == 1
         wait_for(lambda: line.counts("ok") == JOBS, "the results are counted")
-        assert [line.counts(each) for each in ("late", "unknown", "failed", "unsolicited")] == [0, 0, 0, 0]
+        assert [line.counts(text) for text in ("late", "unknown", "failed", "unsolicited")] == [0, 0, 0, 0]
         assert line.controller.violations == []
 
 
@@ -196,8 +196,8 @@ def test_thawed_gateway_leaves_the_tool_to_the_other(tmp_path: Path) -> None:
         tool.tighten()
         for job in ("J1", "J2"):
             line.wait_until_ended(job)
-        assert [len(tool.entries(each)) for each in ("enabled", "tightened")] == [2, 2]
+        assert [len(tool.entries(text)) for text in ("enabled", "tightened")] == [2, 2]
         assert len({entry.vin for entry in tool.entries("tightened")}) == 2
         wait_for(lambda: line.counts("ok") == 2, "the results are counted")
-        assert [line.counts(each) for each in ("late", "unknown")] == [0, 0]
+        assert [line.counts(text) for text in ("late", "unknown")] == [0, 0]
         assert line.controller.violations == []

@@ -59,8 +59,8 @@ ENDS_WITH = {"doctor": {0, 1}}
 def commands_of(page: str) -> list[tuple[str, ...]]:
     """Return the commands of a page that are executed here, without the path of the settings."""
     written = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
-    whole = [each.words for each in page_commands(written) if each.is_whole]
-    return [words for words in whole if not any(f"{' '.join(words)} ".startswith(f"{each} ") for each in NOT_HERE)]
+    whole = [command.words for command in page_commands(written) if command.is_whole]
+    return [words for words in whole if not any(f"{' '.join(words)} ".startswith(f"{text} ") for text in NOT_HERE)]
 
 
 def test_commands_of_the_pages_work_as_written(plant: Plant, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_commands_of_the_pages_work_as_written(plant: Plant, tmp_path: Path) -> 
     for page in PAGES:
         for words in commands_of(page):
             settings = str(plant.gateway.settings)
-            call = [settings if each == "/etc/microdcs-edge/edge.toml" else each for each in words]
+            call = [settings if word == "/etc/microdcs-edge/edge.toml" else word for word in words]
             if words[0] not in {"check", "draw"}:
                 call += ["--settings", settings]
             if words[:2] == ("station", "export"):

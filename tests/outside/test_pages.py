@@ -80,8 +80,8 @@ def test_every_fault_of_the_settings_is_reported_at_once(plant: Plant) -> None:
     plant.gateway.settings.write_text('[gateway]\nname = "a b"\n[mqtt]\nurl = "http://x"\n[redis]\nurll = "x"\n')
     refused = _run(plant.gateway)
     assert refused.returncode == 2
-    for each in ("gateway.name", "mqtt.url", "redis.urll"):
-        assert each in refused.stderr + refused.stdout
+    for text in ("gateway.name", "mqtt.url", "redis.urll"):
+        assert text in refused.stderr + refused.stdout
 
 
 def _run(gateway: Gateway) -> subprocess.CompletedProcess[str]:

@@ -14,9 +14,9 @@ def test_pause_and_resume_reach_a_tool_that_supports_them(plant: Plant) -> None:
         assert plant.mes.call(method, {"JobOrderID": "J1"}).status == 1
         plant.wrench.client.wait(lambda: _phases(plant)[-1] == phase, f"the tool has the {phase}", 60)  # noqa: B023
     assert _phases(plant) == ["start", "pause", "resume", "pause"]
-    assert len({each.attributes["id"] for each in plant.wrench.commands}) == 1
-    for each in plant.wrench.commands:
-        jsonschema.validate(each.attributes, schema("command.attributes"))
+    assert len({command.attributes["id"] for command in plant.wrench.commands}) == 1
+    for received in plant.wrench.commands:
+        jsonschema.validate(received.attributes, schema("command.attributes"))
     assert plant.mes.call("Resume", {"JobOrderID": "J1"}).status == 1
     plant.wrench.release()
     plant.mes.wait_for_state("J1", "Ended", 60)
@@ -56,4 +56,4 @@ def _start_with_pause(plant: Plant) -> None:
 
 
 def _phases(plant: Plant) -> list[str]:
-    return [each.attributes["phase"] for each in list(plant.wrench.commands)]
+    return [command.attributes["phase"] for command in list(plant.wrench.commands)]

@@ -52,7 +52,7 @@ class Line:
 
     def unsolicited(self) -> str:
         """Return the log lines about results of no command."""
-        return "\n".join(each for each in self.gateway.log.read_text().splitlines() if "unsolicited result" in each)
+        return "\n".join(text for text in self.gateway.log.read_text().splitlines() if "unsolicited result" in text)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     gateway, mes = Gateway(directory / "gateway", "edge", settings), Mes(broker.port)
     with ended(gateway, broker, store, controller, camera):
         with ThreadPoolExecutor() as pool:
-            for started in [pool.submit(each.start) for each in (store, controller, camera)]:
+            for started in [pool.submit(item.start) for item in (store, controller, camera)]:
                 started.result()
         controller.order("anonymous")
         camera.order("german")

@@ -134,7 +134,7 @@ def test_gs1_code_with_separators_starts_a_job(mes: Mes, readers: Readers) -> No
     mes.wait_for_state(job, "Running", DEADLINE)
     mes.client.subscribe(f"{PREFIX}/{mes.scope}/order/+")
     wait_for(lambda: order_of(mes, job), "the retained order", DEADLINE)
-    assert {each["ID"]: each["Value"] for each in order_of(mes, job)["JobOrderParameters"]} == {
+    assert {parameter["ID"]: parameter["Value"] for parameter in order_of(mes, job)["JobOrderParameters"]} == {
         "code": "010950110153000310AB-123\x1d21SER1",
         "gs1_01": "09501101530003",
         "gs1_10": "AB-123",
@@ -178,4 +178,4 @@ def broker_port(gateway: Gateway) -> int:
 def order_of(mes: Mes, job: str) -> Any:
     """Return the job order that is retained; None where there is none."""
     topic = f"{PREFIX}/{mes.scope}/order/{job.replace('%', '%25')}"
-    return next((each.data["JobOrder"] for each in list(mes.client.received) if each.topic == topic), None)
+    return next((received.data["JobOrder"] for received in list(mes.client.received) if received.topic == topic), None)

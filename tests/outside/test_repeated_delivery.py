@@ -35,7 +35,7 @@ def test_finished_work_does_not_run_again_after_a_broker_restore(plant: Plant) -
     plant.broker.kill()
     plant.broker.start()
     _run_another_job(plant)
-    assert [each for each in plant.wrench.starts() if each not in starts and each.startswith("J1/")] == []
+    assert [start for start in plant.wrench.starts() if start not in starts and start.startswith("J1/")] == []
     assert plant.mes.states("J1").count("Running") == 1
 
 
@@ -55,13 +55,13 @@ def test_retained_call_is_not_executed_again_after_its_marks(plant: Plant) -> No
     plant.mes.client.wait(lambda: len(_refusals(plant)) > answers, "the call is refused")
     assert _refusals(plant)[-1].attributes["mdcserrorkind"] == "retained"
     _run_another_job(plant)
-    assert len([each for each in plant.wrench.starts() if each.startswith("J1/")]) == 1
+    assert len([start for start in plant.wrench.starts() if start.startswith("J1/")]) == 1
     assert "retained" in plant.gateway.cli("refused")
 
 
 def _refusals(plant: Plant) -> list[Received]:
     """Return the answers of the gateway that refuse a call."""
-    return [each for each in list(plant.mes.client.received) if "mdcserrorkind" in each.attributes]
+    return [received for received in list(plant.mes.client.received) if "mdcserrorkind" in received.attributes]
 
 
 def _end_session(port: int, client_id: str) -> None:

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 
 def _events(plant: Plant, event_type: str) -> list[Any]:
     received = {
-        each.attributes["id"]: each.data
-        for each in list(plant.mes.client.received)
-        if each.attributes.get("type") == event_type
+        item.attributes["id"]: item.data
+        for item in list(plant.mes.client.received)
+        if item.attributes.get("type") == event_type
     }
     return list(received.values())
 
@@ -35,7 +35,7 @@ def test_result_after_the_end_of_a_job_is_a_response_update(plant: Plant, method
     plant.mes.wait_for_state("J1", "Aborted" if method == "Abort" else "Ended")
     assert _events(plant, UPDATE) == []
     plant.wrench.release()
-    plant.mes.client.wait(lambda: any("85.2" in json.dumps(each) for each in _events(plant, UPDATE)), "the update")
+    plant.mes.client.wait(lambda: any("85.2" in json.dumps(event) for event in _events(plant, UPDATE)), "the update")
     update = _events(plant, UPDATE)[-1]
     assert update["JobOrder"]["JobOrderID"] == update["JobResponse"]["JobOrderID"] == "J1"
     assert update["JobState"][0]["StateText"]["Text"] == ("Aborted" if method == "Abort" else "Ended")
@@ -74,7 +74,7 @@ def test_call_is_in_the_audit_trail_once_with_two_gateways(plant: Plant) -> None
 
     def calls() -> list[tuple[str, str]]:
         records = json.loads(plant.gateway.cli("audit", "list", "--kind", "mes.call", "--json"))
-        return sorted((each["action"], each["subject"]) for each in records)
+        return sorted((record["action"], record["subject"]) for record in records)
 
     expected = [("PUT workmaster", "station-1")] * 2 + [("StoreAndStart", f"J{number}") for number in range(5)]
     wait_for(lambda: len(calls()) >= len(expected), "the calls are recorded")

@@ -64,8 +64,10 @@ class Line:
 
     def late(self) -> dict[str, Any]:
         """Return the late results that the MES has, by their jobs."""
-        found = [each.data for each in list(self.mes.client.received) if each.attributes.get("type") == LATE]
-        return {each["JobOrderID"]: each["Data"] for each in found}
+        found = [
+            received.data for received in list(self.mes.client.received) if received.attributes.get("type") == LATE
+        ]
+        return {value["JobOrderID"]: value["Data"] for value in found}
 
     def run(self, job: str, work_master: str) -> dict[str, Any]:
         """Run a job; return the attempt of its action as `edge jobs results` has it, else its last failure."""
@@ -104,12 +106,12 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     gateway, mes = Gateway(directory / "gateway", "edge", settings), Mes(broker.port)
     with ended(gateway, broker, store, controller, camera):
         with ThreadPoolExecutor() as pool:
-            for started in [pool.submit(each.start) for each in (store, controller, camera)]:
+            for started in [pool.submit(item.start) for item in (store, controller, camera)]:
                 started.result()
         gateway.start()
         mes.open()
-        for name, each in RECIPES.items():
-            mes.configure(name, each)
+        for name, entry in RECIPES.items():
+            mes.configure(name, entry)
         yield Line(gateway, mes, controller, camera, traces)
         mes.client.close()
 
@@ -117,7 +119,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
 def test_batch_of_four_holds_the_bad_bolt_and_its_rework(line: Line) -> None:
     line.controller.order("nok 2")
     found = line.run("batch", "batch")
-    assert [each["evaluation"] for each in found["results"].values()] == ["OK", "NotOK", "OK", "OK", "OK"]
+    assert [result["evaluation"] for result in found["results"].values()] == ["OK", "NotOK", "OK", "OK", "OK"]
     assert found["results"]["2"]["violations"]["Torque"]["violation"] == "High"
     assert found["counters"] == {"batch_size": 4, "batch_count": 4}
     assert (found["vin"], found["process"], found["operator"]) == ("VIN-1", "WHEEL-120", "Ann")
@@ -132,13 +134,13 @@ def test_each_joining_of_a_batch_has_its_file(line: Line, tmp_path: Path, shape:
         line.controller.order(order)
     found = line.run(f"files {shape}", "batch")
     line.controller.order("image 0")
-    each = [found, *found["results"].values()]
-    assert [one["evaluation"] for one in each] == ["OK", "OK", "NotOK", "OK", "OK", "OK"]
-    assert [one["file"]["sha256"] for one in each] == line.controller.values("sha256")[before:]
-    assert line.controller.values("generated")[-6:] == [one["result_id"] for one in each]
+    references = [found, *found["results"].values()]
+    assert [one["evaluation"] for one in references] == ["OK", "OK", "NotOK", "OK", "OK", "OK"]
+    assert [one["file"]["sha256"] for one in references] == line.controller.values("sha256")[before:]
+    assert line.controller.values("generated")[-6:] == [one["result_id"] for one in references]
     assert line.controller.count("closed") >= 6
-    hashes = {hashlib.sha256(line.read_by_mes(one["file"]["file"])).hexdigest() for one in each}
-    assert hashes == {one["file"]["sha256"] for one in each}
+    hashes = {hashlib.sha256(line.read_by_mes(one["file"]["file"])).hexdigest() for one in references}
+    assert hashes == {one["file"]["sha256"] for one in references}
     line.gateway.cli("jobs", "results", f"files {shape}", "--traces", str(tmp_path))
     assert {hashlib.sha256(one.read_bytes()).hexdigest() for one in tmp_path.iterdir()} == hashes
 
@@ -191,7 +193,7 @@ def test_result_of_several_spindles_holds_each(line: Line) -> None:
     line.controller.order("spindles 2")
     found = line.run("spindles", "spindles")
     line.controller.order("spindles 1")
-    assert [each["torque"]["value"] for each in found["results"].values()] == [85.2, 85.2]
+    assert [result["torque"]["value"] for result in found["results"].values()] == [85.2, 85.2]
 
 
 def test_trace_of_4000_points_is_stored_fetched_and_expired(line: Line, tmp_path: Path) -> None:

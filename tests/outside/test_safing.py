@@ -21,7 +21,7 @@ CLAMPING = {
 
 
 def phases(wrench: Wrench) -> list[str]:
-    return [each.attributes["phase"] for each in list(wrench.commands)]
+    return [command.attributes["phase"] for command in list(wrench.commands)]
 
 
 def test_reset_of_a_disconnected_tool_is_sent_when_it_reconnects(plant: Plant) -> None:

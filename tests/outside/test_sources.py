@@ -40,8 +40,8 @@ class Site:
     def alarm(self, rule: str, subject: str) -> dict[str, Any] | None:
         """Return an alarm that is kept."""
         lines = self.store.cli("HVALS", "microdcs-edge:alarms").splitlines()
-        alarms = [json.loads(each) for each in lines if each.startswith("{")]
-        return next((each for each in alarms if (each["rule"], each["subject"]) == (rule, subject)), None)
+        alarms = [json.loads(line) for line in lines if line.startswith("{")]
+        return next((alarm for alarm in alarms if (alarm["rule"], alarm["subject"]) == (rule, subject)), None)
 
     def wait_for_alarm(self, rule: str, subject: str, active: str) -> None:
         """Wait until an alarm is active or inactive."""

@@ -38,12 +38,12 @@ def host_at(port: int) -> Iterator[list[dict[str, Any]]]:
 
 def of(received: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     """Return the messages of a kind."""
-    return [each["payload"] for each in received if f"/{kind}/" in each.get("topic", "")]
+    return [entry["payload"] for entry in received if f"/{kind}/" in entry.get("topic", "")]
 
 
 def birth_numbers(payloads: list[dict[str, Any]]) -> list[int]:
     """Return the birth numbers of certificates, each once: a new tag of the gateway is a reason for another birth."""
-    found = [each["value"] for payload in payloads for each in payload["metrics"] if each["name"] == "bdSeq"]
+    found = [metric["value"] for payload in payloads for metric in payload["metrics"] if metric["name"] == "bdSeq"]
     return list(dict.fromkeys(found))
 
 
@@ -71,7 +71,7 @@ def test_killed_edge_node_sends_its_will_and_a_birth_with_the_next_bdseq(tmp_pat
             sensor.publish("sensors/oil", "42.5", {})
             since = len(received)
             gateway.start()
-            wait_for(lambda: any(each["value"] == 42.5 for each in _metrics(received[since:])), "the missed sample")
+            wait_for(lambda: any(metric["value"] == 42.5 for metric in _metrics(received[since:])), "the missed sample")
             gateway.stop()
             wait_for(lambda: len(of(received, "NDEATH")) > 1, "the edge node publishes its end")
         sensor.close()
@@ -80,4 +80,4 @@ def test_killed_edge_node_sends_its_will_and_a_birth_with_the_next_bdseq(tmp_pat
 
 
 def _metrics(received: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each for kind in ("DBIRTH", "DDATA") for payload in of(received, kind) for each in payload["metrics"]]
+    return [metric for kind in ("DBIRTH", "DDATA") for payload in of(received, kind) for metric in payload["metrics"]]

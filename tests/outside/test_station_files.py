@@ -66,13 +66,13 @@ def gateway(store: Store, folder: Path, name: str, more: str = "") -> Gateway:
 def test_killed_filling_of_a_store_is_continued_by_the_next_gateway(store: Store, folder: Path) -> None:
     masters = f"{KEY}:workmaster:list:{SCOPE}"
     gateways = [gateway(store, folder, f"gw{number}") for number in range(3)]
-    command = [(EDGE, "run", "--settings", each.settings) for each in gateways]
-    processes = [subprocess.Popen(each, stderr=subprocess.PIPE, text=True) for each in command]
+    command = [(EDGE, "run", "--settings", item.settings) for item in gateways]
+    processes = [subprocess.Popen(row, stderr=subprocess.PIPE, text=True) for row in command]
     try:
         wait_for(lambda: int(store.cli("scard", masters)) > NUMBER // 10, "the filling has begun")
         # The owner of the lock is named by its process.
         holder = json.loads(store.cli("hget", f"{KEY}:locks:station", "station.d"))["holder"]["owner"]
-        (killed,) = (each for each in processes if f" {each.pid} " in holder)
+        (killed,) = (process for process in processes if f" {process.pid} " in holder)
         os.kill(killed.pid, signal.SIGKILL)
         assert int(store.cli("scard", masters)) < NUMBER
         assert store.cli("get", f"{KEY}:initialized") == "0"
@@ -87,9 +87,9 @@ def test_killed_filling_of_a_store_is_continued_by_the_next_gateway(store: Store
         (flow,) = json.loads(gateways[0].cli("flows", "list", "--json"))
         assert flow["status"] == "running"
     finally:
-        for each in processes:
-            each.kill()
-            each.communicate()
+        for popen in processes:
+            popen.kill()
+            popen.communicate()
 
 
 @pytest.mark.long
@@ -106,7 +106,7 @@ def test_difference_from_files_is_shown_and_applied(store: Store, folder: Path) 
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
             counts = re.findall(r'station_drift\{change="(\w+)"\} (\S+)', page.read().decode())
         assert dict(counts) == {"missing": "1.0", "changed": "1.0", "extra": "1.0"}
-        assert [each.split()[0] for each in served.cli("station", "diff").splitlines()[:-1]] == [
+        assert [line.split()[0] for line in served.cli("station", "diff").splitlines()[:-1]] == [
             *("extra", "changed", "missing")
         ]
         assert served.cli("station", "apply").endswith("2 objects changed\n")

@@ -32,7 +32,7 @@ class Page:
         connection.request(method, path, body or None, sent)
         answer = connection.getresponse()
         if cookie := answer.getheader("Set-Cookie"):
-            self.cookie = "; ".join(f"{name}={each.value}" for name, each in SimpleCookie(cookie).items())
+            self.cookie = "; ".join(f"{name}={morsel.value}" for name, morsel in SimpleCookie(cookie).items())
         text = answer.read().decode()
         connection.close()
         return answer.status, text

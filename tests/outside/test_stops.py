@@ -31,7 +31,7 @@ def test_stop_supersedes_a_start_that_was_not_sent(plant: Plant, tmp_path: Path)
         assert plant.mes.start_job("J2").status == 1
         plant.mes.wait_for_state("J2", "Ended", 60)
         wrench.client.close()
-    assert [each for each in wrench.starts() if each.startswith("J1/")] == []
+    assert [start for start in wrench.starts() if start.startswith("J1/")] == []
 
 
 def test_result_of_a_stopped_job_names_who_stopped_it(plant: Plant) -> None:
@@ -46,5 +46,7 @@ def test_result_of_a_stopped_job_names_who_stopped_it(plant: Plant) -> None:
         description = plant.mes.result(job)["Description"]["Text"]
         assert description.startswith("stopped by ")
         assert description.endswith(expected)
-        reported = [each.data for each in list(plant.mes.client.received) if expected in each.payload.decode()]
-        assert [each for each in reported if "JobState" in each], "a status event names the caller"
+        reported = [
+            received.data for received in list(plant.mes.client.received) if expected in received.payload.decode()
+        ]
+        assert [value for value in reported if "JobState" in value], "a status event names the caller"

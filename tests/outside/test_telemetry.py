@@ -214,10 +214,10 @@ def test_changes_during_a_broker_kill_are_published_late_and_in_order(plant: Tel
     plant.wait_for(lambda: plant.changes("hot", "pump.temp") == expected, "the changes are published in their order")
     # What was published shortly before the broker was killed comes again, marked as late: each counts as it came first.
     events: dict[str, Received] = {}
-    for each in list(plant.mes.client.received):
-        if each.topic == f"{PREFIX}/{SCOPE}/alarms" and each.data["subject"] == "pump.temp":
-            events.setdefault(each.attributes["id"], each)
-    assert [each.attributes.get("late") for each in events.values()] == [None, *["true"] * 4]
+    for received in list(plant.mes.client.received):
+        if received.topic == f"{PREFIX}/{SCOPE}/alarms" and received.data["subject"] == "pump.temp":
+            events.setdefault(received.attributes["id"], received)
+    assert [event.attributes.get("late") for event in events.values()] == [None, *["true"] * 4]
 
 
 BAD_PAYLOADS = {
@@ -253,7 +253,7 @@ def test_implausible_times_and_repeated_tags_do_not_affect_alarms(plant: Telemet
         {"at": at, "tag": "clockless.temp", "value": value}
         for at, value in ((0, 85), (now + 10**9, 86), (now, 87), (now, 88), (-(10**15), 89), (10**18, 90))
     ]
-    fields = [each for number, line in enumerate(lines) for each in (str(number), json.dumps(line))]
+    fields = [text for number, line in enumerate(lines) for text in (str(number), json.dumps(line))]
     batch = ("producer", "times", "number", "1", "at", str(now), *fields)
     plant.store.cli("XADD", "microdcs-edge:telemetry", "*", *batch)
     plant.wait_for(lambda: plant.changes("hot", "clockless.temp") == ["raised"], "the alarm is raised")
@@ -268,9 +268,9 @@ def test_entries_that_are_not_batches_are_dead_letters(plant: TelemetryPlant) ->
     plant.store.cli("XADD", "microdcs-edge:telemetry", "*", "producer", "", "number", "x", "at", "y")
     wait_for(lambda: int(plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq")) == before + 2, "both are set aside")
     listed = json.loads(plant.gateway.cli("dead-letters", "list", "--json"))
-    letters = [each for each in listed if each["kind"] == "telemetry"]
+    letters = [value for value in listed if value["kind"] == "telemetry"]
     assert len(letters) == before + 2
-    plant.gateway.cli("dead-letters", "drop", *(each["id"] for each in letters))
+    plant.gateway.cli("dead-letters", "drop", *(letter["id"] for letter in letters))
     assert plant.store.cli("XLEN", "microdcs-edge:telemetry:dlq") == "0"
     plant.send("mark", time.monotonic())
     assert plant.mes.call("Clear", {"JobOrderID": "none"}).status == 2
@@ -286,7 +286,7 @@ def test_definition_of_a_tag_has_its_unit_type_and_range(plant: TelemetryPlant) 
 
     expected = {"value": 700, "unit": "CEL", "quality": "uncertain", "high": 500}
     wait_for(lambda: shown() == expected, "the tag has the unit and the quality of its definition")
-    assert "its value is no number, but str" in plant.gateway.log.read_text()
+    assert "its value is not a number, but str" in plant.gateway.log.read_text()
 
 
 def test_rule_of_the_subject_job_has_an_alarm_for_each_job(plant: TelemetryPlant) -> None:

@@ -18,4 +18,4 @@ def test_a_call_is_not_answered_to_equipment(plant: Plant) -> None:
 def _require_silence_to_the_wrench(plant: Plant) -> None:
     assert plant.mes.start_job("J1").status == 1
     plant.mes.wait_for_state("J1", "Ended")
-    assert [each.attributes.get("phase") for each in plant.wrench.commands] == ["start"]
+    assert [command.attributes.get("phase") for command in plant.wrench.commands] == ["start"]

@@ -58,7 +58,7 @@ def line(tmp_path: Path) -> Iterator[Line]:
     mes = Mes(broker.port)
     with ended(*gateways, broker, store, controller), contextlib.closing(mes.client):
         with ThreadPoolExecutor() as pool:
-            for started in [pool.submit(each.start) for each in (store, controller)]:
+            for started in [pool.submit(item.start) for item in (store, controller)]:
                 started.result()
         gateways[0].start()
         mes.open()

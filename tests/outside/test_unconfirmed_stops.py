@@ -65,7 +65,7 @@ class Line:
         cli = self.gateway.cli
         wait_for(lambda: UNSAFE in cli("equipment", "show", name), "equipment show")
         (shown,) = json.loads(cli("equipment", "show", name, "--json"))
-        assert [each["what"] for each in shown["unconfirmed"]] != []
+        assert [value["what"] for value in shown["unconfirmed"]] != []
         assert shown["open_stops"] >= 1
         assert UNSAFE in cli("jobs", "why", job)
         assert UNSAFE in cli("doctor")
@@ -94,7 +94,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
         mes = Mes(broker.port)
         with ended(gateway, broker, store, joining, camera):
             with ThreadPoolExecutor() as pool:
-                for started in [pool.submit(each.start) for each in (store, joining, camera)]:
+                for started in [pool.submit(item.start) for item in (store, joining, camera)]:
                     started.result()
             gateway.start()
             mes.open()

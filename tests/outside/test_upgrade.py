@@ -29,7 +29,7 @@ def test_jobs_of_the_first_release_continue(plant: Plant) -> None:
     plant.wrench.release()
     plant.mes.wait_for_state("J1", "Ended")
     response = plant.mes.call("RequestJobResponseByJobOrderID", {"JobOrderID": "J1"}).data["JobResponse"]
-    assert {"one", "two"} <= {each["ID"] for each in response["JobResponseData"]}
+    assert {"one", "two"} <= {value["ID"] for value in response["JobResponseData"]}
     assert plant.mes.call("Resume", {"JobOrderID": "J2"}).status == 1
     plant.mes.wait_for_state("J2", "Ended")
     assert plant.mes.call("Start", {"JobOrderID": "J4"}).status == 1

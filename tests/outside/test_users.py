@@ -158,7 +158,7 @@ async def _skip(site: Site, user: str) -> int:
         request = ua.CallMethodRequest()
         request.ObjectId = ua.NodeId.from_string(_CONTROL)
         request.MethodId = ua.NodeId.from_string(f"{_CONTROL}/SkipAction")
-        request.InputArguments = [*(ua.Variant(each, ua.VariantType.String) for each in texts), ua.Variant()]
+        request.InputArguments = [*(ua.Variant(text, ua.VariantType.String) for text in texts), ua.Variant()]
         (result,) = await client.uaclient.call([request])
         return int(result.OutputArguments[0].Value)
 
@@ -186,7 +186,7 @@ async def test_two_opcua_users_confirm_an_intervention(site: Site) -> None:
     assert await _skip(site, "ben") == 1
     wait_for(lambda: "Ended" in site.edge("jobs", "list").stdout, "the job ends")
     records = json.loads(site.edge("audit", "list", "--json").stdout)
-    assert [each["user"] for each in records if "SkipAction" in each["action"]] == ["anna", "anna", "ben"]
+    assert [record["user"] for record in records if "SkipAction" in record["action"]] == ["anna", "anna", "ben"]
 
 
 @pytest.mark.long  # it starts a dozen processes
@@ -202,7 +202,7 @@ async def test_second_factor_and_throttle_across_a_restart(site: Site) -> None:
         assert not await site.logs_in("anna", PASSWORD + code), "a code is valid once"
         # The same session may repeat it, as a client does that moves to a new connection.
         await client.activate_session(username="anna", password=PASSWORD + code)
-        wait_for(lambda: [each["user"] for each in site.sessions()] == ["anna"], "the session is listed")
+        wait_for(lambda: [entry["user"] for entry in site.sessions()] == ["anna"], "the session is listed")
         (session,) = site.sessions()
         assert (session["role"], session["way"], session["address"]) == ("engineer", "opcua", "127.0.0.1")
         refused = site.edge("sessions", "end", session["id"])
@@ -210,7 +210,7 @@ async def test_second_factor_and_throttle_across_a_restart(site: Site) -> None:
         login = site.edge("users", "login", "anna", "--password-stdin", given=PASSWORD + made["recovery_codes"][0])
         assert login.stdout == "logged in as anna, engineer\n"
         assert site.edge("sessions", "end", session["id"]).returncode == 0
-        wait_for(lambda: [each["way"] for each in site.sessions()] == ["cli"], "the session ends")
+        wait_for(lambda: [entry["way"] for entry in site.sessions()] == ["cli"], "the session ends")
         with pytest.raises((UaError, ConnectionError)):
             await client.get_namespace_array()
     for _ in range(_FREE_FAILURES):
@@ -222,6 +222,6 @@ async def test_second_factor_and_throttle_across_a_restart(site: Site) -> None:
     assert not await site.logs_in("ben", PASSWORD), "the wait survives the restart"
     assert await site.logs_in("anna", PASSWORD + made["recovery_codes"][1]), "another user does not wait"
     assert not await site.logs_in("anna", PASSWORD + made["recovery_codes"][1]), "a recovery code is valid once"
-    statuses = [each["status"] for each in json.loads(site.edge("audit", "list", "--json").stdout)]
-    assert any("too many failures" in each for each in statuses)
+    statuses = [load["status"] for load in json.loads(site.edge("audit", "list", "--json").stdout)]
+    assert any("too many failures" in status for status in statuses)
     assert site.edge("audit", "verify").returncode == 0

@@ -42,7 +42,7 @@ class HostileConfig(NodeConfig, frozen=True):
 def run(config: HostileConfig, attempt: Attempt) -> Output:
     loop = []
     loop.append(loop)
-    print("this is no answer")
+    print("this is not an answer")
     match config.how:
         case "hangs":
             while True:
@@ -115,9 +115,9 @@ def test_second_worker_takes_over_the_task_of_a_killed_worker(
         ("hangs", "timeout"),
         ("dies", "the process of the node ended (status 3)"),
         ("huge", "the output has more than 1048576 bytes of JSON"),
-        ("cyclic", "the output is no JSON: Circular reference detected"),
-        ("nan", "the output is no JSON: Out of range float values are not JSON compliant"),
-        ("object", "the output is no JSON: Object of type object is not JSON serializable"),
+        ("cyclic", "the output is not JSON: Circular reference detected"),
+        ("nan", "the output is not JSON: Out of range float values are not JSON compliant"),
+        ("object", "the output is not JSON: Object of type object is not JSON serializable"),
         ("raises", "ZeroDivisionError: by zero"),
     ],
 )

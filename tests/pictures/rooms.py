@@ -38,7 +38,7 @@ def _vendors(contracts: list[dict[str, Any]], rooms: set[str]) -> dict[str, tupl
     """Return the protocols of each room, by the exceptions of the contracts."""
     spoken: dict[str, tuple[str, ...]] = {}
     for package, protocol in _VENDORS.items():
-        allowed = [each.split(" -> ") for contract in contracts for each in contract.get("ignore_imports", ())]
+        allowed = [value.split(" -> ") for contract in contracts for value in contract.get("ignore_imports", ())]
         for room in sorted({importer.split(".")[1] for importer, imported in allowed if imported == package} & rooms):
             spoken[room] = (*spoken.get(room, ()), protocol)
     return spoken

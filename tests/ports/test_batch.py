@@ -26,8 +26,8 @@ def test_batch_is_read_back_unchanged(lines: list[Line], at: int) -> None:
     assert faults == ()
     # NaN differs from itself; its text does not.
     assert repr(decoded) == repr(batch)
-    types = [type(each.value) for each in decoded.lines if isinstance(each, Sample)]
-    assert types == [type(each.value) for each in lines if isinstance(each, Sample)]
+    types = [type(line.value) for line in decoded.lines if isinstance(line, Sample)]
+    assert types == [type(line.value) for line in lines if isinstance(line, Sample)]
 
 
 def test_unreadable_lines_are_named_and_skipped() -> None:

@@ -43,7 +43,7 @@ def test_trace_member_without_file_reference_is_ignored(data: Any) -> None:
 
 def test_references_of_a_batch_are_found() -> None:
     result = {"results": {"1": {"trace": REFERENCE}, "2": {"trace": {"points": 2, "channels": []}}}}
-    assert [each.file for each in stored_in(result)] == ["J1/a.json.gz"]
+    assert [reference.file for reference in stored_in(result)] == ["J1/a.json.gz"]
 
 
 @pytest.mark.parametrize(

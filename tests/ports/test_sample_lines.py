@@ -55,6 +55,6 @@ def test_bad_and_early_lines_are_skipped_and_reported_by_number() -> None:
     lines = ['{"at": 5, "tag": "t", "value": 1}', "", "x", '{"at": 4, "tag": "t", "value": 2}']
     lines += ['{"at": 5, "tag": "t", "value": 3}']
     found = list(read_lines(lines, lambda number, reason: reports.append((number, reason))))
-    assert [each.value for each in found if isinstance(each, Sample)] == [1, 3]
+    assert [sample.value for sample in found if isinstance(sample, Sample)] == [1, 3]
     assert [number for number, _ in reports] == [3, 4]
     assert "earlier" in reports[1][1]

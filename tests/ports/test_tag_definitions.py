@@ -28,7 +28,7 @@ def test_every_fault_is_reported_with_its_tag() -> None:
             7,
         ]
     )
-    assert [each.partition(":")[0] for each in faults] == [
+    assert [fault.partition(":")[0] for fault in faults] == [
         *("tag 'a'", "tag 'b'", "tag 'c'", "tags[3]", "tag 'd'", "tags[7]", "tag 'e'")
     ]
     assert parse_definitions({})[1] == ("tags must be a list of objects",)

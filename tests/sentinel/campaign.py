@@ -253,4 +253,4 @@ class Campaign:
 
 def _first_after(instant: float, lists: list[list[float]]) -> float | None:
     """Return the first instant after another one."""
-    return min((at for each in lists for at in list(each) if at > instant), default=None)
+    return min((at for item in lists for at in list(item) if at > instant), default=None)

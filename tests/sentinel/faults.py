@@ -38,8 +38,8 @@ class Scene:
     def names(self, *left_out: str) -> list[str]:
         """Return all nodes of the network but some."""
         line = self.plant.line
-        nodes = [each.name for each in (*line.nodes, *line.sentinels)]
-        nodes += [each.name for each in self.plant.gateways]
+        nodes = [node.name for node in (*line.nodes, *line.sentinels)]
+        nodes += [gateway.name for gateway in self.plant.gateways]
         return [name for name in nodes if name not in left_out]
 
     def isolate(self, *inside: str) -> None:
@@ -76,7 +76,7 @@ def scene_of(plant: Plant) -> Scene:
     primary = plant.line.primary()
     assert primary
     publisher = plant.publisher()
-    return Scene(plant, primary, publisher, next(each for each in plant.gateways if each is not publisher))
+    return Scene(plant, primary, publisher, next(gateway for gateway in plant.gateways if gateway is not publisher))
 
 
 def _kill(scene: Scene) -> None:
@@ -92,8 +92,8 @@ def _lose_machine(scene: Scene) -> None:
     sentinel = scene.plant.chance.choice(scene.plant.line.sentinels)
     machine = (scene.primary.name, sentinel.name, scene.publisher.name)
     scene.plant.network.cut(machine, [*scene.names(*machine), "broker"])
-    for each in (scene.primary, sentinel):
-        each.kill()
+    for item in (scene.primary, sentinel):
+        item.kill()
     scene.publisher.lose()
 
 
@@ -126,7 +126,7 @@ def _split_with_gateway_and_sentinel(scene: Scene) -> None:
 
 def _split_from_sentinels(scene: Scene) -> None:
     """Cut the primary and both gateways off from the sentinels and the replicas."""
-    scene.isolate(scene.primary.name, *(each.name for each in scene.plant.gateways))
+    scene.isolate(scene.primary.name, *(gateway.name for gateway in scene.plant.gateways))
 
 
 def _one_way(source: Callable[[Scene], list[str]], target: Callable[[Scene], list[str]]) -> Callable[[Scene], None]:
@@ -141,15 +141,15 @@ def _primary(scene: Scene) -> list[str]:
 
 
 def _replicas(scene: Scene) -> list[str]:
-    return [each.name for each in scene.replicas]
+    return [replica.name for replica in scene.replicas]
 
 
 def _sentinels(scene: Scene) -> list[str]:
-    return [each.name for each in scene.plant.line.sentinels]
+    return [sentinel.name for sentinel in scene.plant.line.sentinels]
 
 
 def _gateways(scene: Scene) -> list[str]:
-    return [each.name for each in scene.plant.gateways]
+    return [gateway.name for gateway in scene.plant.gateways]
 
 
 def _publisher(scene: Scene) -> list[str]:
@@ -219,7 +219,7 @@ def _promote_stale_replica(priority: int) -> Callable[[Scene], None]:
         stale.call("CONFIG", "SET", "replica-priority", priority)
         scene.isolate(stale.name)
         time.sleep(12.0)
-        sentinels = [each.name for each in scene.plant.line.sentinels]
+        sentinels = [sentinel.name for sentinel in scene.plant.line.sentinels]
         scene.plant.network.join([stale.name], sentinels)
         time.sleep(1.0)
         scene.primary.kill()
@@ -230,7 +230,7 @@ def _promote_stale_replica(priority: int) -> Callable[[Scene], None]:
 def _knows_priority(sentinel: Sentinel) -> bool:
     """Return whether a sentinel knows a replica that is never promoted."""
     replicas = sentinel.call("SENTINEL", "REPLICAS", SERVICE)
-    return any("slave-priority" in each and pairs_of(each)["slave-priority"] == "0" for each in replicas)
+    return any("slave-priority" in replica and pairs_of(replica)["slave-priority"] == "0" for replica in replicas)
 
 
 def _freeze_gateway(scene: Scene) -> None:

@@ -139,12 +139,12 @@ class Line:
     @property
     def url(self) -> str:
         """The address of the store in the settings of a gateway."""
-        hosts = ",".join(f"127.0.0.1:{each.address}" for each in self.sentinels)
+        hosts = ",".join(f"127.0.0.1:{sentinel.address}" for sentinel in self.sentinels)
         return f"redis+sentinel://{hosts}/{SERVICE}"
 
     def node(self, name: str) -> Node:
         """Return the server of this name."""
-        return next(each for each in (*self.nodes, *self.sentinels) if each.name == name)
+        return next(node for node in (*self.nodes, *self.sentinels) if node.name == name)
 
     def start(self) -> None:
         """Start all servers and wait until the sentinels know each other and the replicas."""
@@ -154,8 +154,8 @@ class Line:
         for sentinel in self.sentinels:
             sentinel.start()
         wait_for(lambda: all(map(self._knows_all, self.sentinels)), "the sentinels know the line")
-        for each in self.nodes:
-            self._watch(each, ("ROLE",), self.watch.roles)
+        for data_node in self.nodes:
+            self._watch(data_node, ("ROLE",), self.watch.roles)
         for sentinel in self.sentinels:
             self._watch(sentinel, ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE), self.watch.named)
 
@@ -200,7 +200,7 @@ class Line:
 
     def _knows_all(self, sentinel: Sentinel) -> bool:
         try:
-            (state,) = [pairs_of(each) for each in _lists(sentinel.call("SENTINEL", "MASTERS"))]
+            (state,) = [pairs_of(value) for value in _lists(sentinel.call("SENTINEL", "MASTERS"))]
             is_tilted = sentinel.call("INFO", "sentinel")["sentinel_tilt"]
         except (RedisError, ValueError):
             return False
@@ -243,8 +243,8 @@ def open_line(
         priority = f"replica-priority {priorities[number]}\n" if priorities else ""
         node.configure(data[0], priority + further)
     watching = [Sentinel(directory / f"s{n}", program, network) for n in range(1, sentinels + 1)]
-    for each in watching:
-        each.configure(data[0], sentinels // 2 + 1)
+    for item in watching:
+        item.configure(data[0], sentinels // 2 + 1)
     line = Line(network, data, watching)
     with ended(*data, *watching), contextlib.closing(line):
         line.start()

@@ -130,7 +130,7 @@ class Plant:
         except RedisError:
             name = None
         # A lease begins with the name of its holder.
-        return next((each for each in self.gateways if str(name).startswith(each.name)), self.gateways[0])
+        return next((gateway for gateway in self.gateways if str(name).startswith(gateway.name)), self.gateways[0])
 
     def stored_state(self, job_id: str) -> str | None:
         """Return the state of a job at the primary; None for one that is not stored."""
@@ -205,5 +205,5 @@ def open_plant(
             tool.open()
         stack.callback(mes.close)
         mes.open()
-        wait_for(lambda: all("ready" in each.log.read_text() for each in gateways), "the gateways are ready", 90)
+        wait_for(lambda: all("ready" in station.log.read_text() for station in gateways), "the gateways are ready", 90)
         yield plant

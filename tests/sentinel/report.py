@@ -41,23 +41,23 @@ def table(rounds: Sequence[Round]) -> Iterator[str]:
     for name, outcomes in by_name.items():
         counts = (
             len(outcomes),
-            sum(each.accepted for each in outcomes),
-            *(sum(len(getattr(each, column)) for each in outcomes) for column in _LISTS),
-            sum(each.resolved for each in outcomes),
+            sum(item.accepted for item in outcomes),
+            *(sum(len(getattr(item, column)) for item in outcomes) for column in _LISTS),
+            sum(item.resolved for item in outcomes),
         )
-        sentinel = [each.sentinel_s for each in outcomes if each.sentinel_s is not None]
+        sentinel = [item.sentinel_s for item in outcomes if item.sentinel_s is not None]
         yield (
             f"| {name} | {' | '.join(map(str, counts))} | {f'{max(sentinel):.2f} s' if sentinel else '–'} "
             f"| {_worst(outcomes, 'step_s')} | {_worst(outcomes, 'once_s')} "
-            f"| {max(each.paused_s for each in outcomes):.2f} s |"
+            f"| {max(item.paused_s for item in outcomes):.2f} s |"
         )
 
 
 def _worst(outcomes: Sequence[Round], name: str) -> str:
     """Return the longest time after Sentinel's own."""
     times = [
-        getattr(each, name) - each.sentinel_s
-        for each in outcomes
-        if each.sentinel_s is not None and getattr(each, name) is not None
+        getattr(outcome, name) - outcome.sentinel_s
+        for outcome in outcomes
+        if outcome.sentinel_s is not None and getattr(outcome, name) is not None
     ]
     return f"{max(times):+.2f} s" if times else "–"

@@ -36,7 +36,7 @@ def test_divided_network_repeats_no_work(tmp_path: Path) -> None:
     with open_plant(tmp_path, build_clock_shim(tmp_path), nodes=3) as plant:
         campaign = Campaign(plant)
         campaign.run([BY_NAME["split, publisher with primary"], BY_NAME["failover by command"]])
-    assert [line_of(each) for each in campaign.rounds if each.faults()] == []
+    assert [line_of(item) for item in campaign.rounds if item.faults()] == []
 
 
 @pytest.mark.long
@@ -53,4 +53,4 @@ def test_hundred_faults_lose_and_repeat_no_more_than_stated(
         campaign = Campaign(plant)
         campaign.run(sequence(faults, nodes, random.Random(faults)))
     replicated = durability == "replicated"
-    assert [line_of(each) for each in campaign.rounds if each.faults(replicated=replicated)] == []
+    assert [line_of(item) for item in campaign.rounds if item.faults(replicated=replicated)] == []

@@ -17,7 +17,7 @@ def test_isolated_primary_is_replaced_and_replicates_afterwards(tmp_path: Path, 
         wait_for(line.settled, "the line works")
         primary, (replica,) = line.nodes[0], line.nodes[1:]
         assert line.primary() is primary
-        network.cut([primary.name], [replica.name, *(each.name for each in line.sentinels)])
+        network.cut([primary.name], [replica.name, *(sentinel.name for sentinel in line.sentinels)])
         wait_for(lambda: line.primary() is replica, "the replica is named", 30)
         replica.call("SET", "key", "new")
         assert primary.call("ROLE")[0] == "master"

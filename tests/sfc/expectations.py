@@ -21,7 +21,7 @@ def unmet(trace: dict[str, Any], expect: dict[str, Any]) -> Iterator[str]:
         if counts[step]:
             yield f"{step} must never be active"
     for step, time in expect.get("not_before", {}).items():
-        if any(each["step"] == step and each["t"] < time - 1e-9 for each in activations):
+        if any(activation["step"] == step and activation["t"] < time - 1e-9 for activation in activations):
             yield f"{step} is active before {time}"
     yield from _end(trace, expect)
 
@@ -72,7 +72,7 @@ def _commands(seen: list[dict[str, Any]], wanted: list[dict[str, Any]] | None, o
         yield f"unexpected commands {rest}"
     if isinstance(order, list):
         for first, second in order:
-            at = {name: [n for n, each in enumerate(seen) if each["action"] == name] for name in (first, second)}
+            at = {name: [n for n, entry in enumerate(seen) if entry["action"] == name] for name in (first, second)}
             if any(a > b for a, b in product(at[first][:1], at[second][:1])):
                 yield f"command {first} does not come before {second}"
 

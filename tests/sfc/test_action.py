@@ -16,8 +16,14 @@ def test_end_of_a_delay_keeps_the_activation() -> None:
     driven = Driven(net_of(chain("A", action("a", "A", "D", duration_seconds=5))))
     assert driven.run.associations[key("a@A")].state is ActionState.PENDING
     driven.signal(Tick(), 5000)
-    each = driven.run.associations[key("a@A")]
-    assert (each.state, each.attempt, each.armed_at, each.deadline, each.due) == ("dispatched", 1, 5000, 15_000, None)
+    association = driven.run.associations[key("a@A")]
+    assert (association.state, association.attempt, association.armed_at, association.deadline, association.due) == (
+        "dispatched",
+        1,
+        5000,
+        15_000,
+        None,
+    )
 
 
 def test_a_pulse_left_behind_in_a_loop_keeps_its_own_answer() -> None:
@@ -95,7 +101,7 @@ def test_a_shared_start_keeps_the_limit_of_the_sl_that_set_it() -> None:
     driven = Driven(net_of(data))
     driven.signal(Tick(), 1000)
     driven.answer("s", 2000)
-    states = {key: (each.state.value, each.due) for key, each in driven.run.associations.items()}
+    states = {key: (association.state.value, association.due) for key, association in driven.run.associations.items()}
     assert states == {key("s@A"): ("completed", 5000), key("s@B"): ("completed", None)}
     driven.signal(Tick(), 5000)
     assert driven.sent == ["stop J1/R1/s/1"]
@@ -161,4 +167,4 @@ def test_overdue_start_shared_by_two_steps_is_stopped_once() -> None:
     )
     driven = Driven(net_of(data))
     driven.signal(Tick(), 10_000)
-    assert [each.phase for each in driven.requests].count(Phase.STOP) == 1
+    assert [request.phase for request in driven.requests].count(Phase.STOP) == 1

@@ -174,7 +174,9 @@ def test_elapsed_time_of_a_clock_set_back_is_zero() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda each: st.lists(each, max_size=3) | st.dictionaries(st.text(max_size=5), each, max_size=3),
+    lambda search_strategy: (
+        st.lists(search_strategy, max_size=3) | st.dictionaries(st.text(max_size=5), search_strategy, max_size=3)
+    ),
     max_leaves=5,
 )
 SIGNALS = st.one_of(

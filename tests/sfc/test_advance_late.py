@@ -47,12 +47,12 @@ def test_delayed_command_of_a_left_step_is_as_a_punctual_tick_had_it(
     data = left_after("steps.A.T >= 3s", qualifier, duration)
     late = restarted(data) if is_restarted else Driven(net_of(data))
     late.signal(Tick(), 10_000)
-    assert [each for each in late.sent if "bolt" in each] == requested
+    assert [text for text in late.sent if "bolt" in text] == requested
     assert "B" in late.run.active
     punctual, sent = Driven(net_of(data)), []
     for now in range(500, 10_001, 500):
         punctual.signal(Tick(), now)
-        sent += [each for each in punctual.sent if "bolt" in each]
+        sent += [text for text in punctual.sent if "bolt" in text]
     assert sorted(sent) == sorted(requested)
 
 

@@ -58,7 +58,9 @@ class Plant:
         self.events = 0
 
     def signal(self, word: str, which: int, run: Run) -> Signal:
-        open_commands = [each for each in self.sent if is_outstanding(run, each.command_id)]
+        open_commands = [
+            command_request for command_request in self.sent if is_outstanding(run, command_request.command_id)
+        ]
         match word:
             case "answer" | "fail" if open_commands:
                 command = open_commands[which % len(open_commands)].command_id
@@ -85,7 +87,7 @@ class Plant:
         steps, actions = sorted(run.active), sorted({key.action for key in run.associations})
         step = steps[which % len(steps)]
         action = actions[which % len(actions)] if actions else "none"
-        targets = [each for transition in self.net.steps[step].outgoing for each in transition.targets]
+        targets = [text for transition in self.net.steps[step].outgoing for text in transition.targets]
         by = f"person {which}"
         match word:
             case "force":
@@ -155,7 +157,7 @@ def tokens(net: Net, run: Run) -> int:
         branch = branches.get(name)
         if branch is None:
             return int(name in run.active)
-        paths = [sum(of(each) for each in path) for path in branch.branches]
+        paths = [sum(of(text) for text in path) for path in branch.branches]
         assert max(paths) <= 1
         if branch.type == "simultaneous":
             assert len(set(paths)) == 1, f"{name} has {paths}"
@@ -193,19 +195,22 @@ def test_active_steps_are_neither_lost_nor_duplicated(recipe: dict[str, Any], da
 @given(recipes(), DAY)
 def test_storing_and_loading_between_any_two_signals_changes_nothing(recipe: dict[str, Any], day: Day) -> None:
     net = net_of(recipe)
-    straight = [(encode(each.run), each.requests, each.steps) for *_, each in play(net, fresh(), day)]
-    restarted = [(encode(each.run), each.requests, each.steps) for *_, each in play(net, fresh(), day, restarts=True)]
+    straight = [(encode(advanced.run), advanced.requests, advanced.steps) for *_, advanced in play(net, fresh(), day)]
+    restarted = [
+        (encode(advanced.run), advanced.requests, advanced.steps)
+        for *_, advanced in play(net, fresh(), day, restarts=True)
+    ]
     assert straight == restarted
 
 
 @MANY
 @given(recipes(), DAY)
 def test_same_signals_produce_the_same_run(recipe: dict[str, Any], day: Day) -> None:
-    first = [(each.run, each.requests) for *_, each in play(net_of(recipe), fresh(), day)]
+    first = [(advanced.run, advanced.requests) for *_, advanced in play(net_of(recipe), fresh(), day)]
     net = net_of(recipe)
     again = compile_recipe(_decoded(net.source))
     assert isinstance(again, Net)
-    assert [(each.run, each.requests) for *_, each in play(again, fresh(), day)] == first
+    assert [(advanced.run, advanced.requests) for *_, advanced in play(again, fresh(), day)] == first
 
 
 def _decoded(source: str) -> object:
@@ -264,13 +269,15 @@ def test_ending_early_stops_every_command_and_resets_every_stored_action(
     stopped = {request.command_id for request in ended.requests if request.phase is Phase.STOP}
     reset = {request.action for request in ended.requests if request.phase is Phase.RESET}
     for key in run.open:
-        each = run.associations[key]
-        if each.state is ActionState.DISPATCHED and not each.reset:
-            assert each.command_id in stopped
+        association = run.associations[key]
+        if association.state is ActionState.DISPATCHED and not association.reset:
+            assert association.command_id in stopped
     for name, key in run.stored.items():
-        each, rule = run.associations[key], net.actions[key].rule
-        over = rule.ends and each.due is None and each.state in {ActionState.COMPLETED, ActionState.STOPPED}
-        if name in net.resetting and each.state is not ActionState.PENDING and not over:
+        association, rule = run.associations[key], net.actions[key].rule
+        over = (
+            rule.ends and association.due is None and association.state in {ActionState.COMPLETED, ActionState.STOPPED}
+        )
+        if name in net.resetting and association.state is not ActionState.PENDING and not over:
             assert name in reset
     assert ended.run.stored == {}
     assert waits(ended.run) == {}

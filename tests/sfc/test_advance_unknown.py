@@ -57,7 +57,7 @@ def test_unknown_outcome_keeps_the_job_waiting_without_a_deadline() -> None:
 
 def test_unknown_outcome_is_explained() -> None:
     driven = unknown()
-    reported = "; ".join(str(each) for each in explain_waiting(WORK, driven.run, 200))
+    reported = "; ".join(str(wait) for wait in explain_waiting(WORK, driven.run, 200))
     assert "bolt of A is unknown, outcome unknown: the controller lost its results" in reported
 
 
@@ -92,8 +92,8 @@ def test_operator_resolves_the_unknown_outcome(resolution: Resolution, sent: lis
     driven = unknown()
     driven.signal(Resolve("bolt", resolution, {"torque": 80}, "seen on the tool", "ops"), 300)
     assert (driven.sent, driven.run.outcome) == (sent, outcome)
-    kept = [each.resolved_by for each in driven.run.past.values()]
-    kept += [each.resolved_by for each in driven.run.associations.values()]
+    kept = [past_attempt.resolved_by for past_attempt in driven.run.past.values()]
+    kept += [association.resolved_by for association in driven.run.associations.values()]
     assert "ops: seen on the tool" in kept
 
 
@@ -172,7 +172,7 @@ def test_reset_sent_at_abort_accepts_its_answer_after_the_end() -> None:
     )
     driven = Driven(net)
     driven.signal(Abort(), 10)
-    (reset,) = [each for each in driven.sent if each.startswith("reset")]
+    (reset,) = [text for text in driven.sent if text.startswith("reset")]
     answered = advance(net, driven.run, Answer(reset.removeprefix("reset "), ok=True, data={"open": True}), 20)
     assert isinstance(answered, Advanced)
     assert answered.run.associations[key("clamp@B")].state is ActionState.COMPLETED
@@ -189,7 +189,10 @@ def test_every_loop_pass_is_kept_with_its_times() -> None:
         now = number * 10_000
         driven.answer("bolt", now, {"torque": number}, attempt=number)
         driven.signal(Tick(), now + 1000)
-    assert [(each.attempt, each.armed_at, each.ended_at) for each in driven.run.past.values()] == [
+    assert [
+        (past_attempt.attempt, past_attempt.armed_at, past_attempt.ended_at)
+        for past_attempt in driven.run.past.values()
+    ] == [
         (1, 0, 10_000),
         (2, 11_000, 20_000),
         (3, 21_000, 30_000),

@@ -32,9 +32,9 @@ def test_indexes_list_the_steps_affected_by_each_signal() -> None:
     assert net.timed == {"B"}
     assert net.terminal == {"D"}
     assert net.command_types == {"a.v1"}
-    assert [each.key for each in net.starting["a"]] == [key("a@A")]
-    assert [each.key for each in net.resetting["a"]] == [key("a@B")]
-    assert [each.key for each in net.pulling["part"]] == [key("w@C")]
+    assert [net_action.key for net_action in net.starting["a"]] == [key("a@A")]
+    assert [net_action.key for net_action in net.resetting["a"]] == [key("a@B")]
+    assert [net_action.key for net_action in net.pulling["part"]] == [key("w@C")]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_condition_text_of_an_entry_reports_both_transitions() -> None:
         [],
         branch("sel", "selection", "X", "Y"),
     )
-    assert [each.text for each in net_of(data).transitions] == ["(go) and (x or z)", "(go) and (y)"]
+    assert [net_transition.text for net_transition in net_of(data).transitions] == ["(go) and (x or z)", "(go) and (y)"]
     assert net_of(chain("A B")).transitions[0].text == ""
     assert net_of(recipe("A B", [transition("A", "B", "ok")])).transitions[0].text == "ok"
 

@@ -144,5 +144,5 @@ def test_abort_stops_commands_sent_after_a_pending_reset() -> None:
 def test_normal_end_leaves_no_action_pending() -> None:
     driven = Driven(net_of(chain("A B", action("s", "A", "SD", duration_seconds=9))))
     assert driven.run.outcome is Outcome.COMPLETED
-    assert [each.state for each in driven.run.associations.values()] == [ActionState.STOPPED]
+    assert [association.state for association in driven.run.associations.values()] == [ActionState.STOPPED]
     assert not driven.run.open

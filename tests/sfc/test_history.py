@@ -67,7 +67,7 @@ def test_records_replay_a_run_exactly(document: dict[str, Any], day: Day) -> Non
             read = replace(read, named=signal.named)
         assert (read, record.changes, record.is_whole) == (signal, changes_of(net, before, advanced), True)
         run = advanced.run
-    repeated = replay(net, run, [read_record(net, run, each) for each in stored])
+    repeated = replay(net, run, [read_record(net, run, stored_decision) for stored_decision in stored])
     assert repeated.differences == ()
     assert differing_fields(decode(encode(run)), repeated.run) == ()
 
@@ -120,7 +120,7 @@ def test_members_of_a_recorded_result_keep_their_order() -> None:
 def test_record_refers_to_changes_by_recipe_index() -> None:
     net = net_of(LINE)
     run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True), 9)])
-    assert [(each.name, each.text) for each in stored] == [
+    assert [(stored_decision.name, stored_decision.text) for stored_decision in stored] == [
         ("start", "0S+0"),
         ("ok", "0c1S>"),
     ]
@@ -170,4 +170,6 @@ def test_result_of_an_earlier_attempt_is_not_taken_for_the_latest() -> None:
         signals.append((Answer(f"J1/R1/one/{attempt}", ok=True, data={"torque": first}), attempt * 10))
         signals.append((Answer(f"J1/R1/two/{attempt}", ok=True, data={"angle": second}), attempt * 10 + 1))
     run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
-    assert [read_record(net, run, each).signal for each in stored[1:]] == [signal for signal, _ in signals[1:]]
+    assert [read_record(net, run, stored_decision).signal for stored_decision in stored[1:]] == [
+        signal for signal, _ in signals[1:]
+    ]

@@ -54,7 +54,10 @@ def test_failure_waits_for_an_operator_if_retry_or_skip_is_allowed() -> None:
     assert driven.run.outcome is Outcome.RUNNING
     (held,) = held_failures(driven.net, driven.run)
     assert (held.action, held.step, held.error, held.allowed) == ("bolt", "A", "failed: torque low", (RETRY, SKIP))
-    assert any("waits for a person (retry, skip)" in str(each) for each in explain_waiting(driven.net, driven.run, 200))
+    assert any(
+        "waits for a person (retry, skip)" in str(waiting_for)
+        for waiting_for in explain_waiting(driven.net, driven.run, 200)
+    )
     driven.signal(Tick(), 90_000)
     assert driven.run.active == {"A"}
 
@@ -88,9 +91,10 @@ def test_retry_sends_exactly_one_new_attempt(qualifier: str) -> None:
     assert driven.run.associations[key("bolt@A")].deadline == 16_000
     driven.answer("bolt", 6_500, {"torque": 85}, attempt=2)
     assert driven.run.active == {"B"}
-    assert [(each.attempt, each.state, each.resolved_by) for each in driven.run.past.values()] == [
-        (1, ActionState.FAILED, "anna: seen")
-    ]
+    assert [
+        (past_attempt.attempt, past_attempt.state, past_attempt.resolved_by)
+        for past_attempt in driven.run.past.values()
+    ] == [(1, ActionState.FAILED, "anna: seen")]
 
 
 def test_retry_of_an_unknown_outcome_is_a_new_attempt_without_a_stop() -> None:
@@ -307,7 +311,12 @@ def test_late_or_mismatched_confirmation_counts_as_a_first_request() -> None:
     driven.answer("bolt", 700_100, attempt=2, error="torque low")
     driven.signal(of(RETRY, by="carl", second=WITHIN), 700_200)
     assert driven.sent == []
-    assert [each.until is None for each in driven.run.interventions.values()] == [False, False, True, False]
+    assert [intervention.until is None for intervention in driven.run.interventions.values()] == [
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_interventions_are_stored_and_replayed() -> None:
@@ -342,4 +351,4 @@ def test_interventions_are_stored_and_replayed() -> None:
     ],
 )
 def test_a_faulty_list_of_interventions_is_reported(change: Json, fault: str) -> None:
-    assert any(fault in each for each in faults_of({**recipe("A", [], []), **change}))
+    assert any(fault in text for text in faults_of({**recipe("A", [], []), **change}))

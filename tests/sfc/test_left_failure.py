@@ -100,13 +100,13 @@ def test_retried_pulse_that_fails_again_blocks_the_run_again() -> None:
         driven.signal(of(RETRY), attempt * 1_000)
         driven.answer("open", attempt * 1_000 + 1, attempt=attempt, error="no air")
         assert driven.run.faults == (key("open@A"),)
-    assert [each.attempt for each in driven.run.past.values()] == [1, 2]
+    assert [past_attempt.attempt for past_attempt in driven.run.past.values()] == [1, 2]
 
 
 def test_failure_is_explained_before_a_met_transition() -> None:
     driven = standing("retry")
     driven.answer("b", 200)
-    reasons = [str(each) for each in explain_waiting(driven.net, driven.run, 300)]
+    reasons = [str(wait) for wait in explain_waiting(driven.net, driven.run, 300)]
     assert reasons[0].endswith("waits for open of A: failed after its step: a person decides first")
     assert reasons[1] == f"action open of A {NO_AIR}: waits for a person (retry)"
 
@@ -148,7 +148,7 @@ def test_each_of_two_failed_pulses_needs_its_decision() -> None:
         driven.answer(name, at, error="no air")
     driven.answer("b", 200)
     driven.signal(of(SKIP), 300)
-    assert [each.action for each in held_failures(driven.net, driven.run)] == ["lift"]
+    assert [failure.action for failure in held_failures(driven.net, driven.run)] == ["lift"]
     driven.signal(of(SKIP, "lift"), 400)
     assert driven.run.outcome is Outcome.COMPLETED
 
@@ -162,7 +162,9 @@ def test_a_pulse_of_an_earlier_round_can_be_skipped_and_not_retried() -> None:
     assert driven.ignored(of(RETRY), 200) is IgnoredKind.NOT_POSSIBLE
     driven.signal(of(SKIP, data={"by_hand": True}), 300)
     assert (held_failures(driven.net, driven.run), driven.run.faults) == ((), ())
-    assert [(each.attempt, each.state) for each in driven.run.past.values()] == [(1, ActionState.COMPLETED)]
+    assert [(past_attempt.attempt, past_attempt.state) for past_attempt in driven.run.past.values()] == [
+        (1, ActionState.COMPLETED)
+    ]
 
 
 def test_a_pulse_of_an_earlier_round_fails_the_job_without_skip() -> None:
@@ -184,7 +186,7 @@ def test_a_failed_pulse_in_a_pause_is_skipped_in_the_pause() -> None:
     driven.signal(Pause(), 50)
     driven.answer("open", 100, error="no air")
     driven.answer("b", 110)
-    assert [each.action for each in held_failures(driven.net, driven.run)] == ["open"]
+    assert [failure.action for failure in held_failures(driven.net, driven.run)] == ["open"]
     assert driven.ignored(of(RETRY), 120) is IgnoredKind.PAUSED
     driven.signal(of(SKIP), 130)
     assert driven.run.active == {"B"}
@@ -251,7 +253,7 @@ def test_blocked_run_is_stored_and_replayed() -> None:
         advanced = Advanced(driven.run, driven.requests, driven.steps)
         stored.append(record_decision(net, before, signal, advanced, number, number * 1_000))
     assert driven.run.outcome is Outcome.COMPLETED
-    records = [read_record(net, driven.run, each) for each in stored]
+    records = [read_record(net, driven.run, stored_decision) for stored_decision in stored]
     repeated = replay(net, driven.run, records)
     assert (repeated.differences, differing_fields(driven.run, repeated.run)) == ((), ())
     # A recipe without the permission would have failed at the first answer.

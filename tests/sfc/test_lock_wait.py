@@ -15,9 +15,9 @@ from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition
 
 def locked(data: dict[str, Any], name: str, *locks: str, **keys: Any) -> dict[str, Any]:
     """Return a recipe in which a step or branch has locks."""
-    for each in (*data["steps"], *data["branches"]):
-        if each["name"] == name:
-            each.update(lock=list(locks), **keys)
+    for step in (*data["steps"], *data["branches"]):
+        if step["name"] == name:
+            step.update(lock=list(locks), **keys)
     return data
 
 

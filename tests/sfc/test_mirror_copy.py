@@ -146,7 +146,7 @@ STATES = st.none() | st.tuples(st.frozensets(st.sampled_from(["C1", "C2", "C3"])
 def test_run_with_mirror_matches_an_oracle_and_replays(chosen: list[str], states: list[Any]) -> None:
     names = [f"S{number}" for number in range(len(chosen) + 1)]
     texts = [text.format(step=name) for text, name in zip(chosen, names, strict=False)]
-    net = net_of(recipe(" ".join(names), [transition(*each) for each in zip(names, names[1:], texts, strict=False)]))
+    net = net_of(recipe(" ".join(names), [transition(*row) for row in zip(names, names[1:], texts, strict=False)]))
     run = new_run("J1", "s", "R1", {"carrier": "C1"})
     stored: list[StoredDecision] = []
     at, entered = 0, 0
@@ -166,6 +166,6 @@ def test_run_with_mirror_matches_an_oracle_and_replays(chosen: list[str], states
         run = decode(encode(advanced.run))
         assert run.active == {names[at]}
         assert run.ended is (at == len(chosen))
-    repeated = replay(net, run, [read_record(net, run, each) for each in stored])
+    repeated = replay(net, run, [read_record(net, run, stored_decision) for stored_decision in stored])
     assert repeated.differences == ()
     assert differing_fields(run, repeated.run) == ()

@@ -41,6 +41,9 @@ def test_accepted_intervention_was_listed_before(recipe: dict[str, Any], day: Da
     net = net_of(recipe)
     for before, signal, now, _ in play(net, fresh(), day):
         if isinstance(signal, Intervene) and signal.second is None:
-            kinds = [(each.kind, each.action or each.step) for each in possible_interventions(net, before, now)]
+            kinds = [
+                (intervention.kind, intervention.action or intervention.step)
+                for intervention in possible_interventions(net, before, now)
+            ]
             assert (signal.kind, signal.action or signal.step) in kinds
             assert isinstance(advance(net, before, signal, now), Advanced)

@@ -15,7 +15,7 @@ def test_events_before_the_start_are_recorded_with_it() -> None:
     early = advance(net, new_run("J1", "s", "R1", {}), Event("scan.v1", {"code": 4}, "e1", named=True), 1)
     assert isinstance(early, Advanced)
     run, stored = played(net, early.run, [(Start(), 5)])
-    records = [read_record(net, run, each) for each in stored]
+    records = [read_record(net, run, stored_decision) for stored_decision in stored]
     assert records[0].early == (KeptEvent("scan.v1", "e1", {"code": 4}),)
     repeated = replay(net, run, records)
     assert repeated.differences == ()
@@ -30,11 +30,11 @@ def test_replay_with_another_recipe_reports_the_first_difference() -> None:
         (Answer("J1/R1/two/1", ok=True), 20),
     ]
     run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
-    records = [read_record(net, run, each) for each in stored]
+    records = [read_record(net, run, stored_decision) for stored_decision in stored]
     transitions = [transition("A", "B", "one.torque > 8"), transition("B", "C")]
     other = net_of(recipe("A B C", transitions, [action("one", "A"), action("two", "B")]))
     repeated = replay(other, run, records)
-    assert [each.record.number for each in repeated.differences] == [2, 3]
+    assert [difference.record.number for difference in repeated.differences] == [2, 3]
     assert repeated.differences[0].repeated.steps == ()
     assert "no such command" in repeated.differences[1].ignored
     assert not repeated.run.ended
@@ -49,7 +49,7 @@ def test_records_without_the_start_cannot_be_replayed() -> None:
 def test_different_final_state_is_reported_by_its_fields() -> None:
     net = net_of(LINE)
     run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 0)])
-    repeated = replay(net, run, [read_record(net, run, each) for each in stored])
+    repeated = replay(net, run, [read_record(net, run, stored_decision) for stored_decision in stored])
     later, _ = played(net, run, [(Answer("J1/R1/one/1", ok=True, data={"torque": 5}), 10)])
     fields = differing_fields(later, repeated.run)
     assert {"var:torque", "step:A", "step:B", "action:one@A"} <= set(fields)

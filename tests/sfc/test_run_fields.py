@@ -137,5 +137,5 @@ def test_variable_is_written_exactly_when_its_text_differs(before: object, after
     driven = Driven(net_of(TWO))
     old = msgspec.structs.replace(driven.run, variables={"x": before})
     new = msgspec.structs.replace(old, variables={"x": after}, revision=old.revision + 1, touched={("var", "x")})
-    texts = [msgspec.json.encode(each).decode() for each in (before, after)]
+    texts = [msgspec.json.encode(value).decode() for value in (before, after)]
     assert changed_fields(old, new) == ({"var:x": texts[1]} if texts[0] != texts[1] else {}, ())

@@ -21,15 +21,15 @@ def test_timeline_shows_spans_of_steps_actions_and_pauses() -> None:
         (Answer("J1/R1/one/2", ok=True), 200),
     ]
     run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
-    found = timeline([read_record(net, run, each) for each in stored])
+    found = timeline([read_record(net, run, stored_decision) for stored_decision in stored])
     assert (found.begin, found.end) == (100, 200)
-    assert [(each.step, each.begin, each.end) for each in found.steps] == [("A", 100, 200), ("B", 200, None)]
-    assert [(each.action, each.begin, each.end, each.state) for each in found.actions] == [
+    assert [(step.step, step.begin, step.end) for step in found.steps] == [("A", 100, 200), ("B", 200, None)]
+    assert [(action.action, action.begin, action.end, action.state) for action in found.actions] == [
         ("one", 100, 160, ActionState.UNKNOWN),
         ("one", 160, 200, ActionState.COMPLETED),
         ("two", 200, None, ActionState.DISPATCHED),
     ]
-    assert [(each.begin, each.end) for each in found.pauses] == [(170, 180)]
+    assert [(pause.begin, pause.end) for pause in found.pauses] == [(170, 180)]
 
 
 def test_span_of_a_command_left_behind_lasts_until_its_end() -> None:
@@ -39,9 +39,9 @@ def test_span_of_a_command_left_behind_lasts_until_its_end() -> None:
         (10, (ActionChange(key.left_behind(1), ActionState.DISPATCHED), ActionChange(key, ActionState.DISPATCHED))),
         (20, (ActionChange(key.left_behind(1), ActionState.FAILED),)),
     ]
-    records = [DecisionRecord(number, at, Tick(), Changes(each)) for number, (at, each) in enumerate(changes, 1)]
+    records = [DecisionRecord(number, at, Tick(), Changes(change)) for number, (at, change) in enumerate(changes, 1)]
     found = timeline(records)
-    assert [(each.begin, each.end, each.state) for each in found.actions] == [
+    assert [(action.begin, action.end, action.state) for action in found.actions] == [
         (0, 20, ActionState.FAILED),
         (10, None, ActionState.DISPATCHED),
     ]

@@ -20,7 +20,7 @@ def test_an_unanswered_command_is_reported_with_its_age_and_deadline() -> None:
 def test_each_unmet_term_is_reported_with_its_present_value() -> None:
     data = recipe("A B C", [transition("A", "B", "torque >= 80 and torque_ok"), transition("A", "C", "steps.A.T > 9s")])
     driven = Driven(net_of(data), {"torque": 61})
-    reported = [str(each) for each in explain_waiting(driven.net, driven.run, 1500)]
+    reported = [str(wait) for wait in explain_waiting(driven.net, driven.run, 1500)]
     assert reported == [
         "A → B [torque >= 80 and torque_ok] waits for torque >= 80: torque is 61; torque_ok: torque_ok: no value yet",
         "A → C [steps.A.T > 9s] waits for steps.A.T > 9s: steps.A.T is 1.5",
@@ -35,7 +35,7 @@ def test_a_convergence_is_reported_only_when_all_its_sources_are_active() -> Non
         branch("par", "simultaneous", "A A2", "B"),
     )
     driven = Driven(net_of(data))
-    reported = [str(each) for each in explain_waiting(driven.net, driven.run, 1000)]
+    reported = [str(wait) for wait in explain_waiting(driven.net, driven.run, 1000)]
     assert reported == [
         "A → A2 [always] waits for steps.A.done: a is dispatched",
         "action a of A is dispatched, for 1 s, times out in 9 s",

@@ -30,9 +30,9 @@ def test_timed_out_command_that_never_left_has_no_time_of_sending() -> None:
     driven.signal(Tick(), 6_000)
     assert driven.run.outcome is Outcome.FAILED
     driven.signal(AWAY, 6_010)
-    each = driven.run.associations[key("bolt@A")]
-    assert (each.state, each.withdrawn, each.sent_at) == (ActionState.TIMED_OUT, True, None)
-    assert each.error == "timed out after 5 s; never sent: op is not connected: refused"
+    association = driven.run.associations[key("bolt@A")]
+    assert (association.state, association.withdrawn, association.sent_at) == (ActionState.TIMED_OUT, True, None)
+    assert association.error == "timed out after 5 s; never sent: op is not connected: refused"
     assert decode(encode(driven.run)).associations == driven.run.associations
 
 
@@ -40,16 +40,21 @@ def test_aborted_command_that_never_left_has_the_reason() -> None:
     driven = Driven(ENDING)
     driven.signal(Abort("by hand"), 100)
     driven.signal(Withdrawn(BOLT), 110)
-    each = driven.run.associations[key("bolt@A")]
-    assert (each.state, each.error, each.sent_at) == (ActionState.STOPPED, "never sent", None)
+    association = driven.run.associations[key("bolt@A")]
+    assert (association.state, association.error, association.sent_at) == (ActionState.STOPPED, "never sent", None)
 
 
 def test_skipped_command_that_never_left_keeps_the_result_of_the_person() -> None:
     driven = Driven(NET)
     driven.signal(Intervene(Intervention.SKIP, action="bolt", data={"by": "hand"}, reason="seen", by="anna"), 100)
     driven.signal(AWAY, 110)
-    each = driven.run.associations[key("bolt@A")]
-    assert (each.state, each.error, each.result, each.sent_at) == (ActionState.COMPLETED, None, {"by": "hand"}, None)
+    association = driven.run.associations[key("bolt@A")]
+    assert (association.state, association.error, association.result, association.sent_at) == (
+        ActionState.COMPLETED,
+        None,
+        {"by": "hand"},
+        None,
+    )
 
 
 def test_earlier_attempt_that_never_left_is_marked_in_the_past() -> None:
@@ -100,10 +105,10 @@ def test_limited_command_that_never_left_is_completed_with_an_error() -> None:
     driven = limited()
     driven.signal(Tick(), 9_000)
     driven.signal(Withdrawn(BOLT, TIME_PASSED), 9_010)
-    each = driven.run.associations[key("bolt@A")]
-    assert (each.state, each.error) == (ActionState.COMPLETED, f"never sent: {TIME_PASSED}")
-    assert (each.sending, each.sent_at) == (Sending.NEVER, None)
-    assert unsent_commands(driven.run) == (each,)
+    association = driven.run.associations[key("bolt@A")]
+    assert (association.state, association.error) == (ActionState.COMPLETED, f"never sent: {TIME_PASSED}")
+    assert (association.sending, association.sent_at) == (Sending.NEVER, None)
+    assert unsent_commands(driven.run) == (association,)
 
 
 def test_command_of_an_earlier_process_may_have_been_sent() -> None:
@@ -111,9 +116,9 @@ def test_command_of_an_earlier_process_may_have_been_sent() -> None:
     driven.signal(Tick(), 9_000)
     doubt = Withdrawn(BOLT, TIME_PASSED, may_have_left=True)
     driven.signal(doubt, 9_010)
-    each = driven.run.associations[key("bolt@A")]
-    assert (each.sending, each.sent_at) == (Sending.MAYBE, 0)
-    assert each.error == f"may have been sent: {TIME_PASSED}"
+    association = driven.run.associations[key("bolt@A")]
+    assert (association.sending, association.sent_at) == (Sending.MAYBE, 0)
+    assert association.error == f"may have been sent: {TIME_PASSED}"
     assert decode(encode(driven.run)).associations == driven.run.associations
     assert driven.ignored(doubt, 9_020) is IgnoredKind.DUPLICATE
 
@@ -152,4 +157,4 @@ def test_reason_of_a_skipped_or_unknown_command_names_no_time() -> None:
     driven = Driven(NET)
     driven.signal(Intervene(Intervention.SKIP, action="bolt", reason="seen", by="anna"), 100)
     assert unsent_reason(driven.net, driven.run, BOLT) == ENDED
-    assert [unsent_reason(driven.net, driven.run, each) for each in ("J1/R1/bolt/7", "J1/R2/bolt/1", "?")] == [""] * 3
+    assert [unsent_reason(driven.net, driven.run, text) for text in ("J1/R1/bolt/7", "J1/R2/bolt/1", "?")] == [""] * 3

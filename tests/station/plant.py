@@ -140,7 +140,10 @@ class Plant:
         self.runs = Runs(store, clock, KEEP_ENDED_MS)
         self.answers = Answers(store, self.runs, DEDUPE_MS)
         devices = {id(device): device for device in equipment.values()}
-        routes = [(each, [name for name, at in equipment.items() if at is each]) for each in devices.values()]
+        routes = [
+            (fake_equipment, [name for name, at in equipment.items() if at is fake_equipment])
+            for fake_equipment in devices.values()
+        ]
         self.dispatch = Dispatch(self.runs, routes_of(routes))
         for device in devices.values():
             device.station = self.answers
@@ -315,7 +318,7 @@ def action(name: str, step: str, type_id: str = TIGHTEN, **fields: object) -> di
 
 def linear(*actions: dict[str, object]) -> dict[str, object]:
     """Write a recipe of one step after the other, each with one action."""
-    steps = [str(each["step"]) for each in actions]
+    steps = [str(entry["step"]) for entry in actions]
     return {
         "steps": [{"name": step, "initial": number == 0} for number, step in enumerate(steps)],
         "transitions": [
@@ -337,7 +340,7 @@ SUPERVISED = linear(action("a", "one", timeout_seconds=5), action("b", "two"))
 
 def results_of(response: JobResponse) -> tuple[Parameter, ...]:
     """Return the data of a response without the list of attempts."""
-    return tuple(each for each in response.job_response_data or () if each.id != ATTEMPTS_ID)
+    return tuple(parameter for parameter in response.job_response_data or () if parameter.id != ATTEMPTS_ID)
 
 
 async def all_keys(store: Store) -> Sequence[str]:

@@ -17,7 +17,7 @@ from tests.station.plant import SCOPE, Plant, order
 async def lost(accepted: AcceptedJobs, store: Store) -> list[Any]:
     with capture_logs() as logs:
         await accepted.report_lost(store)
-    return [job for each in logs for job in each.get("accepted_seconds_ago", ())]
+    return [job for entry in logs for job in entry.get("accepted_seconds_ago", ())]
 
 
 async def test_accepted_job_that_is_not_stored_is_named_once(plant: Plant) -> None:
@@ -38,9 +38,9 @@ async def test_loss_of_many_jobs_is_few_lines_and_a_problem(plant: Plant) -> Non
     assert list(accepted.problems()) == []
     with capture_logs() as logs:
         await accepted.report_lost(plant.store)
-    lines = [each for each in logs if each["event"] == "accepted jobs lost in a failover"]
-    assert [(each["count"], len(each["accepted_seconds_ago"])) for each in lines] == [(250, 100), (250, 100), (250, 50)]
-    assert [job for each in lines for job in each["accepted_seconds_ago"]] == names
+    lines = [entry for entry in logs if entry["event"] == "accepted jobs lost in a failover"]
+    assert [(line["count"], len(line["accepted_seconds_ago"])) for line in lines] == [(250, 100), (250, 100), (250, 50)]
+    assert [job for line in lines for job in line["accepted_seconds_ago"]] == names
     assert list(accepted.problems()) == ["250 accepted jobs were lost in a failover: J000, J001, J002, …"]
     now = 3_600_000
     assert list(accepted.problems()) == []

@@ -104,7 +104,7 @@ async def test_runs_of_another_instance_are_loaded_at_the_next_poll(
         await other.order(Cause.STORE_AND_START, order("J1"))
         await other.drive()
         await follower.look()
-        assert [each.step for each in follower.loaded["J1"].stored.run.associations.values()] == ["one"]
+        assert [association.step for association in follower.loaded["J1"].stored.run.associations.values()] == ["one"]
         for command in range(2):
             await other.answer(tool.commands[command])
             await other.drive()
@@ -184,7 +184,7 @@ async def test_polling_continues_after_a_store_outage(
                     await other.order(Cause.STORE_AND_START, order("J1"))
                     await other.drive()
                     await wait_until(lambda: "J1" in follower.loaded)
-    assert "store unavailable, retrying" in {each["event"] for each in logs}
+    assert "store unavailable, retrying" in {entry["event"] for entry in logs}
 
 
 async def test_run_with_an_invalid_revision_is_skipped(store: Store, tool: FakeEquipment, clock: Clock) -> None:
@@ -218,4 +218,4 @@ async def test_a_defect_in_one_listener_affects_no_other(
         with capture_logs() as logged:
             await follower.look()
     assert len(reported) == 1
-    assert [each["event"] for each in logged] == ["listener failed"]
+    assert [entry["event"] for entry in logged] == ["listener failed"]

@@ -50,8 +50,8 @@ async def scanned(plant: Plant, job_id: str) -> list[str]:
     """Name the waits of a job that are over."""
     stored = await runs.load(plant.store, job_id)
     assert stored
-    each = stored.run.associations.values()
-    return [one.action for one in each if one.event_id and one.state is ActionState.COMPLETED]
+    associations = stored.run.associations.values()
+    return [one.action for one in associations if one.event_id and one.state is ActionState.COMPLETED]
 
 
 async def revision(plant: Plant, job_id: str = "J1") -> int:
@@ -77,7 +77,7 @@ async def test_two_instances_that_get_the_same_answer_have_one_effect(
 ) -> None:
     await started(plant, "J1")
     async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
-        await asyncio.gather(*(each.answer(tool.commands[0]) for each in (plant, other) * 5))
+        await asyncio.gather(*(item.answer(tool.commands[0]) for item in (plant, other) * 5))
         async with plant.at_work(), other.at_work():
             await until_true(lambda: len(tool.received()) > 1)
     assert tool.received() == ["a", "b"]
@@ -180,14 +180,14 @@ async def test_cached_run_is_not_used_for_a_later_job_of_the_same_id(
     stored = await runs.load(plant.store, "J1")
     assert stored
     assert set(stored.run.steps) == {"new"}
-    assert [each.state for each in stored.run.associations.values()] == [ActionState.STOPPED]
+    assert [association.state for association in stored.run.associations.values()] == [ActionState.STOPPED]
 
 
 async def test_event_without_a_job_goes_to_the_longest_waiting_job(plant: Plant) -> None:
     await plant.teach("scan", SCANNING)
     await started(plant, "J2", "J1", "J3", master="scan")
     assert await plant.happens() == Task("J2", "s", {"bolt": 1})
-    assert [await scanned(plant, each) for each in ("J1", "J2", "J3")] == [[], ["s"], []]
+    assert [await scanned(plant, text) for text in ("J1", "J2", "J3")] == [[], ["s"], []]
     assert await plant.happens() == Task("J1", "s", {"bolt": 1})
 
 
@@ -229,9 +229,9 @@ async def test_event_repeated_concurrently_has_one_effect_and_one_task(
     await plant.teach("scan", SCANNING)
     await started(plant, "J1", "J2", master="scan")
     async with instance(redis, {TIGHTEN: tool}, clock, consumer="other") as other:
-        tasks = await asyncio.gather(*(each.happens(event_id="e1") for each in (plant, other) * 10))
+        tasks = await asyncio.gather(*(item.happens(event_id="e1") for item in (plant, other) * 10))
     assert tasks == [Task("J1", "s", {"bolt": 1})] * 20
-    assert [await scanned(plant, each) for each in ("J1", "J2")] == [["s"], []]
+    assert [await scanned(plant, text) for text in ("J1", "J2")] == [["s"], []]
 
 
 async def test_repeated_event_has_one_effect_after_its_mark_has_expired(plant: Plant) -> None:

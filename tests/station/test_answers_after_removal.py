@@ -34,7 +34,7 @@ async def clear(plant: Plant) -> None:
 
 
 async def late_data(plant: Plant) -> list[str]:
-    return [each.details["data"] for each in (await dead_letters.load_all(plant.store)).values()]
+    return [letter.details["data"] for letter in (await dead_letters.load_all(plant.store)).values()]
 
 
 @pytest.mark.parametrize("result", [RESULT, {"trace": TRACE, "torque": 85.0}, {"b": 1, "a": [2.50, None, "ü"]}, 7])
@@ -67,8 +67,8 @@ async def test_late_result_of_a_cleared_job_is_kept_once_by_two_gateways(
 ) -> None:
     """No gateway had it when the job was removed."""
     await clear(plant)
-    for each in (plant, lagging, lagging):
-        await each.answer(tool.commands[0], RESULT)
+    for item in (plant, lagging, lagging):
+        await item.answer(tool.commands[0], RESULT)
     assert await late_data(plant) == ['{"torque":85,"result_id":"R-7"}']
     assert (plant.answers.stats.late, lagging.answers.stats.late) == (1, 0)
 
@@ -89,8 +89,8 @@ async def test_other_second_result_of_a_cleared_job_is_kept_once(
     await plant.answer(tool.commands[0], RESULT)
     await clear(plant)
     other = RESULT | {"torque": 12}
-    for each in (plant, lagging):
-        await each.answers.answer(EquipmentAnswer(tool.commands[0].command_id, other))
+    for element in (plant, lagging):
+        await element.answers.answer(EquipmentAnswer(tool.commands[0].command_id, other))
     assert await late_data(plant) == ['{"torque":12,"result_id":"R-7"}']
 
 
@@ -99,7 +99,7 @@ async def test_result_of_a_cleared_job_is_found_by_its_id(plant: Plant, lagging:
     command_id = tool.commands[0].command_id
     await plant.answer(tool.commands[0], {"results": {"1": RESULT, "2": {"result_id": "R-8"}}})
     await clear(plant)
-    found = [await lagging.answers.has_result(command_id, each) for each in ("R-7", "R-8", "R-9")]
+    found = [await lagging.answers.has_result(command_id, text) for text in ("R-7", "R-8", "R-9")]
     assert found == [True, True, False]
     assert not await lagging.answers.has_result(command_id.replace("/1", "/2"), "R-7")
 
@@ -120,7 +120,7 @@ async def test_results_of_a_cleared_job_do_not_concern_the_next_job_of_its_id(
     await plant.answer(command, RESULT)
     await clear(plant)
     await started(plant, "J1")
-    for each in (RESULT, {"torque": 12}, {"torque": 12}):
-        await lagging.answer(command, each)
+    for entry in (RESULT, {"torque": 12}, {"torque": 12}):
+        await lagging.answer(command, entry)
     assert await late_data(plant) == ['{"torque":12}']
     assert await lagging.answers.has_result(command.command_id, "R-7")

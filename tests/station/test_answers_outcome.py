@@ -26,9 +26,11 @@ async def test_late_result_is_stored_with_its_job_and_as_a_dead_letter(plant: Pl
     (letter,) = (await dead_letters.load_all(plant.store)).values()
     assert (letter.kind, letter.job_id, letter.details["data"]) == (LetterKind.LATE, "J1", '{"torque":85}')
     response = await responses.load(plant.store, await plant.job("J1"))
-    (attempts,) = [each for each in (response and response.job_response_data) or () if each.id == ATTEMPTS_ID]
+    (attempts,) = [
+        parameter for parameter in (response and response.job_response_data) or () if parameter.id == ATTEMPTS_ID
+    ]
     every = attempts.subparameters or ()
-    late = [each.id for each in every if any(one.id == "late" for one in each.subparameters or ())]
+    late = [parameter.id for parameter in every if any(one.id == "late" for one in parameter.subparameters or ())]
     assert late == ["a/1"]
     assert (plant.answers.stats.late, plant.answers.stats.ignored) == (1, 1)
 
@@ -56,9 +58,9 @@ async def test_late_result_of_a_removed_job_is_for_the_scope_of_the_gateway(plan
 async def test_result_that_is_stored_is_known_by_its_id(plant: Plant, tool: FakeEquipment) -> None:
     """A second gateway that gets the same event of a device finds it; a late one counts as well."""
     await started(plant, "J1", "J2")
-    answered, stopped = [each.command_id for each in tool.commands[:2]]
+    answered, stopped = [command.command_id for command in tool.commands[:2]]
     await plant.answer(tool.commands[0], {"result_id": "N2", "results": {"1": {"result_id": "N1"}}})
-    assert [await plant.answers.has_result(answered, each) for each in ("N1", "N2", "N3")] == [True, True, False]
+    assert [await plant.answers.has_result(answered, text) for text in ("N1", "N2", "N3")] == [True, True, False]
     assert not await plant.answers.has_result(stopped, "N4")
     await plant.ask(Cause.ABORT, "J2")
     await plant.answer(tool.commands[1], {"result_id": "N4"})
@@ -130,7 +132,9 @@ async def test_unknown_outcome_is_counted_and_shown_in_the_response(plant: Plant
     job = await plant.job("J1")
     assert job.status.state is JobState.RUNNING
     response = await responses.load(plant.store, job)
-    (unknown,) = [each for each in (response and response.job_response_data) or () if each.id == UNKNOWN_ID]
+    (unknown,) = [
+        parameter for parameter in (response and response.job_response_data) or () if parameter.id == UNKNOWN_ID
+    ]
     (reason,) = unknown.subparameters or ()
     assert (reason.id, reason.value) == ("a", "outcome unknown: the controller was replaced")
 

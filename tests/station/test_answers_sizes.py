@@ -46,7 +46,7 @@ async def test_curve_of_an_event_is_stored_as_a_file_and_does_not_count(plant: P
     assert await scanned(plant, "J1") == ["s"]
     stored = await runs.load(plant.store, "J1")
     assert stored
-    data = [each.result for each in stored.run.associations.values() if each.event_id]
+    data = [association.result for association in stored.run.associations.values() if association.event_id]
     (reference,) = stored_in(data[0])
     assert isinstance(reference, TraceReference)
     assert (reference.points, len(read_file(tmp_path, reference))) == (60_000, reference.size)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.parametrize(("field", "text"), [("recipe", '{"steps": [
 async def test_unreadable_run_does_not_hide_commands_of_other_jobs(plant: Plant, field: str, text: str) -> None:
     await started(plant, "J1", "J2")
     await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), field, text)
-    assert [each.job_id for each in await plant.answers.outstanding((SCOPE,), (TIGHTEN,))] == ["J2"]
+    assert [command.job_id for command in await plant.answers.outstanding((SCOPE,), (TIGHTEN,))] == ["J2"]
 
 
 async def test_event_skips_the_unreadable_run(

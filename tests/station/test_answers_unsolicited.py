@@ -49,7 +49,7 @@ async def test_late_result_of_a_command_is_kept_in_a_flood(plant: Plant, tool: F
     (command,) = tool.commands
     assert await answers.admits(command.command_id)
     await answers.answer(EquipmentAnswer(command.command_id, {"ok": True}))
-    assert [each.job_id for each in (await dead_letters.load_all(plant.store)).values()] == ["J1"]
+    assert [letter.job_id for letter in (await dead_letters.load_all(plant.store)).values()] == ["J1"]
 
 
 async def test_sender_near_its_share_of_marks_is_not_sampled(plant: Plant) -> None:

@@ -37,4 +37,4 @@ def test_released_starts_are_forgotten_when_they_end_or_are_many() -> None:
     for command_id in "abc":
         released.add(command_id)
     released.discard("b")
-    assert [each in released for each in "abc"] == [False, False, True]
+    assert [text in released for text in "abc"] == [False, False, True]

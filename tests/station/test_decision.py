@@ -43,7 +43,7 @@ def next_of(loaded: LoadedJob, signal: Signal, request: MethodRequest | None = N
 
 
 def written(commit: Commit) -> set[str]:
-    return {str(each[1]).removeprefix("p:") for each in commit.operations}
+    return {str(operation[1]).removeprefix("p:") for operation in commit.operations}
 
 
 def finished() -> Decision:
@@ -56,7 +56,9 @@ def test_start_commits_job_response_run_timer_and_outbox_together() -> None:
     expected = {"joborder:J1", "jobresponse:c", "sfc:execution:J1", "sfc:active-jobs", "sfc:timers"}
     assert expected <= written(decision.commit)
     assert decision.loaded.stored.outbox == (FIRST,)
-    (run,) = [each for each in decision.commit.operations if each[0] == "HSET" and "outbox:edge" in each]
+    (run,) = [
+        operation for operation in decision.commit.operations if operation[0] == "HSET" and "outbox:edge" in operation
+    ]
     assert run[1] == "p:sfc:execution:J1"
 
 
@@ -71,7 +73,7 @@ def test_decision_of_a_store_client_is_queued_for_an_instance() -> None:
     decision = decide(visitor, begun().loaded, (), Abort(), MethodRequest(Cause.ABORT), NOW)
     assert isinstance(decision, Decision)
     assert "sfc:work:station-1" in written(decision.commit)
-    assert not [each for each in decision.commit.operations if each[0] == "SREM"]
+    assert not [operation for operation in decision.commit.operations if operation[0] == "SREM"]
 
 
 @pytest.mark.parametrize("signals", [(Pause(),), (Pause(), Resume())], ids=["pause", "resume"])
@@ -160,9 +162,9 @@ def test_a_resumed_job_that_ends_at_once_passes_through_running() -> None:
     loaded = next_of(loaded, Answer("J1/c/b/1", ok=True)).loaded
     decision = next_of(loaded, Resume(), MethodRequest(Cause.RESUME))
     assert decision.loaded.job.status == JobStatus(JobState.ENDED, SubState.COMPLETED)
-    noted = [each for each in decision.commit.operations if CONTEXT.keys.joborder_changes(SCOPE) in each]
-    assert ["Resume" in each for each in noted] == [True, False]
-    assert ["Complete" in each for each in noted] == [False, True]
+    noted = [operation for operation in decision.commit.operations if CONTEXT.keys.joborder_changes(SCOPE) in operation]
+    assert ["Resume" in row for row in noted] == [True, False]
+    assert ["Complete" in row for row in noted] == [False, True]
 
 
 def test_a_paused_job_has_no_deadline_until_it_is_resumed() -> None:

@@ -68,7 +68,7 @@ async def test_answer_of_other_equipment_to_a_direct_command_is_ignored(
 
 
 async def test_error_of_the_equipment_is_a_refusal(direct: DirectCommands, tool: FakeEquipment) -> None:
-    tool.replies = lambda each: EquipmentAnswer(each.command_id, error="no part")
+    tool.replies = lambda command_sent: EquipmentAnswer(command_sent.command_id, error="no part")
     answer = await direct.perform(tool, [TIGHTEN], command(), 30)
     assert isinstance(answer, EquipmentAnswer)
     with pytest.raises(Refused, match="no part"):
@@ -121,7 +121,7 @@ async def test_command_without_an_answer_is_stopped(direct: DirectCommands, tool
     answer = await direct.perform(tool, [TIGHTEN], command(), 0.05)
     assert isinstance(answer, OutcomeUnknown)
     assert "did not answer in 0.05 s" in answer.reason
-    assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
+    assert [command_sent.phase for command_sent in tool.commands] == [Phase.START, Phase.STOP]
 
 
 async def test_stop_of_a_command_is_kept_until_the_equipment_confirms_it(
@@ -146,11 +146,11 @@ async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
     assert kept.since >= plant.runs.clock() + 20_000
     sender = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, plant.runs.clock)
     await sender.send_due()
-    assert [each.phase for each in tool.commands] == [Phase.START]
+    assert [command_sent.phase for command_sent in tool.commands] == [Phase.START]
     restarted = kept.since + 1
     late = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, lambda: restarted)
     await late.send_due()
-    assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
+    assert [command_sent.phase for command_sent in tool.commands] == [Phase.START, Phase.STOP]
     assert tool.station
     await tool.station.answer(EquipmentAnswer(command().command_id, {"ok": True}))
     await work
@@ -167,7 +167,7 @@ async def test_possibly_sent_start_is_stopped(direct: DirectCommands, tool: Fake
 
     tool.send = lose  # type: ignore[method-assign]
     assert isinstance(await direct.perform(tool, [TIGHTEN], command(), 30), OutcomeUnknown)
-    assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
+    assert [command_sent.phase for command_sent in tool.commands] == [Phase.START, Phase.STOP]
 
 
 async def test_start_that_did_not_leave_is_refused_and_leaves_no_stop(
@@ -201,7 +201,7 @@ async def test_job_waits_while_a_direct_command_uses_its_equipment(
     await until_true(lambda: tool.commands)
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
-    assert [each.command_id for each in tool.commands] == [command().command_id]
+    assert [command_sent.command_id for command_sent in tool.commands] == [command().command_id]
     assert tool.station
     await tool.station.answer(EquipmentAnswer(command().command_id, {"ok": True}))
     await work
@@ -214,7 +214,7 @@ async def test_cancelled_command_is_stopped(direct: DirectCommands, tool: FakeEq
     await until_true(lambda: tool.commands)
     work.cancel()
     await asyncio.wait([work])
-    assert [each.phase for each in tool.commands] == [Phase.START, Phase.STOP]
+    assert [command_sent.phase for command_sent in tool.commands] == [Phase.START, Phase.STOP]
     assert not direct.is_waiting(command().command_id)
 
 

@@ -68,7 +68,7 @@ async def test_reset_has_the_type_of_the_resetting_association(plant: Plant, too
             await until_true(lambda: len(tool.commands) > number)  # noqa: B023
             await plant.answer(tool.commands[number])
         await plant.until_state("J1", JobState.ENDED)
-    assert [(each.phase, each.type_id) for each in tool.commands] == [
+    assert [(command.phase, command.type_id) for command in tool.commands] == [
         (Phase.START, TIGHTEN),
         (Phase.RESET, PHOTO),
         (Phase.START, TIGHTEN),

@@ -176,8 +176,8 @@ async def test_passed_command_survives_a_lost_reply_of_the_store(tmp_path: Path,
             lost.append(requests)
             return False
 
-        for each in (store, other):
-            await instance_leases.acquire(each, each.consumer, "token")
+        for item in (store, other):
+            await instance_leases.acquire(item, item.consumer, "token")
         first, second = EquipmentLease(store, SCOPES, PLACE, LOOK_S), EquipmentLease(other, SCOPES, PLACE, LOOK_S)
         await first.acquire()
         await first.confirm()
@@ -244,7 +244,7 @@ async def test_command_of_a_scope_that_the_holder_lacks_is_not_sent(gateways: Ga
     assert "[gateway] scopes" in refused.value.advice
 
 
-async def test_unreadable_lease_is_no_free_one(gateways: Gateways) -> None:
+async def test_unreadable_lease_is_not_a_free_one(gateways: Gateways) -> None:
     """It counted as free: two gateways connected."""
     lease = gateways.lease(gateways.second)
     await gateways.first.execute("HSET", gateways.first.keys.lease_equipment(PLACE), "gateway:first", "later")
@@ -256,8 +256,8 @@ async def test_passed_command_survives_a_kill_of_the_store(tmp_path: Path) -> No
     async with own_server(tmp_path) as server:
         settings = RedisSettings(url=server.url)
         async with open_store(settings, "first") as store, open_store(settings, "second") as other:
-            for each in (store, other):
-                await instance_leases.acquire(each, each.consumer, "token")
+            for element in (store, other):
+                await instance_leases.acquire(element, element.consumer, "token")
             first, second = EquipmentLease(store, SCOPES, PLACE, LOOK_S), EquipmentLease(other, SCOPES, PLACE, LOOK_S)
             await first.acquire()
             await first.confirm()

@@ -68,7 +68,7 @@ async def test_outstanding_commands_of_an_earlier_gateway_process_are_counted(
     now = await plant_at(store, tool)
     async with watching(now, tool) as watch:
         await wait_until(lambda: watch.health)
-        assert [each.outstanding for each in watch.health] == [1]
+        assert [device.outstanding for device in watch.health] == [1]
         await now.answers.answer(EquipmentAnswer(tool.commands[0].command_id, error="jammed"))
         await wait_until(lambda: watch.health[0].failed)
         (health,) = watch.health
@@ -126,7 +126,11 @@ async def test_reason_of_a_missing_connection_is_reported_at_once(store: Store, 
 
         watch.listeners.append(read)
         expected = "not connected: refused: wrench is away"
-        await wait_until(lambda: any(each and each.equipment[0].obstacle == expected for each in written))
+        await wait_until(
+            lambda: any(
+                equipment_report and equipment_report.equipment[0].obstacle == expected for equipment_report in written
+            )
+        )
 
 
 async def test_equipment_report_is_written_to_the_store(store: Store, wait_until: WaitUntil) -> None:
@@ -275,7 +279,7 @@ async def test_flood_of_unsolicited_answers_is_a_problem_while_it_lasts(store: S
     def is_named() -> bool:
         for _ in range(200):
             plant.answers.stats.record_unsolicited()
-        return any("its broker may drop others" in each for each in watch.floods())
+        return any("its broker may drop others" in flood for flood in watch.floods())
 
     async with watching(plant, tool) as watch:
         assert watch.floods() == []

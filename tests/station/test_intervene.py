@@ -44,7 +44,7 @@ async def failed(plant: Plant, tool: FakeEquipment) -> None:
 async def parameters(plant: Plant) -> dict[str, Any]:
     response = await responses.load(plant.store, await plant.job("J1"))
     assert response
-    return {each.id: each for each in response.job_response_data or ()}
+    return {parameter.id: parameter for parameter in response.job_response_data or ()}
 
 
 async def test_held_failure_is_in_the_response_at_once(plant: Plant, tool: FakeEquipment) -> None:
@@ -59,11 +59,11 @@ async def test_retry_sent_twice_starts_one_new_attempt(plant: Plant, tool: FakeE
         answer = await intervene(plant.runs, request(Intervention.RETRY), DEDUPE_MS)
         assert answer.status is ReturnStatus.NO_ERROR
     await plant.drive()
-    assert [each.attempt for each in tool.commands] == [1, 2]
+    assert [command.attempt for command in tool.commands] == [1, 2]
     found = await parameters(plant)
     assert "AwaitsIntervention" not in found
     (note,) = found["Interventions"].subparameters
-    facts = {each.id: each.value for each in note.subparameters}
+    facts = {subparameter.id: subparameter.value for subparameter in note.subparameters}
     assert {name: facts[name] for name in ("kind", "subject", "by", "reason")} == {
         "kind": "retry",
         "subject": "a of one",
@@ -142,9 +142,9 @@ async def test_outcome_is_resolved_when_a_second_person_asks_for_the_same(
     assert (await asked("e6", "bert", {"torque": 85})).status is ReturnStatus.NO_ERROR
     loaded = await runs.load("J1")
     assert loaded
-    each = loaded.stored.run.associations[key("a@one")]
-    assert (each.state, each.result) == (ActionState.COMPLETED, {"torque": 85})
-    assert each.resolved_by == "anna and bert: seen at the part"
+    association = loaded.stored.run.associations[key("a@one")]
+    assert (association.state, association.result) == (ActionState.COMPLETED, {"torque": 85})
+    assert association.resolved_by == "anna and bert: seen at the part"
     (note,) = loaded.stored.run.interventions.values()
     assert (note.kind, note.by, note.second, note.until) == ("resolve done", "anna", "bert", None)
 

@@ -35,7 +35,7 @@ async def test_action_resolved_by_repeat_starts_with_a_new_id(plant: Plant, tool
     for _ in range(2):
         await intervene(plant.runs, request(Resolution.REPEAT), DEDUPE_MS)
     await plant.drive()
-    assert [each.attempt for each in tool.commands] == [1, 2]
+    assert [command.attempt for command in tool.commands] == [1, 2]
 
 
 async def test_action_resolved_as_failed_fails_the_job(plant: Plant, tool: FakeEquipment) -> None:

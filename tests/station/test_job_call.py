@@ -57,7 +57,7 @@ async def command_ids(redis: RedisSettings, prefix: str, clock: Clock) -> list[s
         await plant.teach("linear", LINEAR)
         assert (await plant.jobs.call(CALL)).status is ReturnStatus.NO_ERROR
         await plant.until_state("J1", JobState.ENDED)
-    return [each.command_id for each in tool.commands]
+    return [command.command_id for command in tool.commands]
 
 
 async def test_both_sides_of_a_split_line_use_the_same_command_ids(redis: RedisSettings, clock: Clock) -> None:
@@ -105,8 +105,8 @@ async def test_forgotten_call_whose_job_was_updated_since_is_refused(plant: Plan
 async def test_forgotten_call_is_new_only_with_another_time(plant: Plant) -> None:
     stored = replace(CALL, method=Cause.STORE)
     run_ids = []
-    for each in (stored, stored, replace(stored, time="2026-11-27T16:00:00Z")):
-        await plant.jobs.call(each)
+    for job_call in (stored, stored, replace(stored, time="2026-11-27T16:00:00Z")):
+        await plant.jobs.call(job_call)
         run_ids.append((await plant.job("J1")).correlation_id)
         await plant.ask(Cause.CANCEL, "J1")
         await forget(plant)

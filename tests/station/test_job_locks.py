@@ -16,9 +16,9 @@ async def change(store: Store, job_id: str, locks: LockChange) -> bool:
 
 async def queues(store: Store) -> dict[str, list[str]]:
     return {
-        each.object_id: [each.lock.holder.job_id, *(waiter.job_id for waiter in each.lock.waiters)]
-        for each in await find_locks(store, (LockKind.EQUIPMENT,), ())
-        if each.lock
+        lock.object_id: [lock.lock.holder.job_id, *(waiter.job_id for waiter in lock.lock.waiters)]
+        for lock in await find_locks(store, (LockKind.EQUIPMENT,), ())
+        if lock.lock
     }
 
 

@@ -108,14 +108,14 @@ async def test_response_is_found_by_id_and_by_state_in_each_state(
     provider = ResponseProvider(plant.store)
     found = await provider.of_job(SCOPE, "J1")
     assert found.status == expected
-    assert [each.job_state[0].state_number for each in found.responses] == ([state] if expected == OK else [])
+    assert [response.job_state[0].state_number for response in found.responses] == ([state] if expected == OK else [])
     for asked in JobState:
         by_state = await provider.in_state(SCOPE, state_entries(JobStatus(asked)))
         assert by_state.status == OK
         assert bool(by_state.responses) == (asked == state and expected == OK)
 
 
-@pytest.mark.parametrize("method", [each for each in STANDARD if each not in {"Store", "StoreAndStart"}])
+@pytest.mark.parametrize("method", [text for text in STANDARD if text not in {"Store", "StoreAndStart"}])
 async def test_a_job_that_is_not_stored_is_unknown(plant: Plant, method: str) -> None:
     if method == "Update":
         answer = await plant.order(Cause.UPDATE, order("J1"))

@@ -78,27 +78,27 @@ async def test_job_limit_can_be_set_and_removed(plant: Plant) -> None:
 
 
 NAMED: list[tuple[ResourceKind, str, Callable[[str], JobOrder]]] = [
-    (ResourceKind.EQUIPMENT, "equipment", lambda each: order("J1", equipment_requirements=(Equipment(id=each),))),
-    (ResourceKind.PERSONNEL, "personnel", lambda each: order("J1", personnel_requirements=(Personnel(id=each),))),
+    (ResourceKind.EQUIPMENT, "equipment", lambda text: order("J1", equipment_requirements=(Equipment(id=text),))),
+    (ResourceKind.PERSONNEL, "personnel", lambda text: order("J1", personnel_requirements=(Personnel(id=text),))),
     (
         ResourceKind.PHYSICAL_ASSET,
         "physicalasset",
-        lambda each: order("J1", physical_asset_requirements=(PhysicalAsset(id=each),)),
+        lambda text: order("J1", physical_asset_requirements=(PhysicalAsset(id=text),)),
     ),
     (
         ResourceKind.MATERIAL_CLASS,
         "materialclass",
-        lambda each: order("J1", material_requirements=(Material(material_class_id=each),)),
+        lambda text: order("J1", material_requirements=(Material(material_class_id=text),)),
     ),
     (
         ResourceKind.MATERIAL_DEFINITION,
         "materialdefinition",
-        lambda each: order("J1", material_requirements=(Material(material_definition_id=each),)),
+        lambda text: order("J1", material_requirements=(Material(material_definition_id=text),)),
     ),
 ]
 
 
-@pytest.mark.parametrize(("kind", "word", "naming"), NAMED, ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(("kind", "word", "naming"), NAMED, ids=lambda value: value if isinstance(value, str) else "")
 async def test_order_with_an_unknown_resource_is_declined(
     plant: Plant, kind: ResourceKind, word: str, naming: Callable[[str], JobOrder]
 ) -> None:

@@ -19,7 +19,7 @@ def redis(valkey: str, unique: str, request: pytest.FixtureRequest) -> RedisSett
 async def types(store: Store, stream: str, field: str) -> list[tuple[str, str]]:
     """Return type and state of each entry."""
     found = await store.execute("XRANGE", stream, "-", "+")
-    return [(each.fields[field], each.fields["state"]) for each in entries(found)]
+    return [(entry.fields[field], entry.fields["state"]) for entry in entries(found)]
 
 
 async def test_streams_for_other_programs_are_written_if_configured(plant: Plant, tool: FakeEquipment) -> None:

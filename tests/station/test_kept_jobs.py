@@ -50,7 +50,7 @@ async def end(store: Store, number: int, *, delivered: bool = True, scope: str =
 
 
 async def kept(store: Store, scope: str = SCOPE) -> list[int]:
-    return sorted(int(each.removeprefix(f"{scope}/")) for each in await jobs.list_ids(store, scope))
+    return sorted(int(identifier.removeprefix(f"{scope}/")) for identifier in await jobs.list_ids(store, scope))
 
 
 def bounded(
@@ -67,7 +67,7 @@ async def test_the_oldest_ended_jobs_beyond_the_number_go_before_their_time(stor
     assert await kept(store) == [3, 4, 5]
     assert await store.fetch(dedupe.query_removal(store.keys, f"{SCOPE}/1")) == NOW
     position = (await changes.latest(store, [SCOPE]))[SCOPE]
-    causes = [each.cause async for each in changes.read_between(store, SCOPE, "0-0", position)]
+    causes = [change.cause async for change in changes.read_between(store, SCOPE, "0-0", position)]
     assert causes[-2:] == [Cause.EXPIRE, Cause.EXPIRE]
 
 
@@ -224,7 +224,7 @@ async def test_the_bound_holds_from_the_start(store: Store) -> None:
     async with asyncio.timeout(60), background_task(bounded(store).run(), "kept jobs"):
         removed = 0
         async for batch in changes.follow_in_batches(store, positions):
-            removed += sum(each.cause is Cause.EXPIRE for each in batch)
+            removed += sum(change.cause is Cause.EXPIRE for change in batch)
             if removed == 2:
                 break
     assert await kept(store) == [3, 4, 5]

@@ -13,7 +13,7 @@ from tests.station.plant import SCOPE
 
 def parse(items: object) -> tuple[tuple[object, ...], tuple[str, ...]]:
     assert isinstance(items, list)
-    return tuple(items), tuple(f"{each!r} is not an object" for each in items if not isinstance(each, dict))
+    return tuple(items), tuple(f"{item!r} is not an object" for item in items if not isinstance(item, dict))
 
 
 LAMP = ListedSetting(

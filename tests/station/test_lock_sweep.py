@@ -37,9 +37,9 @@ from tests.station.plant import (
 
 def locked(recipe: dict[str, Any], *steps: str, lock: str = "wrench") -> dict[str, Any]:
     """Return a recipe in which some steps have a lock."""
-    for each in recipe["steps"]:
-        if each["name"] in steps:
-            each["lock"] = [lock]
+    for step in recipe["steps"]:
+        if step["name"] in steps:
+            step["lock"] = [lock]
     return recipe
 
 
@@ -54,9 +54,9 @@ async def holders(plant: Plant) -> dict[str, list[str]]:
     """Return the owner of each lock, and those that wait for it."""
     found = await find_locks(plant.store, (LockKind.EQUIPMENT,), ())
     return {
-        each.object_id: [each.lock.holder.owner, *(waiter.owner for waiter in each.lock.waiters)]
-        for each in found
-        if each.lock
+        stored_lock.object_id: [stored_lock.lock.holder.owner, *(waiter.owner for waiter in stored_lock.lock.waiters)]
+        for stored_lock in found
+        if stored_lock.lock
     }
 
 
@@ -76,7 +76,7 @@ async def test_jobs_sharing_a_tool_do_not_interleave_within_a_part(plant: Plant,
         for number in range(6):
             await plant.until_state(f"J{number}", JobState.ENDED)
         await until_all_is_acknowledged(plant)
-    worked = [(each.job_id, each.action) for each in tool.commands if each.action in {"seat", "tight"}]
+    worked = [(command.job_id, command.action) for command in tool.commands if command.action in {"seat", "tight"}]
     assert [job for job, _ in worked[::2]] == [job for job, _ in worked[1::2]]
     assert {action for _, action in worked[::2]} == {"seat"}
     assert await holders(plant) == {}
@@ -101,7 +101,7 @@ async def test_waiting_job_continues_when_the_lock_is_released(plant: Plant, too
     for _ in range(2):
         await plant.answer(tool.commands[-1], {})
         await plant.drive()
-    assert [(each.job_id, each.action) for each in tool.commands[-2:]] == [("J1", "photo"), ("J2", "seat")]
+    assert [(command.job_id, command.action) for command in tool.commands[-2:]] == [("J1", "photo"), ("J2", "seat")]
     assert await holders(plant) == {"wrench": ["job J2"]}
 
 
@@ -180,7 +180,7 @@ async def test_lock_of_a_killed_instance_is_continued_by_another(
         await other.drive()
         await other.answer(tool.commands[-1], {})
         await other.drive()
-        assert [(each.job_id, each.action) for each in tool.commands[1:]] == [
+        assert [(command.job_id, command.action) for command in tool.commands[1:]] == [
             ("J1", "tight"),
             ("J1", "photo"),
             ("J2", "seat"),

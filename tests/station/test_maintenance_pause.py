@@ -24,7 +24,7 @@ async def test_running_job_is_paused_once_by_mode_now(running: Plant) -> None:
     pause = MaintenancePause(running.runs, active.loaded, watch, 0.01)
     async with background_task(pause.run(), "pause"):
         job = await running.until_state("J1", JobState.INTERRUPTED)
-    assert [each.text for each in job.comment] == ["fire"]
+    assert [localized_text.text for localized_text in job.comment] == ["fire"]
     await pause.pause_running()
     assert (await running.job("J1")).revision == job.revision
     await switched(running, None)

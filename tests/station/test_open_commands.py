@@ -10,16 +10,16 @@ from tests.station.test_answers import started
 async def test_outstanding_commands_are_sent_and_unanswered(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1", "J2")
     assert await plant.answers.outstanding((SCOPE,), (TIGHTEN,)) == [
-        msgspec.structs.replace(each, offered_again=True) for each in tool.commands
+        msgspec.structs.replace(command, offered_again=True) for command in tool.commands
     ]
     await plant.answer(tool.commands[0])
     await plant.drive()
     answered, *open_ones = tool.commands
     found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
-    assert sorted(each.command_id for each in found) == sorted(each.command_id for each in open_ones)
+    assert sorted(command.command_id for command in found) == sorted(one.command_id for one in open_ones)
     assert answered not in found
-    each_by_itself = [await plant.answers.is_outstanding(each.command_id) for each in tool.commands]
-    assert each_by_itself == [each is not answered for each in tool.commands]
+    each_by_itself = [await plant.answers.is_outstanding(command.command_id) for command in tool.commands]
+    assert each_by_itself == [command is not answered for command in tool.commands]
     assert not await plant.answers.is_outstanding("nobody's")
 
 
@@ -42,4 +42,4 @@ async def test_begun_command_is_the_first_outstanding_one(plant: Plant, tool: Fa
     await started(plant, "Jc", "Jb", "Ja")
     assert (await plant.answers.begin(tool.commands[1].command_id)) is Begin.NEW
     found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
-    assert [(each.job_id, each.begun) for each in found] == [("Jb", True), ("Jc", False), ("Ja", False)]
+    assert [(command.job_id, command.begun) for command in found] == [("Jb", True), ("Jc", False), ("Ja", False)]

@@ -26,7 +26,7 @@ async def test_flood_of_refused_messages_is_stored_at_a_limited_rate(store: Stor
     for number in range(50):
         await recorder.record(message("flood", number))
     await recorder.record(message("other", 50))
-    assert [each.event_id for each in await refused.newest(store, 10)] == ["50", "2", "1", "0"]
+    assert [item.event_id for item in await refused.newest(store, 10)] == ["50", "2", "1", "0"]
     assert await refused.count(store) == 51
     seconds = 11.0
     await recorder.record(message("flood", 51))

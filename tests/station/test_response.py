@@ -34,12 +34,12 @@ def test_failure_reason_is_in_description_and_data() -> None:
     response = job_response(job(JobStatus(JobState.ABORTED), error="it broke"), None)
     assert response.description
     assert response.description.text == "it broke"
-    assert [(each.id, each.value) for each in results_of(response)] == [("Error", "it broke")]
+    assert [(parameter.id, parameter.value) for parameter in results_of(response)] == [("Error", "it broke")]
 
 
 def test_response_contains_state_and_sub_state() -> None:
     response = job_response(job(JobStatus(JobState.ENDED, SubState.COMPLETED)), None)
-    assert [(each.state_text.text, each.state_number) for each in response.job_state] == [
+    assert [(state.state_text.text, state.state_number) for state in response.job_state] == [
         ("Ended", 5),
         ("Completed", 1),
     ]
@@ -59,10 +59,10 @@ async def test_results_of_any_shape_are_stored_as_data_and_read_back(plant: Plan
     a, b = results_of(response)
     assert (b.id, b.value, b.subparameters) == ("b", [], None)
     assert a.id == "a"
-    data = {each.id: each for each in a.subparameters or ()}
+    data = {subparameter.id: subparameter for subparameter in a.subparameters or ()}
     assert data["torque"].value == 12.5
     assert data["steps"].value == [1, {"a": 2}]
-    assert [each.id for each in data["axis"].subparameters or ()] == ["x", "y"]
+    assert [subparameter.id for subparameter in data["axis"].subparameters or ()] == ["x", "y"]
     assert data["text"].value == 'say "hi"'
 
 
@@ -90,8 +90,8 @@ async def test_a_value_with_a_unit_becomes_a_value_with_an_engineering_unit(plan
     assert (torque.value, torque.engineering_units) == (85.2, engineering_unit("Nm"))
     assert (angle.value, angle.engineering_units) == (41, engineering_unit("deg"))
     assert angle.description == (LocalizedText(text="final angle"),)
-    assert [each.id for each in odd.subparameters or ()] == ["value", "unit"]
-    assert [each.id for each in more.subparameters or ()] == ["value", "unit", "limit"]
+    assert [subparameter.id for subparameter in odd.subparameters or ()] == ["value", "unit"]
+    assert [subparameter.id for subparameter in more.subparameters or ()] == ["value", "unit", "limit"]
 
 
 async def test_a_result_that_is_one_value_with_a_unit_is_the_value_of_the_action(
@@ -111,15 +111,15 @@ async def test_actuals_are_read_from_results_and_from_the_recipe(plant: Plant, t
     }
     parameters = {"equipment_actuals": [{"ID": "fixture-1"}, {"ID": "socket-13"}], "material_actuals": ["L-78"]}
     response = await response_to(plant, tool, result, parameters=parameters)
-    assert [each.id for each in response.equipment_actuals or ()] == ["fixture-1", "socket-13", "wrench-3"]
-    assert [(each.material_lot_id, each.quantity) for each in response.material_actuals or ()] == [
+    assert [actual.id for actual in response.equipment_actuals or ()] == ["fixture-1", "socket-13", "wrench-3"]
+    assert [(actual.material_lot_id, actual.quantity) for actual in response.material_actuals or ()] == [
         ("L-78", None),
         ("L-77", "2"),
     ]
-    assert [each.id for each in response.personnel_actuals or ()] == ["worker-5"]
-    assert [each.id for each in response.physical_asset_actuals or ()] == ["asset-1"]
+    assert [actual.id for actual in response.personnel_actuals or ()] == ["worker-5"]
+    assert [actual.id for actual in response.physical_asset_actuals or ()] == ["asset-1"]
     (a,) = results_of(response)
-    assert [each.id for each in a.subparameters or ()] == ["ok"]
+    assert [subparameter.id for subparameter in a.subparameters or ()] == ["ok"]
 
 
 @pytest.mark.parametrize("named", [5, None, [5], {}, [{}], {"Quantity": "3"}, [{"MaterialLotID": "L"}, {}], []])
@@ -127,7 +127,7 @@ async def test_invalid_actuals_stay_result_data(plant: Plant, tool: FakeEquipmen
     response = await response_to(plant, tool, {"material_actuals": named})
     assert response.material_actuals is None
     (a,) = results_of(response)
-    assert [each.id for each in a.subparameters or ()] == ["material_actuals"]
+    assert [subparameter.id for subparameter in a.subparameters or ()] == ["material_actuals"]
 
 
 async def test_failed_action_has_no_actuals(plant: Plant, tool: FakeEquipment) -> None:
@@ -140,7 +140,7 @@ async def test_failed_action_has_no_actuals(plant: Plant, tool: FakeEquipment) -
     response = await responses.load(plant.store, job)
     assert response
     assert response.equipment_actuals is None
-    assert [each.id for each in results_of(response)] == ["Error"]
+    assert [parameter.id for parameter in results_of(response)] == ["Error"]
 
 
 async def test_a_response_with_units_and_actuals_is_read_back_as_it_was_written(

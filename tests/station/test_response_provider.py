@@ -85,7 +85,7 @@ async def test_state_query_without_a_top_level_state_is_refused(store: Store) ->
 async def test_response_is_found_by_the_state_from_the_index(store: Store) -> None:
     await keep(store, "done", COMPLETED)
     await keep(store, "stopped", CLOSED)
-    published = tuple(msgspec.structs.replace(each, browse_path=None) for each in state_entries(CLOSED))
+    published = tuple(msgspec.structs.replace(entry, browse_path=None) for entry in state_entries(CLOSED))
     assert await ids(await ResponseProvider(store).in_state("s", published)) == {"stopped"}
 
 

@@ -44,7 +44,7 @@ async def end(store: Store, job_id: str, ended_at: int = ENDED_AT) -> Job:
 
 async def last_cause(store: Store) -> Cause:
     position = (await changes.latest(store, [SCOPE]))[SCOPE]
-    return [each.cause async for each in changes.read_between(store, SCOPE, "0-0", position)][-1]
+    return [change.cause async for change in changes.read_between(store, SCOPE, "0-0", position)][-1]
 
 
 async def test_undelivered_result_is_kept_after_its_expiry(store: Store) -> None:
@@ -96,7 +96,7 @@ async def test_undelivered_results_are_bounded_if_deletion_is_configured(store: 
             job = await end(store, f"J{number}", ENDED_AT + number)
             await expiry.expire(job, NOW)
     assert await undelivered.oldest(store, SCOPE, 9) == ["J2", "J3", "J4", "J5"]
-    assert [(each["event"], each["log_level"]) for each in logs] == [
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
         ("undelivered results pile up", "warning"),
         ("result deleted undelivered", "error"),
     ]

@@ -35,7 +35,7 @@ async def test_every_decision_is_recorded_and_replayed(plant: Plant, tool: FakeE
     await plant.ask(Cause.RESUME, "J1")
     await plant.answer(tool.commands[0], {"torque": 85.5})
     found = await recorded(plant)
-    signals = [type(each.signal) for each in found.records if not isinstance(each.signal, Begun)]
+    signals = [type(record.signal) for record in found.records if not isinstance(record.signal, Begun)]
     assert signals == [Start, Pause, Resume, Answer]
     replayed = replay_recorded(found)
     assert isinstance(replayed, JobReplay)

@@ -112,7 +112,10 @@ async def test_commit_with_a_lost_reply_is_not_repeated(
             assert isinstance(await far.runs.signal("J1", answer), Ignored)
     stored = await runs.load(plant.store, "J1")
     assert stored
-    assert {each.action: each.attempt for each in stored.run.associations.values()} == {"a": 1, "b": 1}
+    assert {association.action: association.attempt for association in stored.run.associations.values()} == {
+        "a": 1,
+        "b": 1,
+    }
 
 
 async def test_next_commit_removes_sent_commands_from_the_outbox(plant: Plant, tool: FakeEquipment) -> None:
@@ -214,12 +217,12 @@ async def test_listener_receives_every_decision_with_steps_and_requests(plant: P
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await plant.until_state("J1", JobState.ENDED)
-    assert [[(each.step, each.active) for each in progress.steps] for progress in seen] == [
+    assert [[(step.step, step.active) for step in progress.steps] for progress in seen] == [
         [("one", True)],
         [("one", False), ("two", True)],
         [],
     ]
-    assert [[each.action for each in progress.requests] for progress in seen] == [["a"], ["b"], []]
+    assert [[request.action for request in progress.requests] for progress in seen] == [["a"], ["b"], []]
 
 
 async def test_failing_listener_is_logged_and_affects_no_other(plant: Plant, tool: FakeEquipment) -> None:
@@ -258,7 +261,7 @@ async def test_cached_outboxes_of_jobs_ended_by_the_other_instances_are_evicted(
         await until_all_is_acknowledged(plant)
     for number in range(6):
         await few.load(f"J{number}")
-    assert [each for each in range(6) if few.outbox.get(f"J{each}")] == [3, 4, 5]
+    assert [index for index in range(6) if few.outbox.get(f"J{index}")] == [3, 4, 5]
 
 
 async def test_runs_are_busy_while_jobs_make_decisions(plant: Plant, tool: FakeEquipment) -> None:

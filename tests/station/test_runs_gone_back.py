@@ -158,5 +158,5 @@ async def test_read_overtaken_by_a_commit_is_not_taken_as_data_loss(
     assert isinstance(decided, Decision)
     assert loaded
     assert loaded.stored.revision == decided.loaded.stored.revision
-    assert [each.step for each in other.runs.outbox.unsent("J1")] == ["two"]
+    assert [outgoing.step for outgoing in other.runs.outbox.unsent("J1")] == ["two"]
     assert logs == []

@@ -126,7 +126,9 @@ async def test_declined_stop_is_kept_with_its_reason_and_reported_to_the_job(pla
     assert (kept.error, plant.answers.stats.declined_stops) == ("the tool is locked", 1)
     loaded = await plant.runs.load("J1")
     assert loaded
-    assert [each.error for each in loaded.stored.run.past.values()] == ["not stopped: the tool is locked"]
+    assert [past_attempt.error for past_attempt in loaded.stored.run.past.values()] == [
+        "not stopped: the tool is locked"
+    ]
 
 
 @pytest.mark.parametrize("outcome", ["error", "unknown"])
@@ -138,7 +140,7 @@ async def test_declined_reset_is_sent_until_it_is_carried_out(plant: Plant, tool
     await sender.refresh()
     seconds.now += 2
     await sender.send_due()
-    (reset,) = [each for each in tool.commands if each.phase is Phase.RESET]
+    (reset,) = [command for command in tool.commands if command.phase is Phase.RESET]
     for _ in range(2):
         if outcome == "error":
             await plant.answer(reset, error="the clamp is locked")
@@ -176,7 +178,7 @@ async def test_unreadable_safing_command_does_not_hide_others(plant: Plant) -> N
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     await plant.store.execute("HSET", plant.store.keys.safing(), "stop:x", "{")
-    assert [each.job_id for each in await safing.load_all(plant.store)] == ["J1"]
+    assert [safing_command.job_id for safing_command in await safing.load_all(plant.store)] == ["J1"]
 
 
 async def test_normal_run_leaves_no_safing_command(plant: Plant, tool: FakeEquipment) -> None:
@@ -242,7 +244,7 @@ async def test_equipment_that_declines_for_ever_is_bounded_and_visible(
             seconds.now += 1
             clock.now += 1000
     assert len(tool.received(Phase.STOP)) == 361
-    assert len([each for each in logs if each["event"] == "safing command sent again"]) == 6
+    assert len([entry for entry in logs if entry["event"] == "safing command sent again"]) == 6
     (open_stop,) = sender.open_at(tool)
     assert (open_stop.what, open_stop.tries) == ("stop", 362)
     assert open_stop.reason.startswith("locked, try")
@@ -262,13 +264,13 @@ async def test_many_open_stops_of_one_tool_are_sent_a_few_at_once(plant: Plant, 
         since=1,
     )
     for number in range(25):
-        each = msgspec.structs.replace(stop, command_id=f"J{number}/R/a/1")
-        await plant.store.commit(safing.save(plant.store.keys, each))
+        another = msgspec.structs.replace(stop, command_id=f"J{number}/R/a/1")
+        await plant.store.commit(safing.save(plant.store.keys, another))
     sender = sender_of(plant, tool)
     counts = []
     for _ in range(4):
         await sender.send_due()
-        counts.append(len({each.command_id for each in tool.commands}))
+        counts.append(len({command.command_id for command in tool.commands}))
     assert counts == [10, 20, 25, 25]
 
 
@@ -330,7 +332,7 @@ async def test_stop_of_disconnected_equipment_has_no_tries(plant: Plant, tool: F
     sender = sender_of(plant, tool)
     await abort_while_away(plant, tool)
     await sender.send_due()
-    assert [(each.what, each.tries) for each in sender.open_at(tool)] == [("reset", 0)]
+    assert [(open_safing.what, open_safing.tries) for open_safing in sender.open_at(tool)] == [("reset", 0)]
 
 
 async def test_released_stop_is_not_sent_again(plant: Plant, tool: FakeEquipment) -> None:
@@ -350,7 +352,7 @@ async def test_released_stop_is_not_sent_again(plant: Plant, tool: FakeEquipment
     tool.reachable = True
     with capture_logs() as logs:
         await sender.send_due()
-    (record,) = [each for each in logs if each["event"] == "stop released"]
+    (record,) = [entry for entry in logs if entry["event"] == "stop released"]
     assert (record["audit"], record["by"], record["reason"]) == ("equipment.release", "kim", "air cut off")
     assert (tool.received(Phase.RESET), sender.open_commands) == ([], ())
     assert await safing.load_all(plant.store) == []
@@ -385,4 +387,4 @@ async def test_release_for_a_removed_job_is_discarded(plant: Plant, tool: FakeEq
 async def _late_errors(plant: Plant, job_id: str) -> list[str | None]:
     stored = await runs.load(plant.store, job_id)
     assert stored is not None
-    return [each.error for each in stored.run.past.values() if each.error]
+    return [past_attempt.error for past_attempt in stored.run.past.values() if past_attempt.error]

@@ -76,7 +76,7 @@ async def test_disconnected_equipment_is_logged_once_for_a_command(plant: Plant,
         async with plant.at_work():
             await plant.order(Cause.STORE_AND_START, order("J1"))
             await until_true(lambda: len(tries) == 4)
-    reasons = [each["reason"] for each in reported if each["event"] == "command delayed"]
+    reasons = [entry["reason"] for entry in reported if entry["event"] == "command delayed"]
     assert reasons == ["it is away", "it is not trusted"]
 
 
@@ -94,7 +94,7 @@ async def test_reason_that_many_jobs_share_is_logged_once(plant: Plant, tool: Fa
             for number in range(5):
                 await plant.order(Cause.STORE_AND_START, order(f"J{number}"))
             await until_true(lambda: len(set(tries)) == 5)
-    assert len([each for each in reported if each["event"] == "command delayed"]) == 1
+    assert len([entry for entry in reported if entry["event"] == "command delayed"]) == 1
 
 
 async def test_ended_job_stays_active_until_its_last_stop_is_sent(plant: Plant, tool: FakeEquipment) -> None:
@@ -150,7 +150,7 @@ async def test_command_already_removed_from_the_outbox_is_skipped(store: Store) 
             await until_true(lambda: tool.received(Phase.STOP))
             await until_all_is_acknowledged(plant)
     assert tool.received(Phase.STOP) == ["a"]
-    assert [each for each in logs if each["log_level"] == "error"] == []
+    assert [entry for entry in logs if entry["log_level"] == "error"] == []
 
 
 async def test_all_uncertain_commits_are_checked_after_one_wait(
@@ -179,7 +179,7 @@ async def test_command_that_another_reader_queued_first_is_offered_again(plant: 
     await again.runs.load("J1")
     async with again.at_work():
         await until_true(lambda: tool.received() == ["a"])
-    assert [each.offered_again for each in tool.commands] == [True]
+    assert [command.offered_again for command in tool.commands] == [True]
 
 
 async def test_command_of_a_killed_process_is_offered_again(plant: Plant, tool: FakeEquipment) -> None:
@@ -192,4 +192,4 @@ async def test_command_of_a_killed_process_is_offered_again(plant: Plant, tool: 
     again = Plant(plant.store, {"tighten.v1": tool}, plant.runs.clock)
     async with again.at_work():
         await until_true(lambda: tool.received() == ["a"])
-    assert [each.offered_again for each in tool.commands] == [True]
+    assert [command.offered_again for command in tool.commands] == [True]

@@ -107,12 +107,12 @@ async def test_start_of_an_ended_process_is_not_sent_after_its_time(
 
         await until(is_recorded)
         await until(lambda: _has_stopped(tool, stops))
-    each = await first(store)
+    association = await first(store)
     assert tool.received(Phase.STOP) == stops
     assert tool.received() == []
-    assert each.error
-    assert each.error.endswith(f"{sending}: {TIME_PASSED}")
-    assert (each.sent_at is None) == (sending is Sending.NEVER)
+    assert association.error
+    assert association.error.endswith(f"{sending}: {TIME_PASSED}")
+    assert (association.sent_at is None) == (sending is Sending.NEVER)
     if sending is Sending.NEVER:
         assert await safing.load_all(store) == []
 
@@ -131,15 +131,15 @@ async def test_response_names_the_command_and_the_reason(store: Store, clock: Cl
 
         async def is_named() -> bool:
             response = await responses.load(store, await plant.job("J1"))
-            return response is not None and any(each.id == "NeverSent" for each in results_of(response))
+            return response is not None and any(parameter.id == "NeverSent" for parameter in results_of(response))
 
         await plant.until_state("J1", JobState.ABORTED)
         await until(is_named)
         response = await responses.load(store, await plant.job("J1"))
     assert response
-    (never,) = [each for each in results_of(response) if each.id == "NeverSent"]
+    (never,) = [parameter for parameter in results_of(response) if parameter.id == "NeverSent"]
     reason = f"timed out after 2 s; never sent: {TIME_PASSED}"
-    assert [(each.id, each.value) for each in never.subparameters or ()] == [("a", reason)]
+    assert [(subparameter.id, subparameter.value) for subparameter in never.subparameters or ()] == [("a", reason)]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ async def test_job_waits_until_its_member_joins(plant: Plant, tool: FakeEquipmen
     await plant.drive()
     assert tool.received() == ["a", "b"]
     assert (await plant.job("J1")).status.state is JobState.ENDED
-    assert [each async for each in differing_replays(plant.store)] == []
+    assert [replay async for replay in differing_replays(plant.store)] == []
 
 
 async def test_job_continues_at_once_with_a_fresh_copy(plant: Plant, tool: FakeEquipment) -> None:
@@ -139,13 +139,13 @@ async def test_two_gateways_continue_a_job_once(
         await second.look()
         await watch.look()
         assert (await load(plant.store, "J1")).run
-        for each in (plant, other, plant):
-            await each.drive()
+        for item in (plant, other, plant):
+            await item.drive()
     assert tool.received() == ["a", "b"]
     stored = await plant.runs.load("J1")
     assert stored
     assert stored.stored.revision == before + 2
-    assert [each async for each in differing_replays(plant.store)] == []
+    assert [replay async for replay in differing_replays(plant.store)] == []
 
 
 async def test_job_with_an_unconfigured_mirror_is_aborted(plant: Plant) -> None:

@@ -76,7 +76,7 @@ async def test_a_work_master_is_stored_with_its_recipe_and_removed_again(
     assert stored
     assert stored.data == LINEAR
     await settings.apply(SCOPE, "workmaster", SettingsMethod.DELETE, {"ID": "axle"})
-    assert [each.id for each in await resources.load_work_masters(store, SCOPE)] == ["plain"]
+    assert [item.id for item in await resources.load_work_masters(store, SCOPE)] == ["plain"]
 
 
 async def test_work_master_sent_again_replaces_the_first(store: Store, settings: StationSettings) -> None:
@@ -110,7 +110,7 @@ async def test_work_master_removed_from_one_scope_stays_in_another(store: Store,
         SCOPE, "workmaster", SettingsMethod.DELETE, [{"ID": "axle"}, {"ID": "unknown"}, {"ID": "list:x"}]
     )
     assert await resources.load_work_masters(store, SCOPE) == []
-    assert [each.id for each in await resources.load_work_masters(store, "station-2")] == ["axle"]
+    assert [item.id for item in await resources.load_work_masters(store, "station-2")] == ["axle"]
     await settings.apply("station-2", "workmaster", SettingsMethod.DELETE, {"ID": "axle"})
     assert await work_master(store, "axle") is None
 
@@ -120,7 +120,7 @@ async def test_concurrent_put_and_delete_keep_list_and_documents_equal(store: St
     await asyncio.gather(
         *(settings.apply(f"station-{n % 3}", "workmaster", what, master("axle")) for n, what in enumerate(whats))
     )
-    listed = [each for each in range(3) if (await resources.load_allowed(store, f"station-{each}")).work_masters]
+    listed = [number for number in range(3) if (await resources.load_allowed(store, f"station-{number}")).work_masters]
     assert (await work_master(store, "axle") is not None) == bool(listed)
 
 
@@ -151,7 +151,7 @@ async def test_listeners_are_called_after_the_commit(store: Store, settings: Sta
     seen = []
 
     async def look(scope: str) -> None:
-        seen.append((scope, [each.id for each in await resources.load_work_masters(store, scope)]))
+        seen.append((scope, [item.id for item in await resources.load_work_masters(store, scope)]))
 
     settings.listeners.append(look)
     await settings.apply(SCOPE, "workmaster", SettingsMethod.PUT, master("axle"))

@@ -175,7 +175,9 @@ async def test_job_stored_again_with_its_old_id_gets_a_new_run(working: Plant, t
     run = await runs.load(working.store, "J1")
     assert run
     assert run.run.variables == {}
-    assert [each.command_id for each in tool.commands if each.action == "a" and each is not first] != [first.command_id]
+    assert [command.command_id for command in tool.commands if command.action == "a" and command is not first] != [
+        first.command_id
+    ]
 
 
 def instant(milliseconds: int) -> datetime:

@@ -54,4 +54,4 @@ async def test_command_in_an_outbox_is_unsent_once_it_must_have_been_removed(
     assert just_now.run
     assert later
     assert just_now.unsent == frozenset()
-    assert later.unsent == {each.command_id for each in just_now.run.associations.values()}
+    assert later.unsent == {association.command_id for association in just_now.run.associations.values()}

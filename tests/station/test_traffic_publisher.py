@@ -55,7 +55,7 @@ async def test_records_beyond_the_rate_are_reported_as_missed(store: Store) -> N
         async with background_task(publisher.run(), "traffic"):
             whats = [await anext(traffic) for _ in range(201)]
     assert whats[0].what is TrafficKind.BEGUN
-    assert [each.data for each in whats[1:200]] == list(range(199))
+    assert [what.data for what in whats[1:200]] == list(range(199))
     assert (whats[200].what, whats[200].data) == (TrafficKind.MISSED, 101)
 
 

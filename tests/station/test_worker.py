@@ -59,7 +59,7 @@ async def test_completed_job_leaves_consistent_records(plant: Plant, tool: FakeE
         assert response
         assert response.job_response_id == job.correlation_id
         assert [state.state_number for state in response.job_state] == [5, 1]
-        assert [each.id for each in results_of(response)] == ["a", "b"]
+        assert [parameter.id for parameter in results_of(response)] == ["a", "b"]
         run = await runs.load(store, "J1")
         assert run
         assert run.run.ended
@@ -207,7 +207,7 @@ async def test_action_with_any_name_is_executed(
         job = await other.until_state("J1", JobState.ENDED)
     response = await responses.load(plant.store, job)
     assert response
-    assert [each.id for each in results_of(response)] == [name, "then"]
+    assert [parameter.id for parameter in results_of(response)] == [name, "then"]
 
 
 async def test_pause_resume_stop_and_abort_reach_run_and_equipment(plant: Plant, tool: FakeEquipment) -> None:
@@ -225,7 +225,7 @@ async def test_pause_resume_stop_and_abort_reach_run_and_equipment(plant: Plant,
             await until_true(lambda: len(tool.received(Phase.STOP)) == number + 1)  # noqa: B023
     stops = [command for command in tool.commands if command.phase is Phase.STOP]
     starts = [command for command in tool.commands if command.phase is Phase.START]
-    assert [each.command_id for each in stops] == [each.command_id for each in starts]
+    assert [stop.command_id for stop in stops] == [start.command_id for start in starts]
 
 
 async def test_cancelled_worker_always_ends(plant: Plant) -> None:

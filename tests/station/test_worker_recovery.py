@@ -248,7 +248,9 @@ async def test_unreadable_work_is_dead_lettered_and_blocks_no_job(plant: Plant, 
         await plant.until_state("J2", JobState.ENDED)
         await until_all_is_acknowledged(plant)
     letters = (await dead_letters.load_all(plant.store)).values()
-    assert [(each.kind, each.job_id) for each in letters] == [(LetterKind.UNREADABLE, id_) for id_ in ("J9", "J9", "")]
+    assert [(letter.kind, letter.job_id) for letter in letters] == [
+        (LetterKind.UNREADABLE, id_) for id_ in ("J9", "J9", "")
+    ]
     assert dict(next(iter(letters)).details) == {"job_id": "J9"}
 
 

@@ -112,7 +112,7 @@ class Line:
         """Return the settings of a gateway; `listed` are the sentinels that its address names."""
         scheme = "rediss+sentinel" if self.access.tls else "redis+sentinel"
         login = f":{quote(self.access.password)}@" if self.access.password else ""
-        hosts = ",".join(f"127.0.0.1:{each.port}" for each in listed or self.sentinels)
+        hosts = ",".join(f"127.0.0.1:{node.port}" for node in listed or self.sentinels)
         given: dict[str, Any] = {"sentinel_password": self.access.sentinel_password}
         if self.access.tls:
             given["ca_file"] = str(self.access.tls.certificate)
@@ -125,7 +125,7 @@ class Line:
             counts = int(fields["num-other-sentinels"]), int(fields["num-slaves"])
             if counts != (len(self.sentinels) - 1, len(self.nodes) - 1) or fields["flags"] != "master":
                 return False
-            if any(each["flags"] != "slave" for each in await sentinel.call("SENTINEL", "REPLICAS", SERVICE)):
+            if any(value["flags"] != "slave" for value in await sentinel.call("SENTINEL", "REPLICAS", SERVICE)):
                 return False
         roles = [await node.call("ROLE") for node in self.nodes]
         return all(role[0] == "master" or role[3] == "connected" for role in roles)
@@ -217,7 +217,7 @@ async def open_line(
     line = made(directory / "line")
     try:
         if not await line.begins():
-            # Sentinels that fail over while they are started, on a busy machine, are no subject of a test.
+            # Sentinels that fail over while they are started, on a busy machine, are not subject of a test.
             await line.kill()
             line = made(directory / "again")
             assert await line.begins()

@@ -32,7 +32,7 @@ async def test_missing_or_unreadable_document_does_not_hide_others(store: Store)
             lambda fields: version.upgrade_fields(Document.JOB_ORDER, fields)["name"],
         )
     assert found == ["p:4", "p:1"]
-    assert [(each["event"], each["key"]) for each in logs] == [("document cannot be read", "p:2")]
+    assert [(entry["event"], entry["key"]) for entry in logs] == [("document cannot be read", "p:2")]
 
 
 async def test_empty_key_list_returns_no_documents(store: Store) -> None:

@@ -41,8 +41,8 @@ SOUND = StoreState(
 
 
 def test_candidates_are_the_replicas_or_the_named_one() -> None:
-    assert [each.address for each in candidates_of(SOUND, "")] == [SECOND, THIRD]
-    assert [each.address for each in candidates_of(SOUND, THIRD)] == [THIRD]
+    assert [replica_state.address for replica_state in candidates_of(SOUND, "")] == [SECOND, THIRD]
+    assert [replica_state.address for replica_state in candidates_of(SOUND, THIRD)] == [THIRD]
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_former_primary_with_another_history_is_not_linked_yet() -> None:
 
 def test_replica_without_append_only_file_is_taken_with_any_durability() -> None:
     state = replace(SOUND, durability="any", replicas=(replace(replica(SECOND), has_aof=False),))
-    assert [each.address for each in candidates_of(state, "")] == [SECOND]
+    assert [replica_state.address for replica_state in candidates_of(state, "")] == [SECOND]

@@ -179,8 +179,8 @@ async def test_result_update_is_in_the_stream_but_not_read_as_a_change(store: St
         assert types[-2:] == ["ResultUpdate", "Run"]
     with capture_logs() as logs:
         newest = await changes.latest(store, [job.scope])
-        found = [each async for each in changes.read_between(store, job.scope, "0-0", newest[job.scope])]
-    assert [each.cause for each in found][-1:] == [Cause.RUN]
+        found = [change async for change in changes.read_between(store, job.scope, "0-0", newest[job.scope])]
+    assert [change.cause for change in found][-1:] == [Cause.RUN]
     assert found[-1].position == newest[job.scope]
     assert logs == []
 
@@ -204,7 +204,7 @@ async def test_cursor_ahead_of_the_changes_skips_none_to_come(store: Store) -> N
     await store.execute("HSET", store.keys.publisher_cursors(), SCOPE, ahead)
     with capture_logs() as logs:
         assert await changes.start_position(store, SCOPE) == change.position
-    assert [each["event"] for each in logs] == ["cursor is ahead of the changes"]
+    assert [entry["event"] for entry in logs] == ["cursor is ahead of the changes"]
 
 
 async def test_first_payload_of_an_event_is_kept(store: Store) -> None:

@@ -25,8 +25,8 @@ GROWING: dict[str, Callable[[Keys], Commit]] = {
     "members of a mirror": lambda keys: mirrors.save(keys, "m", TEXTS, 1),
     "states of mirrors": lambda keys: mirrors.forget_states(keys, TEXTS),
     "last samples": lambda keys: tags.save(keys, dict.fromkeys(TEXTS, "{}")),
-    "states of rules": lambda keys: rule_states.save(keys, 0, "", {(each, each): "{}" for each in TEXTS}),
-    "removed states of rules": lambda keys: rule_states.save(keys, 0, "", {(each, each): None for each in TEXTS}),
+    "states of rules": lambda keys: rule_states.save(keys, 0, "", {(word, word): "{}" for word in TEXTS}),
+    "removed states of rules": lambda keys: rule_states.save(keys, 0, "", {(word, word): None for word in TEXTS}),
     "parts of a window": lambda keys: rule_states.save_window(keys, ("r", "s"), WindowChange(tuple(TEXTS), MANY)),
     "acknowledged entries": lambda keys: telemetry.acknowledge(keys, [f"{number}-1" for number in range(MANY)]),
     "expired fleet commands": lambda keys: fleet.remove_commands(keys, TEXTS),
@@ -59,8 +59,8 @@ async def test_operation_beyond_the_limit_of_lua_writes_nothing(store: Store) ->
 
 async def test_snapshot_of_100000_members_of_each_kind_is_restored(store: Store) -> None:
     prefix = store.keys.prefix
-    pairs = [each for text in TEXTS for each in (text, "1")]
-    scored = [each for text in TEXTS for each in ("1", text)]
+    pairs = [word for text in TEXTS for word in (text, "1")]
+    scored = [word for text in TEXTS for word in ("1", text)]
     await store.commit(
         join(
             (
@@ -76,4 +76,4 @@ async def test_snapshot_of_100000_members_of_each_kind_is_restored(store: Store)
     taken = await dump(store, 1)
     await restore_dump(store, taken, 0, lambda _: None)
     assert await dump(store, 1) == taken
-    assert any(isinstance(each, StreamKey) and len(each.value[0][1]) == MANY for each in taken)
+    assert any(isinstance(key, StreamKey) and len(key.value[0][1]) == MANY for key in taken)

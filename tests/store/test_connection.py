@@ -204,7 +204,7 @@ async def test_calls_beyond_the_in_flight_limit_wait_for_room(tmp_path: Path) ->
     async with own_server(tmp_path) as server:
         connection = CommandConnection(Endpoint(path=server.url[7:]), most_in_flight=3)
         words = [str(number) for number in range(100)]
-        assert await asyncio.gather(*(connection.call(("ECHO", word)) for word in words)) == [[each] for each in words]
+        assert await asyncio.gather(*(connection.call(("ECHO", word)) for word in words)) == [[text] for text in words]
         connection.close()
 
 

@@ -63,7 +63,7 @@ EVENT = DiscardedEvent("wrench", "/wrench", "1", 100 * HALF_HOUR)
 async def _is_known(store: Store, event: DiscardedEvent) -> bool:
     queries = event.query_known(store.keys), event.query_known_before(store.keys)
     replies = await store.fetch_all(*queries)
-    return any(replies.value(each) for each in queries)
+    return any(replies.value(query) for query in queries)
 
 
 async def test_discarded_event_is_known_in_its_half_hour_and_the_next(store: Store) -> None:

@@ -46,7 +46,7 @@ def test_a_defect_is_logged_with_its_item_and_ends_the_block() -> None:
                     raise KeyError(item)
                 done.append(item)
     assert done == ["b"]
-    assert [(each["event"], each["item"], repr(each["exc_info"])) for each in logs] == [
+    assert [(entry["event"], entry["item"], repr(entry["exc_info"])) for entry in logs] == [
         ("item unreadable", "a", "KeyError('a')")
     ]
 

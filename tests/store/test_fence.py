@@ -104,10 +104,10 @@ def test_no_second_majority_can_elect_while_one_confirms(judgements: list[Judgem
     """Whenever commits are allowed, fewer than a majority of the sentinels may see the primary down."""
     majority = len(judgements) // 2 + 1
     if now < confirmed_until(judgements, majority, now):
-        vouching = sum(isinstance(each, Confirmed) and each.until > now for each in judgements)
+        vouching = sum(isinstance(judgement, Confirmed) and judgement.until > now for judgement in judgements)
         assert len(judgements) - vouching < majority
-        assert not any(isinstance(each, Superseded) for each in judgements)
-        assert not any(isinstance(each, Veto) and each.until > now for each in judgements)
+        assert not any(isinstance(judgement, Superseded) for judgement in judgements)
+        assert not any(isinstance(judgement, Veto) and judgement.until > now for judgement in judgements)
 
 
 OLDER = Primary("10.0.0.3", 6379, 6)
@@ -166,8 +166,8 @@ def test_fence_lapses_when_the_sentinels_fall_silent() -> None:
 
 def test_veto_of_one_sentinel_closes_until_it_answers_otherwise() -> None:
     fence = Fence(OURS, _Clock())
-    for each in "abc":
-        fence.take(view(each), 100.0)
+    for text in "abc":
+        fence.take(view(text), 100.0)
     fence.take(view("a", OURS, "failover_in_progress"), 100.0)
     assert "failover_in_progress" in fence.reason
     fence.take(view("a"), 100.0)
@@ -177,8 +177,8 @@ def test_veto_of_one_sentinel_closes_until_it_answers_otherwise() -> None:
 def test_sentinel_cut_off_from_the_primary_stops_nothing() -> None:
     """A majority that hears the primary keeps any other from being elected."""
     fence = Fence(OURS, _Clock())
-    for each in "bc":
-        fence.take(view(each), 100.0)
+    for word in "bc":
+        fence.take(view(word), 100.0)
     fence.take(view("a", OURS, "s_down", last_ok_ping_s=60), 100.0)
     assert fence.is_confirmed
 
@@ -188,8 +188,8 @@ def test_forgotten_sentinel_does_not_raise_the_majority() -> None:
     fence = Fence(OURS, clock)
     fence.take(view("a", sentinels=5), 100.0)
     clock.now = 500.0
-    for each in "bc":
-        fence.take(view(each), 500.0)
+    for name in "bc":
+        fence.take(view(name), 500.0)
     assert fence.is_confirmed
 
 
@@ -208,9 +208,9 @@ async def test_waiting_ends_with_the_confirmation_or_in_time() -> None:
     with pytest.raises(Unavailable, match="not confirmed"):
         await fence.wait(0.01)
     waiting = asyncio.create_task(fence.wait(60.0))
-    for each in "ab":
+    for item in "ab":
         await asyncio.sleep(0)
-        fence.take(view(each), now)
+        fence.take(view(item), now)
     await waiting
 
 

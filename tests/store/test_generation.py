@@ -114,7 +114,7 @@ async def test_gateway_corrects_the_clock_that_a_command_has_adopted(
     adopted = await adopt_generation(connection, keys, primary(2))
     _, now = await load_generation(connection, keys)
     clocks = [lambda: now + 60_000, lambda: now + 60_020]
-    corrected = await asyncio.gather(*(adopt_generation(connection, keys, primary(2), each) for each in clocks))
+    corrected = await asyncio.gather(*(adopt_generation(connection, keys, primary(2), clock) for clock in clocks))
     assert corrected[0] == corrected[1]
     assert corrected[0].id == adopted.id
     assert 59_000 < corrected[0].clock_ms <= 60_020

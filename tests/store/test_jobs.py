@@ -109,7 +109,7 @@ async def test_a_cleared_trace_is_written_although_a_new_job_needs_none(store: S
 
 def test_only_what_changed_is_written(store: Store) -> None:
     commit = jobs.save(store.keys, FULL, moved(FULL, error="other"), (), NOW)
-    (written,) = [each[2::2] for each in commit.operations if each[0] == "HSET"]
+    (written,) = [operation[2::2] for operation in commit.operations if operation[0] == "HSET"]
     assert set(written) == {"rev", "error"}
 
 
@@ -153,8 +153,8 @@ async def test_unreadable_job_does_not_hide_others(store: Store) -> None:
     for job_id in ("J1", "J2"):
         await save(store, None, moved(job(job_id), status=JobStatus(JobState.ALLOWED_TO_START)))
     await store.execute("HSET", store.keys.joborder("J1"), "order", "{")
-    assert [each.job_id for each in await jobs.load_all(store, SCOPE)] == ["J2"]
-    assert [each.job_id for each in await jobs.load_allowed(store, ["J1", "J2"])] == ["J2"]
+    assert [item.job_id for item in await jobs.load_all(store, SCOPE)] == ["J2"]
+    assert [item.job_id for item in await jobs.load_allowed(store, ["J1", "J2"])] == ["J2"]
 
 
 async def test_job_stored_with_the_id_of_a_removed_one_stays_as_it_is(store: Store) -> None:
@@ -181,6 +181,6 @@ async def test_statuses_of_many_jobs_are_complete_and_ordered(store: Store) -> N
 def test_job_in_an_outdated_form_is_written_whole(store: Store) -> None:
     outdated = msgspec.structs.replace(FULL, outdated=True)
     commit = jobs.save(store.keys, outdated, moved(outdated, error="other"), (), NOW)
-    (written,) = [each[2::2] for each in commit.operations if each[0] == "HSET"]
+    (written,) = [operation[2::2] for operation in commit.operations if operation[0] == "HSET"]
     whole = jobs.save(store.keys, None, FULL, (), NOW)
-    assert set(written) >= set(next(each[2::2] for each in whole.operations if each[0] == "HSET"))
+    assert set(written) >= set(next(operation[2::2] for operation in whole.operations if operation[0] == "HSET"))

@@ -57,8 +57,8 @@ async def test_changes_are_followed_from_a_cursor(store: Store) -> None:
         await store.commit(alarms.save_cursor(store.keys, "reader", change.position))
         if len(seen) == 2:
             break
-    assert [replace(each.alarm) for each in seen] == [ACTIVE, ACTIVE]
-    assert [each.action for each in seen] == ["pause", "pause"]
+    assert [replace(alarm_change.alarm) for alarm_change in seen] == [ACTIVE, ACTIVE]
+    assert [alarm_change.action for alarm_change in seen] == ["pause", "pause"]
     assert await alarms.cursor(store, "reader") == seen[-1].position
     assert await alarms.newest(store, 9) == seen
 

@@ -37,7 +37,7 @@ def test_a_key_has_the_name_it_has_in_microdcs(key: str, expected: str) -> None:
 def test_accepted_id_cannot_collide_with_a_list_key(spec: object) -> None:
     """Check that `word:` begins no id where both `x:{id}` and `x:word:…` exist."""
     pattern = spec.pattern  # type: ignore[attr-defined]
-    beside = [each.pattern.removesuffix("{id}") for each in key_specs() if each.pattern.endswith("{id}")]
+    beside = [key_spec.pattern.removesuffix("{id}") for key_spec in key_specs() if key_spec.pattern.endswith("{id}")]
     for stem in beside:
         rest = pattern.removeprefix(stem)
         if rest not in {pattern, "{id}"}:

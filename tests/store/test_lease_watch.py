@@ -32,7 +32,7 @@ class Observer:
         ([(0, "a:1"), (1, None), (2, "a:1"), (3, "a:1"), (4, "a:1"), (5, "a:1")], False),
         ([(0, "a:1"), (1, "a:1"), (7, "a:1"), (8, "a:1"), (9, "a:1"), (10, "a:1")], False),
         ([(0, "a:1"), (1, "a:1"), (7, "a:1"), (8, "a:1"), (9, "a:1"), (10, "a:1"), (11, "a:1")], True),
-        ([(each, "boot pid:[4026531836] 1 4b1e") for each in range(60)], False),
+        ([(number, "boot pid:[4026531836] 1 4b1e") for number in range(60)], False),
     ],
     ids=[
         "shorter than the lifetime",

@@ -27,18 +27,18 @@ async def test_state_names_primary_replica_and_sentinels(tmp_path: Path, unique:
             state, own = await state_of(settings), await observer_of(store).read()
             generation = store.keys.generation_id
         assert find_problems(state) == ()
-        for each in (state, own):
-            assert each.primary
-            assert each.primary.address == f"127.0.0.1:{line.nodes[0].port}"
-            assert each.primary.server.lower().startswith(program)
-            assert [(node.address, node.lag_bytes) for node in each.replicas] == [
+        for store_state in (state, own):
+            assert store_state.primary
+            assert store_state.primary.address == f"127.0.0.1:{line.nodes[0].port}"
+            assert store_state.primary.server.lower().startswith(program)
+            assert [(node.address, node.lag_bytes) for node in store_state.replicas] == [
                 (f"127.0.0.1:{line.nodes[1].port}", 0)
             ]
-            assert each.fence
-            assert 0 < each.fence.confirmed_s < 2
-            assert each.generation
-            assert each.generation.id == generation
-            assert each.generation.begun_at is not None
+            assert store_state.fence
+            assert 0 < store_state.fence.confirmed_s < 2
+            assert store_state.generation
+            assert store_state.generation.id == generation
+            assert store_state.generation.begun_at is not None
         assert state.answering == own.answering == 3
 
 
@@ -47,12 +47,14 @@ async def test_state_of_a_line_with_tls_and_passwords_is_read(tmp_path: Path, un
     async with open_line(tmp_path, access=access) as line:
         state = await state_of(line.settings(unique, sentinel_password="watch word"))
         assert state.answering == 3
-        assert [each.is_linked for each in state.replicas] == [True]
+        assert [replica.is_linked for replica in state.replicas] == [True]
 
 
 async def test_replica_without_append_only_file_is_found(tmp_path: Path, unique: str) -> None:
     async with open_line(tmp_path, replica="appendonly no\n") as line:
-        assert [each.kind for each in find_problems(await state_of(line.settings(unique)))] == [ProblemKind.NO_AOF]
+        assert [problem.kind for problem in find_problems(await state_of(line.settings(unique)))] == [
+            ProblemKind.NO_AOF
+        ]
 
 
 async def test_frozen_replica_and_sentinel_are_found(tmp_path: Path, unique: str) -> None:
@@ -62,7 +64,7 @@ async def test_frozen_replica_and_sentinel_are_found(tmp_path: Path, unique: str
             node.signal(signal.SIGSTOP)
 
         async def found() -> bool:
-            problems = {each.kind for each in find_problems(await state_of(line.settings(unique)))}
+            problems = {problem.kind for problem in find_problems(await state_of(line.settings(unique)))}
             return {ProblemKind.REPLICA_AWAY, ProblemKind.SENTINEL_AWAY} <= problems
 
         await until(found)
@@ -77,7 +79,7 @@ async def test_frozen_replica_is_the_only_problem_at_once(tmp_path: Path, unique
         line.nodes[1].signal(signal.SIGSTOP)
         for _ in range(3):
             state = await (state_of(line.settings(unique)) if observed == "by a person" else observer_of(store).read())
-            assert [each.kind for each in find_problems(state)] == [ProblemKind.REPLICA_AWAY]
+            assert [problem.kind for problem in find_problems(state)] == [ProblemKind.REPLICA_AWAY]
         line.nodes[1].signal(signal.SIGCONT)
 
 
@@ -87,7 +89,7 @@ async def test_frozen_machine_of_a_replica_leaves_the_primary_confirmed(tmp_path
             node.signal(signal.SIGSTOP)
         for _ in range(5):
             problems = find_problems(await state_of(line.settings(unique)))
-            assert [each.kind for each in problems] == [ProblemKind.SENTINEL_AWAY, ProblemKind.REPLICA_AWAY]
+            assert [problem.kind for problem in problems] == [ProblemKind.SENTINEL_AWAY, ProblemKind.REPLICA_AWAY]
         for node in (line.nodes[1], line.sentinels[2]):
             node.signal(signal.SIGCONT)
 
@@ -109,7 +111,7 @@ async def test_state_of_a_single_server_is_read(redis: RedisSettings) -> None:
 
 async def test_server_that_is_away_is_part_of_the_state(unique: str) -> None:
     state = await state_of(RedisSettings(url="redis://127.0.0.1:1", prefix=unique))
-    assert [each.kind for each in find_problems(state)] == [ProblemKind.PRIMARY_AWAY]
+    assert [problem.kind for problem in find_problems(state)] == [ProblemKind.PRIMARY_AWAY]
 
 
 async def test_store_within_a_process_cannot_be_observed() -> None:

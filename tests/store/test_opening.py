@@ -115,7 +115,7 @@ async def test_replies_have_the_same_shape_in_every_redis_protocol_version(
             ]
         )
         assert hashed == {"field": "text"}
-        assert [list(each) for each in ranked] == [["member", 1_700_000_000_001.0]]
+        assert [list(value) for value in ranked] == [["member", 1_700_000_000_001.0]]
         assert len(streamed) == 1
 
 

@@ -196,9 +196,9 @@ async def test_store_that_is_over_leaves_no_connection_open(tmp_path: Path, uniq
         async def connections() -> set[str]:
             listed = str(await line.nodes[0].call("CLIENT", "LIST"))
             return {
-                each.split(" ")[0]
-                for each in listed.splitlines()
-                if "sentinel-" not in each and "cmd=client" not in each
+                text.split(" ")[0]
+                for text in listed.splitlines()
+                if "sentinel-" not in text and "cmd=client" not in text
             }
 
         before = await connections()

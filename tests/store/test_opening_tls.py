@@ -46,7 +46,7 @@ async def test_store_over_tls_reconnects_an_acl_user_to_a_killed_server(tmp_path
             counted = await asyncio.gather(*(store.execute("INCR", "n") for _ in range(200)))
             assert counted == list(range(1, 201))
             info = await store.execute("CLIENT INFO")
-            shown = info if isinstance(info, dict) else dict(each.split("=", 1) for each in str(info).split())
+            shown = info if isinstance(info, dict) else dict(text.split("=", 1) for text in str(info).split())
             assert (shown["user"], str(shown["db"]), shown["name"], str(shown["resp"])) == (
                 "station",
                 "2",

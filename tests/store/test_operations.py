@@ -30,8 +30,12 @@ async def test_operation_leaves_the_queue_when_it_starts(store: Store) -> None:
 async def test_operation_is_due_by_the_time_of_the_store(store: Store) -> None:
     now, _ = await operations.read_due(store, OperationType)
     first = replace(BACKUP, id="first", type=OperationType.UPGRADE_CHECK, due=now - 10)
-    for each in (replace(BACKUP, id="late", due=now + 3_600_000), replace(BACKUP, id="second", due=now - 5), first):
-        await store.commit(operations.create(store.keys, each))
+    for operation in (
+        replace(BACKUP, id="late", due=now + 3_600_000),
+        replace(BACKUP, id="second", due=now - 5),
+        first,
+    ):
+        await store.commit(operations.create(store.keys, operation))
     read_at, due_ids = await operations.read_due(store, OperationType)
     assert read_at >= now
     assert due_ids == ["first", "second"]

@@ -30,7 +30,7 @@ async def test_long_texts_are_truncated(store: Store) -> None:
         record_refusal(store.keys, RefusedMessage(endless, endless, endless, "unreadable", endless, b""))
     )
     (kept,) = await refused.newest(store, 1)
-    assert {len(each) for each in (kept.way, kept.event_type, kept.event_id, kept.reason)} == {1000}
+    assert {len(text) for text in (kept.way, kept.event_type, kept.event_id, kept.reason)} == {1000}
 
 
 async def test_declined_call_is_counted_separately_from_refused_messages(store: Store) -> None:

@@ -53,4 +53,4 @@ async def test_no_planted_secret_is_kept(store: Store, place: str) -> None:
     )
     found = [str(await store.execute("XRANGE", key, "-", "+")) for key in streams]
     assert CANARY not in "".join(found).replace("***", "")
-    assert sum(each.count("***") for each in found) >= len(PLANTED)
+    assert sum(text.count("***") for text in found) >= len(PLANTED)

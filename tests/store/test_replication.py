@@ -76,7 +76,7 @@ def test_replicas_that_a_failover_may_promote_are_found(
     ("priorities", "problem"), [((100, 100), ""), ((100, 0), ""), ((), ""), ((100, 10), "the priorities 10, 100")]
 )
 def test_replicas_of_unequal_priority_are_a_problem(priorities: tuple[int, ...], problem: str) -> None:
-    found = priority_problem([view("s", *(ReplicaView(A, UP, each, 5) for each in priorities))])
+    found = priority_problem([view("s", *(ReplicaView(A, UP, priority, 5) for priority in priorities))])
     assert (problem in found, bool(found)) == (True, bool(problem))
 
 
@@ -95,7 +95,7 @@ def test_offsets_have_what_each_replica_confirmed() -> None:
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1", "embedded:/var/lib/x"])
 def test_replicated_store_needs_sentinels(url: str) -> None:
-    assert any("replicated" in each for each in RedisSettings(url=url, durability="replicated").conflicts())
+    assert any("replicated" in conflict for conflict in RedisSettings(url=url, durability="replicated").conflicts())
 
 
 @pytest.fixture(params=PROGRAMS)
@@ -181,7 +181,7 @@ async def starts(store: Store) -> bool:
 async def are_down(sentinels: list[Node], count: int) -> bool:
     for sentinel in sentinels:
         replicas = await sentinel.call("SENTINEL", "REPLICAS", "line")
-        if sum("s_down" in each["flags"] for each in replicas) < count:
+        if sum("s_down" in replica["flags"] for replica in replicas) < count:
             return False
     return True
 
@@ -210,7 +210,7 @@ async def test_one_wait_serves_all_commits_of_a_turn(line: Line, unique: str) ->
 
 async def waits(line: Line) -> int:
     text = await line.nodes[0].call("INFO", "commandstats")
-    (calls,) = [each for each in text.split() if each.startswith("cmdstat_wait:")] or ["cmdstat_wait:calls=0,"]
+    (calls,) = [value for value in text.split() if value.startswith("cmdstat_wait:")] or ["cmdstat_wait:calls=0,"]
     return int(calls.split("calls=")[1].split(",")[0])
 
 
@@ -256,12 +256,12 @@ async def test_start_does_not_wait_until_a_frozen_former_primary_counts_as_down(
 
         await until(has_started, 30)
         flags = [
-            each["flags"]
+            value["flags"]
             for sentinel in line.sentinels
-            for each in await sentinel.call("SENTINEL", "REPLICAS", SERVICE)
-            if int(each["port"]) == former.port
+            for value in await sentinel.call("SENTINEL", "REPLICAS", SERVICE)
+            if int(value["port"]) == former.port
         ]
-        assert any("down" not in each for each in flags), flags
+        assert any("down" not in flag for flag in flags), flags
 
 
 async def test_start_waits_for_a_former_primary_that_still_runs(tmp_path: Path, unique: str) -> None:

@@ -95,7 +95,7 @@ async def test_removal_planned_before_a_concurrent_write_is_stale(store: Store) 
 
 
 async def test_unreadable_work_master_does_not_hide_others(store: Store) -> None:
-    for each in (MASTER, WorkMaster(id="wheel")):
-        await store.commit(resources.save_work_master(store.keys, "station-1", each))
+    for master in (MASTER, WorkMaster(id="wheel")):
+        await store.commit(resources.save_work_master(store.keys, "station-1", master))
     await store.execute("HSET", store.keys.workmaster("wheel"), "scope:station-1", "{")
     assert await resources.load_work_masters(store, "station-1") == [MASTER]

@@ -42,7 +42,7 @@ async def test_a_later_response_is_whole_without_what_never_changes(store: Store
     ended = msgspec.structs.replace(running, status=JobStatus(JobState.ENDED), ended_at=2000, revision=2)
     later = responses.save(store.keys, ended, job_response(ended, None), (), running)
     await store.commit(later)
-    (written,) = [each[2::2] for each in later.operations if each[0] == "HSET"]
+    (written,) = [operation[2::2] for operation in later.operations if operation[0] == "HSET"]
     assert set(written) == {"_version", "rev", "response", "state"}
     second = await store.execute("HGETALL", store.keys.jobresponse("c-J1"))
     assert {name: second[name] for name in first if name not in written} == {
@@ -116,4 +116,4 @@ async def test_responses_are_listed_in_the_order_of_their_start(store: Store) ->
     assert await responses.load_all(store, "s") == []
     await respond(store, job("late", 2000))
     await respond(store, job("early", 1000))
-    assert [each.job_order_id for each in await responses.load_all(store, "s")] == ["early", "late"]
+    assert [response.job_order_id for response in await responses.load_all(store, "s")] == ["early", "late"]

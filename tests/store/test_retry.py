@@ -34,7 +34,7 @@ async def test_attempt_is_repeated_and_the_outage_is_logged_once() -> None:
     with capture_logs() as logs:
         assert await retry_while_unavailable("send", store.attempt, 0.0) == "done"
     assert store.attempts == 4
-    assert [(each["event"], each["task"]) for each in logs] == [
+    assert [(entry["event"], entry["task"]) for entry in logs] == [
         ("store unavailable, retrying", "send"),
         ("store available again", "send"),
     ]
@@ -59,7 +59,7 @@ async def test_poll_continues_through_an_outage(wait_until: WaitUntil) -> None:
     with capture_logs() as logs:
         async with background_task(poll_store(Defects(), "look", store.poll, 0.001), "poll"):
             await wait_until(lambda: store.attempts >= 5)
-    assert [each["event"] for each in logs] == ["store unavailable, retrying", "store available again"]
+    assert [entry["event"] for entry in logs] == ["store unavailable, retrying", "store available again"]
 
 
 async def test_defect_of_a_periodic_task_is_logged_once_and_stops_nothing(wait_until: WaitUntil) -> None:
@@ -74,7 +74,7 @@ async def test_defect_of_a_periodic_task_is_logged_once_and_stops_nothing(wait_u
     with capture_logs() as logs:
         async with background_task(poll_store(defects, "look", look, 0.001), "poll"):
             await wait_until(lambda: attempts >= 6)
-    assert [(each["event"], each["task"]) for each in logs] == [
+    assert [(entry["event"], entry["task"]) for entry in logs] == [
         ("background task failed, retrying", "look"),
         ("background task works again", "look"),
     ]

@@ -34,11 +34,11 @@ async def test_history_never_exceeds_its_bound_and_loses_its_oldest_records(stor
         kept = await store.execute("XLEN", store.keys.sfc_history("J1"))
         assert min(number, most) * 9 // 10 <= kept <= most
     found = await run_history.load(store, "J1", START)
-    assert [each.number for each in found] == list(range(151 - len(found), 151))
+    assert [stored_decision.number for stored_decision in found] == list(range(151 - len(found), 151))
 
 
 async def test_record_times_before_the_start_are_kept(store: Store) -> None:
     records = [StoredDecision(1, START, "start", "0c"), StoredDecision(2, START - 3_600_000, "tick", "0c")]
-    for each in records:
-        await store.commit(run_history.append(store.keys, "J1", each, START, 100))
+    for decision in records:
+        await store.commit(run_history.append(store.keys, "J1", decision, START, 100))
     assert await run_history.load(store, "J1", START) == records

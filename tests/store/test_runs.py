@@ -79,7 +79,7 @@ async def test_decision_writes_only_its_changes(store: Store) -> None:
     await store.commit(runs.create(store.keys, stored, store.consumer))
     changed = after(net(200), stored.run, Answer("J1/r/do%20s0/1", ok=True, data={"value": 1}))
     commit = runs.update(store.keys, stored, moved(stored, changed), store.consumer)
-    assert sum(len(str(part)) for each in commit.operations for part in each[1:]) < 400
+    assert sum(len(str(part)) for operation in commit.operations for part in operation[1:]) < 400
     assert await store.commit(commit) == Committed()
     loaded = await runs.load(store, "J1")
     assert loaded
@@ -101,8 +101,8 @@ async def test_concurrently_changed_run_is_not_written(store: Store) -> None:
 async def test_longest_waiting_job_is_found_and_leaves_the_index(store: Store) -> None:
     chart = net(1, "pull_event")
     waiting = {job_id: started(chart, job_id, now) for job_id, now in (("J2", NOW), ("J1", NOW + 1), ("J3", NOW + 2))}
-    for each in waiting.values():
-        await store.commit(runs.create(store.keys, each, store.consumer))
+    for stored_run in waiting.values():
+        await store.commit(runs.create(store.keys, stored_run, store.consumer))
     assert await runs.longest_waiting(store, SCOPE, "t.v1") == "J2"
     assert await runs.longest_waiting(store, "station-2", "t.v1") is None
     done = after(chart, waiting["J2"].run, Event("t.v1", None, id="e", named=False))

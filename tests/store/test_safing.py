@@ -24,7 +24,7 @@ def command(command_id: str, phase: Phase, since: int) -> SafingCommand:
 async def test_commands_are_kept_until_their_id_is_removed(store: Store) -> None:
     first, second = command("J1/R1/a/1", Phase.RESET, 5), command("J1/R1/a/1", Phase.STOP, 3)
     other = command("J1/R1/b/1", Phase.STOP, 4)
-    await store.commit(join(safing.save(store.keys, each) for each in (first, second, other)))
+    await store.commit(join(safing.save(store.keys, safing_command) for safing_command in (first, second, other)))
     assert await safing.load_all(store) == [second, other, first]
     assert await safing.load(store, "J1/R1/a/1") == [second, first]
     await store.commit(safing.remove(store.keys, "J1/R1/a/1"))

@@ -61,7 +61,7 @@ async def another(valkey: str, unique: str) -> AsyncIterator[Store]:
 
 def lasting(snapshot: list[KeyDump]) -> list[KeyDump]:
     """Leave out what bears an instant of this run."""
-    return [each for each in snapshot if each.expires_at is None]
+    return [key for key in snapshot if key.expires_at is None]
 
 
 async def test_restored_store_equals_the_dumped_one(store: Store, another: Store) -> None:
@@ -69,7 +69,7 @@ async def test_restored_store_equals_the_dumped_one(store: Store, another: Store
     taken = await dump(store, NOW)
     await restore_dump(another, taken, 0, nothing)
     assert lasting(await dump(another, NOW)) == lasting(taken)
-    assert {each.key for each in taken} >= {"joborder:J1", "sfc:work:s", "sfc:work:t", "cededupe:x", "active-scopes"}
+    assert {key.key for key in taken} >= {"joborder:J1", "sfc:work:s", "sfc:work:t", "cededupe:x", "active-scopes"}
 
 
 async def test_restored_work_keeps_its_consumer_or_stays_unclaimed(store: Store, another: Store) -> None:
@@ -85,20 +85,20 @@ async def test_restored_work_keeps_its_consumer_or_stays_unclaimed(store: Store,
 
 async def test_leases_and_health_reports_are_not_dumped(store: Store) -> None:
     await store.commit(everything(store))
-    assert not {"lease:instance:edge", "health:edge"} & {each.key for each in await dump(store, NOW)}
+    assert not {"lease:instance:edge", "health:edge"} & {key.key for key in await dump(store, NOW)}
 
 
 async def test_expired_key_is_not_restored(another: Store) -> None:
     old = [StringKey(key="cededupe:old", expires_at=NOW - 1, value=""), StringKey(key="cededupe:new", value="")]
     await restore_dump(another, old, NOW, nothing)
-    assert [each.key for each in await dump(another, NOW)] == ["cededupe:new"]
+    assert [key.key for key in await dump(another, NOW)] == ["cededupe:new"]
 
 
 async def test_restore_replaces_the_existing_store(store: Store, another: Store) -> None:
     await another.commit(everything(another))
     await store.execute("SET", of(store, "counter:c"), "1")
     await restore_dump(another, await dump(store, NOW), NOW, nothing)
-    assert {each.key for each in await dump(another, NOW)} <= {"counter:c", "form"}
+    assert {key.key for key in await dump(another, NOW)} <= {"counter:c", "form"}
     assert await another.execute("GET", of(another, "counter:c")) == "1"
 
 
@@ -115,7 +115,7 @@ async def test_aborted_restore_leaves_the_store_unchanged(another: Store) -> Non
         await restore_dump(another, many, NOW, break_off)
     assert lasting(await dump(another, NOW)) == before
     await restore_dump(another, many[:1], NOW, nothing)
-    assert [each.key for each in await dump(another, NOW)] == ["counter:0"]
+    assert [key.key for key in await dump(another, NOW)] == ["counter:0"]
 
 
 async def test_large_hash_is_dumped_and_restored_completely(store: Store, another: Store) -> None:

@@ -71,7 +71,7 @@ def line(
 
 
 def kinds(state: StoreState) -> list[ProblemKind]:
-    return [each.kind for each in find_problems(state)]
+    return [problem.kind for problem in find_problems(state)]
 
 
 def test_line_that_works_has_no_problem() -> None:
@@ -79,7 +79,9 @@ def test_line_that_works_has_no_problem() -> None:
     assert kinds(state) == []
     assert state.primary
     assert (state.primary.address, state.primary.config_epoch) == (FIRST, 4)
-    assert [(each.address, each.lag_bytes, each.lag_s) for each in state.replicas] == [(SECOND, 0, 1), (THIRD, 0, 0)]
+    assert [
+        (replica_state.address, replica_state.lag_bytes, replica_state.lag_s) for replica_state in state.replicas
+    ] == [(SECOND, 0, 1), (THIRD, 0, 0)]
     assert (state.answering, state.quorum, state.majority) == (3, 2, 2)
 
 
@@ -119,7 +121,7 @@ def test_problem_of_a_data_node_is_found(nodes: dict[str, NodeReport], expected:
 
 
 def test_silent_replica_is_away_although_the_primary_hears_it() -> None:
-    """A frozen one counts as confirming for ten seconds; one that only we do not reach is no use after a failover."""
+    """A frozen one counts as confirming for ten seconds; one that we alone do not reach helps no failover."""
     state = line({THIRD: NodeReport(address=THIRD, error="no reply within 1 s")})
     assert not state.replicas[1].is_linked
     (problem,) = find_problems(state)
@@ -216,7 +218,7 @@ def test_single_server_has_neither_fence_nor_replicas() -> None:
 
 def test_each_durability_has_a_sentence_on_its_losses() -> None:
     single = state_of((), {FIRST: primary_node()}, durability="required")
-    texts = [may_lose(single), *(may_lose(line(durability=each)) for each in ("required", "replicated", "any"))]
+    texts = [may_lose(single), *(may_lose(line(durability=word)) for word in ("required", "replicated", "any"))]
     assert [text.split(" ")[:4] for text in texts] == [
         ["a", "power", "cut", "may"],
         ["a", "failover", "may", "lose"],
@@ -228,7 +230,7 @@ def test_each_durability_has_a_sentence_on_its_losses() -> None:
 
 def test_losses_of_durability_any_behind_sentinel_name_failover() -> None:
     text = may_lose(line(durability="any"))
-    assert [each in text for each in ("a failover may lose", "a partition", "a full memory")] == [True] * 3
+    assert [word in text for word in ("a failover may lose", "a partition", "a full memory")] == [True] * 3
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ async def test_switch_over_loses_nothing_that_was_accepted(tmp_path: Path, uniqu
         assert (done.paused_s is None) is (program == "valkey")
         assert done.took_s < 3.0
         assert await roles(line) == ["slave", "master"]
-        stored = {int(each) for each in await line.nodes[1].call("SMEMBERS", key)}
+        stored = {int(value) for value in await line.nodes[1].call("SMEMBERS", key)}
         assert set(accepted) <= stored
 
 
@@ -150,7 +150,7 @@ async def test_switch_over_after_a_failover_by_hand_waits_for_the_replica(tmp_pa
         await line.fail_over()
 
         async def named() -> bool:
-            names = [await each.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "line") for each in line.sentinels]
+            names = [await sentinel.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "line") for sentinel in line.sentinels]
             return all(port == str(line.nodes[1].port) for _, port in names)
 
         await until(named)
@@ -237,7 +237,7 @@ async def test_former_primary_that_is_not_demoted_stays_paused(tmp_path: Path, u
         done = await switch_over(line.settings(unique), report=interfere)
         assert done.primary == address(line.nodes[1])
         assert any("was not made a replica (NOPERM" in text for text in progress)
-        assert [await each for each in writes] == [True]
+        assert [await write for write in writes] == [True]
 
 
 async def test_former_primary_that_thaws_late_is_still_demoted(tmp_path: Path, unique: str) -> None:

@@ -55,7 +55,7 @@ async def test_documents_of_each_version_are_read_whole(store: Store, name: str)
     assert response
     assert response.description
     assert response.description.text == failed.error
-    assert [each.state_text.text for each in response.job_state] == ["Aborted"]
+    assert [state.state_text.text for state in response.job_state] == ["Aborted"]
     master = await work_master(store, "linear")
     assert master
     assert master.id == "linear"
@@ -160,7 +160,7 @@ def test_each_upgrade_leads_to_the_next_version(fields: dict[str, str], expected
 
 def test_every_document_version_has_a_fixture() -> None:
     newest = max(version.current_version(document) for document in Document)
-    assert {each.name for each in DOCUMENTS.iterdir()} == {f"version-{number}.json" for number in range(1, newest + 1)}
+    assert {file.name for file in DOCUMENTS.iterdir()} == {f"version-{number}.json" for number in range(1, newest + 1)}
 
 
 async def test_run_of_the_first_version_continues_in_the_current_one(store: Store) -> None:

@@ -28,7 +28,7 @@ async def first_batch(store: Store) -> list[Work | UnreadableEntry]:
 
 
 def job_ids(taken: list[Work | UnreadableEntry]) -> list[str]:
-    return [each.job_id for each in taken if isinstance(each, Work)]
+    return [item.job_id for item in taken if isinstance(item, Work)]
 
 
 async def test_work_is_read_as_it_was_added(store: Store) -> None:
@@ -46,10 +46,10 @@ async def test_unreadable_work_is_returned_as_an_unreadable_entry(store: Store) 
     await store.commit(work.add(store.keys, "station-1", WorkKind.START_RECIPE, "J1"))
     *unreadable, readable = await first_batch(store)
     assert isinstance(readable, Work)
-    assert [each.fields.get("job_id") for each in unreadable if isinstance(each, UnreadableEntry)] == ["J9", "J9", None]
+    assert [item.fields.get("job_id") for item in unreadable if isinstance(item, UnreadableEntry)] == ["J9", "J9", None]
     await store.execute("XTRIM", key, "MAXLEN", 0)
     left = await work.read_pending(store, SCOPES)
-    assert {each.reason for each in left if isinstance(each, UnreadableEntry)} == {
+    assert {item.reason for item in left if isinstance(item, UnreadableEntry)} == {
         "somebody has removed it from the stream"
     }
 
@@ -96,7 +96,7 @@ async def test_work_of_every_scope_is_taken_by_one_gateway_only(store: Store, ot
             entry = ("job_id", f"J{number}", "action", "start_recipe", "scope", scope)
             await store.execute("XADD", store.keys.sfc_work(scope), "*", *entry)
     taken = await first_batch(store)
-    assert sorted((each.scope, each.job_id) for each in taken if isinstance(each, Work)) == [
+    assert sorted((item.scope, item.job_id) for item in taken if isinstance(item, Work)) == [
         (scope, f"J{number}") for scope in SCOPES for number in range(3)
     ]
     assert await work.read_pending(other, SCOPES) == []
@@ -120,7 +120,7 @@ async def test_ten_thousand_entries_are_acknowledged_in_one_commit(store: Store)
     await work.create_groups(store, SCOPES)
     entry = ("job_id", "J", "action", "start_recipe", "scope", "station-1")
     await store.read([("XADD", key, "*", *entry) for _ in range(10_000)])
-    ids = [str(each[0]) for each in await store.execute("XRANGE", key, "-", "+")]
+    ids = [str(value[0]) for value in await store.execute("XRANGE", key, "-", "+")]
     await store.execute("XREADGROUP", "GROUP", GROUP, store.consumer, "STREAMS", key, ">")
     await store.commit(work.acknowledge(store.keys, "station-1", ids))
     assert await store.execute("XLEN", key) == 0

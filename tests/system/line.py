@@ -52,7 +52,7 @@ class Line:
     async def primary(self) -> Machine:
         """Return the machine whose store the witness names."""
         printed = await self.machines[2].run(f"{ASK_SENTINEL} get-master-addr-by-name line")
-        return next(each for each in self.machines[:2] if f"{each.address}\n" in f"{printed}\n")
+        return next(machine for machine in self.machines[:2] if f"{machine.address}\n" in f"{printed}\n")
 
     async def roles(self) -> list[str]:
         """Return what the stores of the gateways say that they are."""
@@ -60,7 +60,7 @@ class Line:
             ". /etc/line/names; export REDISCLI_AUTH=$(cat /etc/line/store.password); "
             "$STORE-cli --tls --cacert /etc/line/ca.pem -h $HERE role | head -n 1"
         )
-        return [(await each.call(ask))[1] for each in self.machines[:2]]
+        return [(await machine.call(ask))[1] for machine in self.machines[:2]]
 
 
 def copy_secrets(line: Line) -> None:

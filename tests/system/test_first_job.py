@@ -118,11 +118,11 @@ MEMBERS = (
 @in_session
 async def test_member_of_the_group_needs_no_root(machine: Machine) -> None:
     await machine.run("useradd --groups microdcs-edge erik")
-    for each in MEMBERS:
-        status, printed = await machine.call(f"runuser --user erik -- edge {each}")
-        assert (each, status) == (each, 0), printed
+    for text in MEMBERS:
+        status, printed = await machine.call(f"runuser --user erik -- edge {text}")
+        assert (text, status) == (text, 0), printed
     _, examined = await machine.call("runuser --user erik -- edge doctor --json")
-    failing = [each for each in json.loads(examined)["findings"] if each["level"] == "failing"]
+    failing = [finding for finding in json.loads(examined)["findings"] if finding["level"] == "failing"]
     assert failing == []
     _, denied = await machine.call("runuser --user erik -- edge opcua trust 3F86A0")
     assert "no certificate" in denied
@@ -176,7 +176,7 @@ async def test_settings_unreadable_by_the_service_are_reported_to_root(machine: 
 
 async def child(node: object, name: str) -> object:
     """Return the child of this browse name, in whichever namespace."""
-    for each in await node.get_children():  # type: ignore[attr-defined]
-        if (await each.read_browse_name()).Name == name:
-            return each
+    for value in await node.get_children():  # type: ignore[attr-defined]
+        if (await value.read_browse_name()).Name == name:
+            return value
     raise AssertionError(f"there is no {name}")

@@ -83,7 +83,9 @@ async def test_root_unit_is_off_at_first_and_refuses_unsigned_commands(machine: 
     assert float(exposure.split(":")[1].split()[0]) <= 4.0
     assert "no signed command" in await pass_on(machine, "microdcs-edge; rm -rf /")
     assert "key unknown" in await pass_on(machine, await sign(machine, "ben", "upgrade"))
-    assert "is no version" in await pass_on(machine, await sign(machine, "anna", "upgrade --version=-oDir::Etc=/tmp"))
+    assert "is not a version" in await pass_on(
+        machine, await sign(machine, "anna", "upgrade --version=-oDir::Etc=/tmp")
+    )
     stranger = await machine.call("runuser -u nobody -- python3 /opt/send.py")
     assert "PermissionError" in stranger[1]
     await machine.run("chmod 666 /etc/microdcs-edge/conf.d/60-fleet.toml")

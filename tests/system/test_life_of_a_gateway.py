@@ -223,7 +223,7 @@ async def test_package_has_manual_pages_sbom_and_compiled_modules(machine: Machi
     parts = json.loads(await machine.run("zcat /usr/share/doc/microdcs-edge/sbom.cdx.json.gz"))
     lock = await machine.run("zcat /usr/share/doc/microdcs-edge/requirements.lock.gz")
     locked = set(re.findall(r"^([\w.-]+==[\w.]+)", lock, re.MULTILINE))
-    assert {f"{each['name']}=={each['version']}" for each in parts["components"]} == locked
+    assert {f"{component['name']}=={component['version']}" for component in parts["components"]} == locked
     assert {p.suffix for p in machine.root.glob("usr/lib/microdcs-edge/edge/__pycache__/*")} == {".pyc"}
 
 
@@ -272,7 +272,7 @@ async def test_remote_opc_ua_client_runs_a_job(machine: Machine, plant: Plant, a
 
         async def ended() -> bool:
             responses = await (await space.response_list()).read_value()
-            return [each.JobState[0].StateText.Text for each in responses or ()] == ["Ended"]
+            return [response.JobState[0].StateText.Text for response in responses or ()] == ["Ended"]
 
         await until(ended)
 

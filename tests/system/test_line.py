@@ -44,15 +44,15 @@ async def line(archive: Path, repository: Path) -> AsyncIterator[Line]:
                 "Signed-By: /shared/microdcs-edge.asc\n"
             )
         try:
-            await asyncio.gather(*(each.boot() for each in machines))
+            await asyncio.gather(*(item.boot() for item in machines))
             only_ours = "-o Dir::Etc::sourcelist=sources.list.d/microdcs-edge.sources -o Dir::Etc::sourceparts=-"
-            for each in machines[:2]:
-                await each.run(f"apt-get update {only_ours} -o APT::Get::List-Cleanup=0")
+            for element in machines[:2]:
+                await element.run(f"apt-get update {only_ours} -o APT::Get::List-Cleanup=0")
             yield Line(machines)
         finally:
-            for each in machines:
-                await each.cut_power()
-                each.remove()
+            for one in machines:
+                await one.cut_power()
+                one.remove()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -169,7 +169,7 @@ async def test_job_continues_when_the_machine_of_the_primary_is_lost(line: Line,
 
 
 async def test_lost_machine_returns_as_a_replica(line: Line, plant: Plant) -> None:
-    (lost,) = [each for each in line.machines[:2] if each is not await line.primary()]
+    (lost,) = [machine for machine in line.machines[:2] if machine is not await line.primary()]
     await lost.boot()
 
     async def joined() -> bool:
@@ -196,8 +196,8 @@ async def test_job_continues_over_a_switch_over(line: Line, plant: Plant) -> Non
 async def test_work_waits_while_the_witness_is_away(line: Line, plant: Plant) -> None:
     await start_job(plant, "J-WITNESS")
     await line.machines[2].cut_power()
-    for each in line.machines[:2]:
-        assert "J-WITNESS" in await each.run("edge jobs list")
+    for machine in line.machines[:2]:
+        assert "J-WITNESS" in await machine.run("edge jobs list")
     await line.machines[2].boot()
     await finish_job(plant, "J-WITNESS")
 
@@ -205,7 +205,7 @@ async def test_work_waits_while_the_witness_is_away(line: Line, plant: Plant) ->
 async def test_line_continues_after_a_power_cut_of_all_machines(line: Line, plant: Plant) -> None:
     await start_job(plant, "J-DARK")
     await asyncio.sleep(1.5)  # what is younger than a second may be lost: appendfsync everysec
-    for each in line.machines:
-        await each.cut_power()
-    await asyncio.gather(*(each.boot() for each in line.machines))
+    for dark in line.machines:
+        await dark.cut_power()
+    await asyncio.gather(*(machine.boot() for machine in line.machines))
     await finish_job(plant, "J-DARK")

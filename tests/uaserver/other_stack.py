@@ -66,8 +66,8 @@ class OtherStack:
     async def values(self, *nodes: str, at: int = 0) -> list[Any]:
         """Read values; each must have the status Good."""
         results = await self.read(*map(value_of, nodes), at=at)
-        assert [each["statusCode"] for each in results] == ["Good"] * len(nodes)
-        return [each["value"]["value"] for each in results]
+        assert [result["statusCode"] for result in results] == ["Good"] * len(nodes)
+        return [result["value"]["value"] for result in results]
 
     async def subscription(self, at: int = 0, **others: Any) -> int:
         """Create a subscription with a publishing interval of 50 ms; return its id."""

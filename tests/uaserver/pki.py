@@ -61,8 +61,8 @@ class Authority:
         ends = now + timedelta(days=days)
         builder = x509.CertificateRevocationListBuilder().issuer_name(self.certificate.subject)
         builder = builder.last_update(min(now, ends) - timedelta(days=2)).next_update(ends)
-        for each in lost:
-            entry = x509.RevokedCertificateBuilder().serial_number(each.serial_number).revocation_date(now)
+        for certificate in lost:
+            entry = x509.RevokedCertificateBuilder().serial_number(certificate.serial_number).revocation_date(now)
             builder = builder.add_revoked_certificate(entry.build())
         return builder.sign(self.key, hashes.SHA256())
 
@@ -105,7 +105,7 @@ def _certificate(
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signed_with.public_key()), critical=False)
     )
     if uri:
-        names = [x509.UniformResourceIdentifier(uri), *(x509.DNSName(each) for each in hosts)]
+        names = [x509.UniformResourceIdentifier(uri), *(x509.DNSName(host) for host in hosts)]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return builder.sign(signed_with, hashes.SHA256())
 
@@ -126,7 +126,7 @@ def _usage(*, is_authority: bool) -> x509.KeyUsage:
 
 def write_pem(path: Path, *chain: x509.Certificate) -> Path:
     """Write certificates in PEM, the own one first."""
-    path.write_bytes(b"".join(each.public_bytes(serialization.Encoding.PEM) for each in chain))
+    path.write_bytes(b"".join(item.public_bytes(serialization.Encoding.PEM) for item in chain))
     return path
 
 

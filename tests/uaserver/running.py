@@ -87,7 +87,7 @@ class Station:
         self, scope: str, query: Sequence[StateQuery | State], after: str, limit: PageLimit
     ) -> FoundResponses:
         assert (after, limit) == ("", PAGE)
-        self.asked.append((scope, tuple(each for each in query if isinstance(each, State))))
+        self.asked.append((scope, tuple(item for item in query if isinstance(item, State))))
         return FoundResponses(self.status, self.responses, next=self.next)
 
     async def release(self, request: ReleaseRequest) -> None:
@@ -127,7 +127,7 @@ async def served(
     enough = asyncio.Event()
 
     async def hold() -> None:
-        scopes = [each.scope for each in machines]
+        scopes = [machine.scope for machine in machines]
         services = Services(behind, behind, behind.intervene, behind.release, behind.switch_mode, scopes)
         async with (
             TaskGroup() as tasks,

@@ -143,7 +143,7 @@ async def test_user_signature_uses_the_algorithm_of_the_policy(door: Door, refus
     wrong = "BadUserSignatureInvalid"
     for other in ("http://www.w3.org/2000/09/xmldsig#rsa-sha1", OFFERED[2].AsymmetricSignatureURI, "nonsense"):
         assert await attempt(door, user, algorithm=other) == wrong
-    assert "the signature of the user is wrong" in [each.get("reason") for each in refusals]
+    assert "the signature of the user is wrong" in [refusal.get("reason") for refusal in refusals]
 
 
 async def test_user_signature_of_another_key_or_nonce_is_refused(door: Door) -> None:
@@ -174,7 +174,7 @@ async def test_rejected_user_certificate_is_stored_and_can_be_trusted(door: Door
     user = pki.self_signed("engineer")
     assert await attempt(door, user) == REJECTED
     kept = list(certificate_files(Path(door.settings.pki, "rejected-users")))
-    assert [each.certificate for each in kept] == [user]
+    assert [certificate_file.certificate for certificate_file in kept] == [user]
     add_certificate(kept[0].certificate, door.trusted)
     assert await attempt(door, user) == "engineer"
 
@@ -190,7 +190,7 @@ async def test_an_expired_or_revoked_user_is_refused(door: Door) -> None:
 async def test_a_trusted_certificate_without_user_is_refused(door: Door, refusals: list[Any]) -> None:
     assert await attempt(door, ROOT.issue("nobody-we-know")) == REJECTED
     assert await attempt(door, ROOT.issue("bad\nname")) == REJECTED
-    assert [each["reason"] for each in refusals if each.get("user") == "nobody-we-know"] == [
+    assert [refusal["reason"] for refusal in refusals if refusal.get("user") == "nobody-we-know"] == [
         "the certificate names no user of the gateway"
     ]
 

@@ -22,7 +22,7 @@ from tests.uaserver import pki
 
 ROOT = pki.root("plant")
 CLIENTS = [ROOT.issue(f"client {number}") for number in range(3)]
-DER = [each.public_bytes(pki.DER) for each in CLIENTS]
+DER = [certificate.public_bytes(pki.DER) for certificate in CLIENTS]
 ROOT_DER = ROOT.certificate.public_bytes(pki.DER)
 CRL = ROOT.revoke(CLIENTS[2]).public_bytes(pki.DER)
 OLD = TrustLists((DER[0],), (), (ROOT_DER,), (CRL,))
@@ -34,7 +34,7 @@ class PowerCut(Exception):
 
 
 def as_sets(lists: TrustLists) -> list[set[bytes]]:
-    return [set(each) for each in lists.lists]
+    return [set(row) for row in lists.lists]
 
 
 def test_trust_lists_are_unchanged_after_write_and_read(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_replaced_lists_keep_other_files_of_the_directory(tmp_path: Path) -> Non
     (tmp_path / "by-hand.pem").write_bytes(CLIENTS[0].public_bytes(Encoding.PEM))
     assert read_lists(tmp_path).trusted == (DER[0],)
     replace_lists(tmp_path, NEW)
-    assert {"README", "notes.pem"} < {each.name for each in tmp_path.iterdir()}
+    assert {"README", "notes.pem"} < {file.name for file in tmp_path.iterdir()}
     assert as_sets(read_lists(tmp_path)) == as_sets(NEW)
 
 

@@ -165,7 +165,7 @@ def test_flood_of_logins_and_refused_calls_of_a_user_is_bounded(records: Records
     assert len(records) == 60
     access.record_login(Caller("anna", Role.OPERATOR))
     access.record_call(Caller("eve", Role.OPERATOR), "Start", request, ua.CallMethodResult())
-    assert [each["user"] for each in records[-2:]] == ["anna", "eve"], "other users and calls with an effect"
+    assert [record["user"] for record in records[-2:]] == ["anna", "eve"], "other users and calls with an effect"
 
 
 async def test_calls_logins_and_refusals_are_written_to_the_audit_trail(
@@ -183,8 +183,11 @@ async def test_calls_logins_and_refusals_are_written_to_the_audit_trail(
             await ask(client, "Abort", JOB, COMMENT)
         refusals.record("OPC UA login refused", "192.0.2.1", user="eve", reason="wrong password")
         await wait_until(lambda: not trail.waiting)
-    found = [msgspec.json.decode(each.text, type=AuditRecord) for each in await newest(store, 9)]
-    assert [(each.kind, each.user, each.action, each.subject, each.status) for each in found] == [
+    found = [msgspec.json.decode(sealed_record.text, type=AuditRecord) for sealed_record in await newest(store, 9)]
+    assert [
+        (audit_record.kind, audit_record.user, audit_record.action, audit_record.subject, audit_record.status)
+        for audit_record in found
+    ] == [
         ("opcua.login", "operator", "login", "", "Good"),
         ("opcua.call", "operator", "Abort", "job-1", "Good"),
         ("opcua.refused", "eve", "OPC UA login refused", "", "wrong password"),
@@ -197,5 +200,5 @@ async def test_audit_trail_names_the_return_status_of_a_call(store: Store) -> No
     result = ua.CallMethodResult(OutputArguments=[returned])
     async with open_trail(store, "gw-1", 1000, lambda: 7) as trail:
         audit.record_call(Caller("op", Role.OPERATOR), "SkipAction", ua.CallMethodRequest(), result, trail)
-    (found,) = [msgspec.json.decode(each.text, type=AuditRecord) for each in await newest(store, 9)]
+    (found,) = [msgspec.json.decode(sealed_record.text, type=AuditRecord) for sealed_record in await newest(store, 9)]
     assert found.status == "Good, ReturnStatus AWAITS_SECOND_PERSON (17179869184)"

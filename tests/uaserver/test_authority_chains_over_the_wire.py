@@ -55,7 +55,7 @@ async def enter(endpoint: str, application: Application, settings: OpcuaSettings
     await client.set_security(
         SecurityPolicyBasic256Sha256, *files, server_certificate=own, mode=ua.MessageSecurityMode.SignAndEncrypt
     )
-    client.security_policy.host_certificate_chain = [each.public_bytes(pki.DER) for each in chain]  # type: ignore[attr-defined]
+    client.security_policy.host_certificate_chain = [value.public_bytes(pki.DER) for value in chain]  # type: ignore[attr-defined]
     async with client:
         return await serves(client)
 
@@ -106,6 +106,6 @@ async def test_the_gateway_sends_the_chain_of_its_certificate(
             assert endpoint.ServerCertificate == chain_bytes(own.chain)
         assert await enter(server.endpoint, application, settings, LINE.certificate)
         # node-opcua trusts both authorities, and accepts no unknown certificate.
-        trusting = {"authority": str(tmp_path / "authorities.pem"), "revocations": [str(each) for each in lists]}
+        trusting = {"authority": str(tmp_path / "authorities.pem"), "revocations": [str(path) for path in lists]}
         async with other_make(server.endpoint, application, **trusting) as client:
             assert await client.ask("browse", part="JobOrderControl")

@@ -67,9 +67,9 @@ def test_untrusted_certificate_is_renewed_before_it_expires(settings: OpcuaSetti
 @pytest.mark.parametrize(
     "place",
     [
-        lambda each: Path(each.trusted),
-        lambda each: issuers_directory(Path(each.trusted)),
-        lambda each: rejected_directory(Path(each.pki)),
+        lambda value: Path(value.trusted),
+        lambda value: issuers_directory(Path(value.trusted)),
+        lambda value: rejected_directory(Path(value.pki)),
     ],
 )
 def test_certificate_that_a_client_may_trust_is_kept(

@@ -28,8 +28,8 @@ def test_every_reference_within_a_chart_has_its_inverse() -> None:
     for node in nodes.values():
         for reference in node.references:
             if reference.NodeId in nodes:
-                back = [each for each in nodes[reference.NodeId].references if each.NodeId == node.nodeid]
-                assert [each.IsForward for each in back] == [not reference.IsForward]
+                back = [value for value in nodes[reference.NodeId].references if value.NodeId == node.nodeid]
+                assert [value.IsForward for value in back] == [not reference.IsForward]
     reached = {reference.NodeId for node in nodes.values() for reference in node.references if reference.IsForward}
     assert nodes.keys() - reached == {chart_node_id("s/job")}
 

@@ -249,8 +249,10 @@ class TestMethods:
         method = (await named(chart))["Pause"]
         given = await (await method.get_child("0:InputArguments")).read_value()
         answered = await (await method.get_child("0:OutputArguments")).read_value()
-        assert [(each.Name, each.DataType.Identifier, each.ValueRank) for each in given] == [("Comment", 21, 1)]
-        assert [(each.Name, each.DataType.Identifier, each.ValueRank) for each in answered] == [("ReturnStatus", 9, -1)]
+        assert [(value.Name, value.DataType.Identifier, value.ValueRank) for value in given] == [("Comment", 21, 1)]
+        assert [(value.Name, value.DataType.Identifier, value.ValueRank) for value in answered] == [
+            ("ReturnStatus", 9, -1)
+        ]
         assert (await self.call(chart, "Pause")).StatusCode.value == ua.StatusCodes.BadArgumentsMissing
         charts.hide("station-1", "job-1")
         gone = await chart.session.call([ua.CallMethodRequest(chart.nodeid, method.nodeid, [])])

@@ -42,7 +42,7 @@ def declared(types: TypeNodes) -> Declarations:
 
 
 def names(declaration: Declaration) -> set[str]:
-    return {each.browse_name.Name for each in declaration.members}
+    return {member.browse_name.Name for member in declaration.members}
 
 
 def test_cached_declarations_are_those_of_the_types(types: TypeNodes, declared: Declarations) -> None:
@@ -50,7 +50,7 @@ def test_cached_declarations_are_those_of_the_types(types: TypeNodes, declared: 
 
 
 def test_receiver_declares_its_optional_methods_and_substate_machines(declared: Declarations) -> None:
-    members = {each.browse_name.Name: each for each in declared[JOB_MANAGEMENT_TYPE].members}
+    members = {member.browse_name.Name: member for member in declared[JOB_MANAGEMENT_TYPE].members}
     assert names(members["JobOrderControl"]) >= {*METHODS, *SUBSTATE_MACHINE.values()}
     assert "JobOrderResponseList" in names(members["JobOrderResults"])
 
@@ -79,16 +79,16 @@ async def test_machines_share_no_attribute(types: TypeNodes, declared: Declarati
     first, second = (attributes_of_machine(aspace, machine.scope) for machine in MACHINES)
     assert first.keys() == second.keys()
     assert len(first) > 1_000
-    assert {id(each) for each in first.values()}.isdisjoint(map(id, second.values()))
-    before = {each: held.value for each, held in second.items()}
+    assert {id(value) for value in first.values()}.isdisjoint(map(id, second.values()))
+    before = {row: held.value for row, held in second.items()}
     for held in first.values():
         held.value = ua.DataValue(ua.Variant("written"))
-    assert all(held.value is before[each] for each, held in second.items())
+    assert all(held.value is before[row] for row, held in second.items())
 
 
 def attributes_of_machine(aspace: AddressSpace, scope: str) -> dict[tuple[str, ua.AttributeIds], AttributeValue]:
     """Return the attributes of the nodes of a machine, by the path below it."""
-    nodes = {str(each.Identifier): aspace[each] for each in tuple(aspace.keys())}
+    nodes = {str(value.Identifier): aspace[value] for value in tuple(aspace.keys())}
     return {
         (path.removeprefix(scope), name): held
         for path, node in nodes.items()

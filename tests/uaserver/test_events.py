@@ -101,8 +101,8 @@ async def test_a_change_is_reported_with_order_state_and_response(
     assert (source, time, message.Text) == ("station-1", AT, "job-1: Ended")
     assert (severity, len(event_id), unheard) == (100, 16, None)
     assert struct_to_binary(order) == extension_object(status_event("job-1").job_order).Body
-    assert [struct_to_binary(each) for each in state] == [
-        extension_object(each).Body for each in status_event("job-1").job_state
+    assert [struct_to_binary(value) for value in state] == [
+        extension_object(item).Body for item in status_event("job-1").job_state
     ]
     assert struct_to_binary(answer) == extension_object(response("job-1")).Body
 

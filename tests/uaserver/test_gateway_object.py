@@ -80,8 +80,8 @@ async def test_release_of_equipment_names_its_arguments(space: Space) -> None:
     inputs, outputs = [
         await (await method.get_child(f"0:{kind}Arguments")).read_value() for kind in ("Input", "Output")
     ]
-    assert [each.Name for each in inputs] == ["Command", "Reason"]
-    assert [each.Name for each in outputs] == ["ReturnStatus"]
+    assert [value.Name for value in inputs] == ["Command", "Reason"]
+    assert [output.Name for output in outputs] == ["ReturnStatus"]
 
 
 async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space: Space) -> None:
@@ -123,12 +123,12 @@ async def test_every_value_has_the_type_that_is_declared(server: UaServer, space
     await server.gateway.show(PICTURE)
     for owner, shown in ((await member(space), GATEWAY), (await member(space, "Equipment", "wrench"), EQUIPMENT)):
         kind = client.get_node(await owner.read_type_definition())
-        for each in shown:
-            name = space.name(each.name, TYPES_URI)
+        for variable_spec in shown:
+            name = space.name(variable_spec.name, TYPES_URI)
             declared, made = await kind.get_child([name]), await owner.get_child([name])
-            assert (await declared.read_description()).Text == each.description
-            assert await made.read_data_type() == await declared.read_data_type() == each.data_type
-            assert (await made.read_data_value()).Value.VariantType.value == each.data_type.Identifier
+            assert (await declared.read_description()).Text == variable_spec.description
+            assert await made.read_data_type() == await declared.read_data_type() == variable_spec.data_type
+            assert (await made.read_data_value()).Value.VariantType.value == variable_spec.data_type.Identifier
             (rule,) = await declared.get_references(ua.ObjectIds.HasModellingRule)
             assert rule.NodeId.Identifier == ua.ObjectIds.ModellingRule_Mandatory
 

@@ -66,7 +66,7 @@ class Screen:
         self.responses.pop(job_order_id, None)
 
     def work_masters(self, scope: str, work_masters: Sequence[WorkMaster]) -> None:
-        self.masters = [each.id for each in work_masters]
+        self.masters = [master.id for master in work_masters]
 
     async def show_allowed(self, scope: str, allowed: Allowed) -> None:
         self.allowed = allowed

@@ -102,18 +102,22 @@ async def test_lists_notify_a_subscriber_when_a_job_comes_and_goes(
 
 async def test_array_of_entries_is_encoded_as_by_asyncua() -> None:
     entries = (entry("job-1"), entry("job-2", JobState.RUNNING))
-    array = array_of_bodies(ENCODING_ID[JobOrderAndState], [encode_structure(each) for each in entries])
-    assert b"".join(array.encoded()) == variant_to_binary(ua.Variant([extension_object(each) for each in entries]))
+    array = array_of_bodies(
+        ENCODING_ID[JobOrderAndState], [encode_structure(job_order_and_state) for job_order_and_state in entries]
+    )
+    assert b"".join(array.encoded()) == variant_to_binary(
+        ua.Variant([extension_object(job_order_and_state) for job_order_and_state in entries])
+    )
 
 
 async def test_states_of_many_jobs_are_in_memory_once() -> None:
     packer = BodyPacker()
     entries = [entry(f"job-{number}", state) for number in range(3) for state in (JobState.ENDED, JobState.RUNNING)]
-    packed = [packer.pack(each) for each in (*entries, response("job-1"))]
-    assert [packer.unpack(each) for each in packed] == [
-        encode_structure(each) for each in (*entries, response("job-1"))
+    packed = [packer.pack(payload) for payload in (*entries, response("job-1"))]
+    assert [packer.unpack(data) for data in packed] == [
+        encode_structure(payload) for payload in (*entries, response("job-1"))
     ]
-    assert not any(b"Ended" in each or b"Running" in each for each in packed)
+    assert not any(b"Ended" in data or b"Running" in data for data in packed)
 
 
 async def test_lists_notify_the_others_when_one_subscriber_fails() -> None:

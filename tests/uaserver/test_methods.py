@@ -113,7 +113,9 @@ class TestReceiver:
         one, other = station.calls
         assert (one.source, one.event_id) != (other.source, other.event_id)
 
-    @pytest.mark.parametrize("status", [each for each in ReturnStatus if each is not ReturnStatus.NO_ERROR])
+    @pytest.mark.parametrize(
+        "status", [return_status for return_status in ReturnStatus if return_status is not ReturnStatus.NO_ERROR]
+    )
     async def test_refused_call_is_uncertain_with_its_return_status(
         self, engineer: Space, station: Station, status: ReturnStatus
     ) -> None:
@@ -147,12 +149,12 @@ class TestProvider:
     async def test_request_by_state_returns_the_responses(self, engineer: Space, station: Station) -> None:
         station.responses = (response("job-1"), response("job-2"))
         state = state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED))
-        wanted = ua.Variant([extension_object(each) for each in state], T.ExtensionObject, is_array=True)
+        wanted = ua.Variant([extension_object(item) for item in state], T.ExtensionObject, is_array=True)
         result = await ask(engineer, "RequestJobResponseByJobOrderState", wanted, scope="station-2")
         given, status = result.OutputArguments
         assert (result.StatusCode.value, status.Value) == (0, 1)
-        assert [struct_to_binary(each) for each in given.Value] == [
-            extension_object(each).Body for each in station.responses
+        assert [struct_to_binary(value) for value in given.Value] == [
+            extension_object(job_response).Body for job_response in station.responses
         ]
         ((scope, asked),) = station.asked
         assert (scope, asked) == ("station-2", state)
@@ -197,7 +199,7 @@ class TestWrongCalls:
     ) -> None:
         result = await ask(engineer, name, *arguments)
         assert result.StatusCode.value == ua.StatusCodes.BadInvalidArgument
-        assert [each.value == ua.StatusCodes.BadTypeMismatch for each in result.InputArgumentResults] == wrong
+        assert [value.value == ua.StatusCodes.BadTypeMismatch for value in result.InputArgumentResults] == wrong
         assert (station.calls, station.asked) == ([], [])
 
     async def test_method_on_another_object_is_refused(self, engineer: Space, station: Station) -> None:

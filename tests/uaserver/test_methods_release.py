@@ -39,7 +39,7 @@ async def operator(behind: Station) -> AsyncIterator[OtherStack]:
 
 
 async def release(client: OtherStack, *texts: str, method: str = f"{WRENCH}/ReleaseStops") -> dict[str, Any]:
-    arguments = [{"dataType": STRING, "value": each} for each in texts]
+    arguments = [{"dataType": STRING, "value": text} for text in texts]
     call = {"objectId": WRENCH, "methodId": method, "inputArguments": arguments}
     response = await client.send("Call", methodsToCall=[call])
     result: dict[str, Any] = response["results"][0]

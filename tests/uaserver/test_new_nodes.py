@@ -58,21 +58,21 @@ def contents(aspace: AddressSpace, node_id: ua.NodeId) -> tuple[dict[str, Any], 
     """Return attributes and references; instants only as such, NodeIds without the form of their encoding."""
     node = aspace[node_id]
     attributes = {}
-    for each, held in node.attributes.items():
+    for attribute, held in node.attributes.items():
         value = held.value
         stamps = [type(at) for at in (value.SourceTimestamp, value.ServerTimestamp)]
-        attributes[each.name] = (value.Value, value.StatusCode, stamps)
+        attributes[attribute.name] = (value.Value, value.StatusCode, stamps)
     references = [
         (
-            each.ReferenceTypeId.to_string(),
-            each.IsForward,
-            each.NodeId.to_string(),
-            each.BrowseName,
-            each.DisplayName,
-            each.NodeClass,
-            each.TypeDefinition.to_string(),
+            reference.ReferenceTypeId.to_string(),
+            reference.IsForward,
+            reference.NodeId.to_string(),
+            reference.BrowseName,
+            reference.DisplayName,
+            reference.NodeClass,
+            reference.TypeDefinition.to_string(),
         )
-        for each in node.references
+        for reference in node.references
     ]
     return attributes, references
 
@@ -81,9 +81,9 @@ async def test_added_nodes_equal_those_of_the_add_nodes_service() -> None:
     service = Server()
     await service.init()
     ours, theirs = await space(), service.iserver.aspace
-    added = [add_node(ours, each) for each in items()]
+    added = [add_node(ours, value) for value in items()]
     results = service.iserver.node_mgt_service.add_nodes(list(items()))
-    assert [each.AddedNodeId for each in results] == added
+    assert [result.AddedNodeId for result in results] == added
     for node_id in (*added, OBJECTS, ua.NodeId(ua.ObjectIds.BaseObjectType)):
         assert contents(ours, node_id) == contents(theirs, node_id)
     level = ours[type_node("TankType", "Level")].attributes[ua.AttributeIds.Value].value
@@ -95,8 +95,8 @@ async def test_added_references_equal_those_of_the_add_references_service() -> N
     theirs = Server()
     await asyncio.gather(ours.init(), theirs.init())
     for server in (ours, theirs):
-        for each in items():
-            add_node(server.iserver.aspace, each)
+        for item in items():
+            add_node(server.iserver.aspace, item)
     tank, notifier = ua.NodeId("tank", Namespace.APPLICATION), ua.NodeId(ua.ObjectIds.HasNotifier)
     rule = ua.NodeId(ua.ObjectIds.HasModellingRule)
     add_reference(ours.iserver.aspace, OBJECTS, notifier, tank)

@@ -34,7 +34,7 @@ def test_reference_to_a_type_has_its_browse_name_and_class() -> None:
 
 def test_objects_share_their_equal_attributes() -> None:
     one, other = tank().attributes, tank().attributes
-    assert [each for each in one if one[each] is other[each]] == [
+    assert [value for value in one if one[value] is other[value]] == [
         A.NodeClass,
         A.EventNotifier,
         A.WriteMask,

@@ -19,7 +19,7 @@ def test_missing_instant_is_the_null_date_time() -> None:
 def test_a_type_is_declared_before_its_variables() -> None:
     declared, level, levels = object_type(type_node("TankType"), (LEVEL, LEVELS))
     assert declared.RequestedNewNodeId == ua.NodeId("TankType", Namespace.TYPES)
-    assert [each.ParentNodeId for each in (level, levels)] == [declared.RequestedNewNodeId] * 2
+    assert [value.ParentNodeId for value in (level, levels)] == [declared.RequestedNewNodeId] * 2
     assert level.RequestedNewNodeId == ua.NodeId("TankType/Level", Namespace.TYPES)
     assert level.BrowseName == ua.QualifiedName("Level", Namespace.TYPES)
 

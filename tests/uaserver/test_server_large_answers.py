@@ -148,7 +148,7 @@ async def test_message_has_at_most_the_requested_notifications(jobs: UaServer, c
     every = asyncio.Event()
 
     def heard(result: ua.PublishResult) -> None:
-        counts.extend(len(each.Events) for each in result.NotificationMessage.NotificationData)
+        counts.extend(len(value.Events) for value in result.NotificationMessage.NotificationData)
         if sum(counts) == 7:
             every.set()
 

@@ -99,7 +99,7 @@ async def other_make(endpoint: str, application: Application, **others: Any) -> 
     )
     try:
         client = OtherMake(process)
-        first = await client._next()  # noqa: SLF001 - the first line is no answer to a request
+        first = await client._next()  # noqa: SLF001 - the first line is not an answer to a request
         assert first == {"done": "connected"}, first
         yield client
         assert process.stdin
@@ -190,7 +190,7 @@ async def test_node_opcua_receives_changes_and_events(other: OtherMake, seen: Ua
     shown = entry("job-2", JobState.ENDED)
     seen.show("station-1", shown, response("job-2"))
     changed = await other.hear("changed")
-    assert [each["jobOrderID"] for each in changed["value"]] == ["job-2"]
+    assert [value["jobOrderID"] for value in changed["value"]] == ["job-2"]
     assert changed["value"][0]["jobResponseData"][0]["value"]["value"] == 42.5
     event = JobStatusEvent(job_order=shown.job_order, job_state=shown.state, job_response=response("job-2"))
     await seen.publish_event("station-1", event, datetime(2026, 1, 2, tzinfo=UTC))
@@ -235,7 +235,7 @@ async def test_node_opcua_requests_job_responses(other: OtherMake, station: Stat
     assert answer["outputs"][0]["jobOrderID"] == "job-1"
     ended = {"browsePath": {"elements": []}, "stateText": {"text": "Ended"}, "stateNumber": 5}
     answer = await other.ask("call", part=RESULTS, name="RequestJobResponseByJobOrderState", states=[ended])
-    assert [each["jobOrderID"] for each in answer["outputs"][0]] == ["job-1", "job-2"]
+    assert [output["jobOrderID"] for output in answer["outputs"][0]] == ["job-1", "job-2"]
 
 
 async def test_node_opcua_writes_are_refused(other: OtherMake) -> None:

@@ -59,7 +59,7 @@ async def test_capabilities_have_profiles_and_limits(other: OtherStack) -> None:
 
 async def test_the_server_has_no_variable_without_a_value(other: OtherStack) -> None:
     found = await descendants(other, ("i=2253",), {0})
-    variables = [each for each, node_class in found.items() if node_class == "Variable" and namespace_of(each) == 0]
+    variables = [text for text, node_class in found.items() if node_class == "Variable" and namespace_of(text) == 0]
     empty = [
         name
         for name, value in zip(variables, await other.read(*map(value_of, variables)), strict=True)
@@ -107,30 +107,30 @@ async def test_diagnostics_describe_each_session_and_subscription(engineer: Othe
     made = await engineer.subscription()
     await engineer.monitor(made, value_of(AUDITING), value_of(ENABLED, mode=0))
     shown = await until(
-        engineer, SUBSCRIPTIONS, lambda entries: any(each["monitoredItemCount"] == 2 for each in entries)
+        engineer, SUBSCRIPTIONS, lambda entries: any(entry["monitoredItemCount"] == 2 for entry in entries)
     )
-    subscription = next(each for each in shown if each["subscriptionId"] == made)
+    subscription = next(value for value in shown if value["subscriptionId"] == made)
     assert (subscription["publishingInterval"], subscription["disabledMonitoredItemCount"]) == (50, 1)
     sessions = await until(engineer, SESSIONS, lambda entries: entries[0]["readCount"]["totalCount"] > 0)
     assert sessions[0]["clientDescription"]["applicationName"]["text"]
-    assert subscription["sessionId"] in {each["sessionId"] for each in sessions}
+    assert subscription["sessionId"] in {session["sessionId"] for session in sessions}
     security = await until(engineer, SECURITY, bool)
-    assert {each["authenticationMechanism"] for each in security} == {"Anonymous"}
+    assert {value["authenticationMechanism"] for value in security} == {"Anonymous"}
     await engineer.send("DeleteSubscriptions", subscriptionIds=[made])
 
 
 async def test_an_observer_reads_the_summary_only(other: OtherStack, subscription: int) -> None:
     read = await other.read(*map(value_of, (SUMMARY, SUBSCRIPTIONS, SESSIONS, SECURITY)))
     denied = ["BadUserAccessDenied"] * 3
-    assert [each["statusCode"] for each in read] == ["Good", *denied]
+    assert [entry["statusCode"] for entry in read] == ["Good", *denied]
     monitored = await other.monitor(subscription, *map(value_of, (SUBSCRIPTIONS, SESSIONS, SECURITY)))
-    assert [each["statusCode"] for each in monitored] == denied
+    assert [entry["statusCode"] for entry in monitored] == denied
 
 
 async def test_every_own_node_has_a_description(engineer: OtherStack) -> None:
     ours = {namespace.value for namespace in (Namespace.APPLICATION, Namespace.TYPES, *PLACES)}
-    found = [each for each in await descendants(engineer, ROOTS, ours) if namespace_of(each) in ours]
-    asked = [{"nodeId": node(each), "attributeId": DESCRIPTION} for each in found]
+    found = [descendant for descendant in await descendants(engineer, ROOTS, ours) if namespace_of(descendant) in ours]
+    asked = [{"nodeId": node(text), "attributeId": DESCRIPTION} for text in found]
     read = await engineer.read(*asked)
     bare = [name for name, value in zip(found, read, strict=True) if not value["value"]["value"]["text"]]
     assert len(found) > 150
@@ -169,13 +169,13 @@ async def descendants(other: OtherStack, roots: Iterable[str], namespaces: Conta
     while pending:
         asked = [
             {
-                "nodeId": node(each),
+                "nodeId": node(text),
                 "referenceTypeId": node("i=33"),
                 "includeSubtypes": True,
                 "browseDirection": 0,
                 "resultMask": 63,
             }
-            for each in pending[:20]
+            for text in pending[:20]
         ]
         pending = pending[20:]
         for result in (await other.send("Browse", nodesToBrowse=asked))["results"]:

@@ -35,8 +35,8 @@ class TestReads:
     async def test_value_has_the_requested_timestamps(
         self, other: OtherStack, timestamps: int, present: list[str]
     ) -> None:
-        for each in (CLOCK, LIST):
-            (value,) = await other.read(value_of(each), timestamps=timestamps)
+        for text in (CLOCK, LIST):
+            (value,) = await other.read(value_of(text), timestamps=timestamps)
             assert [name for name in ("sourceTimestamp", "serverTimestamp") if value[name] is not None] == present
 
     async def test_only_values_have_a_source_timestamp(self, other: OtherStack) -> None:
@@ -51,7 +51,7 @@ class TestReads:
             value_of(CLOCK, dataEncoding={"name": "Default Binary"}),
             {"nodeId": node(SERVER), "attributeId": 3, "dataEncoding": {"name": "Default Binary"}},
         ]
-        assert [each["statusCode"] for each in await other.read(*asked)] == [
+        assert [fields["statusCode"] for fields in await other.read(*asked)] == [
             "Good",
             "BadDataEncodingUnsupported",
             "BadDataEncodingUnsupported",
@@ -72,13 +72,13 @@ class TestMonitoredItems:
             value_of(STATE, dataEncoding={"name": "nonsense"}),
             value_of(CLOCK, dataEncoding={"name": "Default Binary"}),
         )
-        assert [each["statusCode"] for each in results] == ["BadDataEncodingUnsupported", "BadDataEncodingInvalid"]
+        assert [result["statusCode"] for result in results] == ["BadDataEncodingUnsupported", "BadDataEncodingInvalid"]
 
     async def test_a_triggering_item_reports_the_items_that_are_sampled(
         self, observed: UaServer, other: OtherStack, subscription: int
     ) -> None:
         items = await other.monitor(subscription, value_of(MASTERS), value_of(LIST, mode=SAMPLING))
-        trigger, sampled = (each["monitoredItemId"] for each in items)
+        trigger, sampled = (item["monitoredItemId"] for item in items)
         (first,) = await other.changes(1)
         assert first["clientHandle"] == 0
         links = {"subscriptionId": subscription, "triggeringItemId": trigger}
@@ -87,7 +87,7 @@ class TestMonitoredItems:
         observed.show("station-1", entry("job-1"), None)
         observed.work_masters("station-1", [WorkMaster(id="rear-axle")])
         changed = await other.changes(2)
-        assert {each["clientHandle"] for each in changed} == {0, 1}
+        assert {fields["clientHandle"] for fields in changed} == {0, 1}
         removed = await other.send("SetTriggering", **links, linksToRemove=[sampled])
         assert removed["removeResults"] == ["Good"]
         observed.hide("station-1", "job-1")
@@ -103,7 +103,7 @@ class TestMonitoredItems:
 
     async def test_a_sampled_item_reports_when_its_mode_changes(self, other: OtherStack, subscription: int) -> None:
         items = await other.monitor(subscription, value_of(LEVEL, mode=SAMPLING))
-        ids = [each["monitoredItemId"] for each in items]
+        ids = [item["monitoredItemId"] for item in items]
         mode = {"subscriptionId": subscription, "monitoredItemIds": ids, "monitoringMode": REPORTING}
         assert (await other.send("SetMonitoringMode", **mode))["results"] == ["Good"]
         assert len(await other.changes(1)) == 1

@@ -35,7 +35,7 @@ def test_certificate_request_has_the_names_of_the_current_certificate(tmp_path: 
 def test_subject_is_parsed_with_commas_or_slashes(text: str) -> None:
     name = read_subject(text)
     assert name is not None
-    assert [each.value for each in name] == ["gateway", "plant"]
+    assert [item.value for item in name] == ["gateway", "plant"]
 
 
 def test_empty_subject_keeps_the_current_subject() -> None:

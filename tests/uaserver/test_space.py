@@ -92,7 +92,7 @@ class TestPlace:
         properties = {}
         for node in await namespaces.get_children():
             properties[(await node.read_browse_name()).Name] = {
-                (await each.read_browse_name()).Name: await each.read_value() for each in await node.get_properties()
+                (await value.read_browse_name()).Name: await value.read_value() for value in await node.get_properties()
             }
         assert properties.keys() >= {TYPES_URI, machines_uri("edge"), charts_uri("edge"), UA + "Machinery/Jobs/"}
         types, charts = properties[TYPES_URI], properties[charts_uri("edge")]

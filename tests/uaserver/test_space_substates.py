@@ -58,19 +58,19 @@ async def test_the_browse_path_of_a_substate_resolves_from_the_instance(
 
 async def test_inactive_substate_machine_reports_state_not_active(other: OtherStack) -> None:
     current = await other.read(value_of(f"{CONTROL}/EndedSubstates/CurrentState"))
-    assert [each["statusCode"] for each in current] == ["BadStateNotActive"]
+    assert [fields["statusCode"] for fields in current] == ["BadStateNotActive"]
 
 
 def relative_path(shown: dict[str, list[dict[str, object]]]) -> dict[str, object]:
     """Return a path that was read, in the form for a request."""
     elements = [
         {
-            "referenceTypeId": node(str(each["referenceTypeId"])),
-            "isInverse": each["isInverse"],
-            "includeSubtypes": each["includeSubtypes"],
-            "targetName": each["targetName"],
+            "referenceTypeId": node(str(element["referenceTypeId"])),
+            "isInverse": element["isInverse"],
+            "includeSubtypes": element["includeSubtypes"],
+            "targetName": element["targetName"],
         }
-        for each in shown["elements"]
+        for element in shown["elements"]
     ]
     return {"elements": elements}
 

@@ -62,16 +62,16 @@ def test_cached_declarations_are_unchanged_after_reading(path: Path) -> None:
 
 def test_nodes_share_their_equal_parts_and_no_changeable_one(path: Path) -> None:
     name = ua.AttributeIds.DisplayName
-    nodes = {ua.NodeId(each, 2): node(ua.NodeId(each, 2), "a pump") for each in (1, 2)}
+    nodes = {ua.NodeId(text, 2): node(ua.NodeId(text, 2), "a pump") for text in (1, 2)}
     nodes[ua.NodeId(1, 2)].references.append(ua.ReferenceDescription(BrowseName=ua.QualifiedName("own", 2)))
-    for each in nodes.values():
-        each.references.append(ua.ReferenceDescription(BrowseName=ua.QualifiedName("common", 2)))
+    for value in nodes.values():
+        value.references.append(ua.ReferenceDescription(BrowseName=ua.QualifiedName("common", 2)))
     type_cache.write(path, KEY, nodes, {})
     with type_cache.read(path, KEY) as read:
         first, second = (read[node_id] for node_id in nodes)
         assert first.attributes[name].value is second.attributes[name].value
         assert first.attributes[name] is not second.attributes[name]
-        assert [each.BrowseName.Name for each in first.references] == ["own", "common"]
+        assert [reference.BrowseName.Name for reference in first.references] == ["own", "common"]
         assert second.references == first.references[1:]
         assert second.references[0] is first.references[1]
 

@@ -58,8 +58,8 @@ def reduce(rows: Rows) -> list[float]:
             ]
             means.append(sum(field) / len(field))
     mean = sum(means) / len(means)
-    deviation = math.sqrt(sum((each - mean) ** 2 for each in means) / len(means)) or 1.0
-    return [(each - mean) / deviation for each in means]
+    deviation = math.sqrt(sum((item - mean) ** 2 for item in means) / len(means)) or 1.0
+    return [(item - mean) / deviation for item in means]
 
 
 @functools.lru_cache(maxsize=4)
@@ -96,7 +96,7 @@ def _read_pgm(file: Path) -> Rows:
     try:
         magic, width, height, largest = fields[0], int(fields[1]), int(fields[2]), int(fields[3])
     except (IndexError, ValueError):
-        raise NodeError(f"{file}: it is no PGM file") from None
+        raise NodeError(f"{file}: it is not a PGM file") from None
     if magic not in {b"P2", b"P5"} or not 0 < largest < 256 or not 0 < width * height <= _MOST_PIXELS:
         raise NodeError(f"{file}: expected a PGM file of 8 bits and at most {_MOST_PIXELS} pixels")
     pixels = list(map(int, data[position:].split())) if magic == b"P2" else list(data[position:])

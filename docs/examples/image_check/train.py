@@ -54,7 +54,7 @@ def train(seed: int = 1, number: int = 300) -> dict[str, Any]:
         chance.shuffle(known)
         for pixels, expected in known:
             _learn(weights, pixels, expected)
-    weights["hidden"] = [[round(each, 3) for each in row] for row in weights["hidden"]]
+    weights["hidden"] = [[round(value, 3) for value in row] for row in weights["hidden"]]
     return weights
 
 

@@ -29,7 +29,7 @@ def table(letters: Mapping[str, Letter]) -> Table:
     shown = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"))
     for letter_id, letter in letters.items():
         cells = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
-        shown.add_row(*(Text(printable(each)) for each in cells))
+        shown.add_row(*(Text(printable(cell)) for cell in cells))
     return shown
 
 

@@ -38,7 +38,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 
     found = asyncio.run(_read_views(settings_file))
     if as_json:
-        print_json([as_data(each) for each in found])
+        print_json([as_data(equipment_view) for equipment_view in found])
     elif found:
         open_console().print(table(found))
     else:
@@ -57,14 +57,18 @@ def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
     from edge.cli.equipment.table import as_data, report
     from edge.foundation.errors import Refused
 
-    found = [each for each in asyncio.run(_read_views(settings_file)) if each.health.name == name]
+    found = [
+        equipment_view
+        for equipment_view in asyncio.run(_read_views(settings_file))
+        if equipment_view.health.name == name
+    ]
     if not found:
         advice = "List the equipment: edge equipment list"
         raise Refused("unknown_equipment", f"no gateway has reported equipment {name!r}", advice)
     if as_json:
-        print_json([as_data(each) for each in found])
+        print_json([as_data(equipment_view) for equipment_view in found])
     else:
-        print_text("\n\n".join("\n".join(report(each)) for each in found))
+        print_text("\n\n".join("\n".join(report(equipment_view)) for equipment_view in found))
 
 
 @equipment.command(epilog="Example: edge equipment ping wrench")
@@ -105,10 +109,15 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
 
     released = asyncio.run(release_stops(settings_file, name, command, reason))
     if as_json:
-        print_json([{"command": each.command, "phase": each.phase, "job": each.job_order_id} for each in released])
+        print_json(
+            [
+                {"command": released_stop.command, "phase": released_stop.phase, "job": released_stop.job_order_id}
+                for released_stop in released
+            ]
+        )
     else:
-        for each in released:
-            print_text(f"released: {each.phase} of {printable(each.command)}, job {printable(each.job_order_id)}")
+        for stop in released:
+            print_text(f"released: {stop.phase} of {printable(stop.command)}, job {printable(stop.job_order_id)}")
 
 
 async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":

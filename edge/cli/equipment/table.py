@@ -29,31 +29,31 @@ class EquipmentView(Struct, frozen=True):
 def equipment_views(reports: Mapping[str, GatewayReport]) -> list[EquipmentView]:
     """Return all equipment in the reports of the gateways."""
     return [
-        EquipmentView(gateway, each.at_work, each.report.at, health)
-        for gateway, each in reports.items()
-        if each.report
-        for health in each.report.equipment
+        EquipmentView(gateway, gateway_report.at_work, gateway_report.report.at, health)
+        for gateway, gateway_report in reports.items()
+        if gateway_report.report
+        for health in gateway_report.report.equipment
     ]
 
 
 def connected_gateways(views: Iterable[EquipmentView]) -> dict[str, list[str]]:
     """Return the gateways at work that are connected to equipment, by the name of the equipment."""
     found: dict[str, list[str]] = {}
-    for each in views:
-        if each.at_work and each.health.connected:
-            found.setdefault(each.health.name, []).append(f"gateway {each.gateway}")
+    for view in views:
+        if view.at_work and view.health.connected:
+            found.setdefault(view.health.name, []).append(f"gateway {view.gateway}")
     return found
 
 
-def as_data(each: EquipmentView) -> dict[str, object]:
+def as_data(equipment_view: EquipmentView) -> dict[str, object]:
     """Return the view as data; instants in UTC."""
-    health = each.health
+    health = equipment_view.health
     return {
         "name": health.name,
         "kind": health.kind,
-        "gateway": each.gateway,
-        "gateway_at_work": each.at_work,
-        "at": utc_time(each.at),
+        "gateway": equipment_view.gateway,
+        "gateway_at_work": equipment_view.at_work,
+        "at": utc_time(equipment_view.at),
         "connected": health.connected,
         "connection": _connection_data(health.connection),
         "last_seen": utc_time(health.last_seen),
@@ -95,12 +95,12 @@ def table(found: Iterable[EquipmentView]) -> Table:
     shown = plain_table(
         *columns, drop=("refused", "gateway", "failed", "last seen", "open commands", "kind", "open stops")
     )
-    for each in found:
-        health, connected = each.health, _connected(each)
+    for item in found:
+        health, connected = item.health, _connected(item)
         shown.add_row(
             Text(health.name, style="bold"),
             Text(health.kind),
-            Text(each.gateway),
+            Text(item.gateway),
             Text(connected, style=_STYLES.get(connected, "")),
             Text(local_time(health.last_seen)),
             Text(str(health.outstanding)),
@@ -119,15 +119,15 @@ def _trouble(health: EquipmentHealth) -> str:
     return health.obstacle or (health.last_error and f"last error: {health.last_error}")
 
 
-def report(each: EquipmentView) -> Iterator[str]:
+def report(equipment_view: EquipmentView) -> Iterator[str]:
     """Yield the report of one piece of equipment, line by line."""
-    health = each.health
+    health = equipment_view.health
     facts = {
         "equipment": health.name,
         "kind": health.kind,
-        "gateway": each.gateway if each.at_work else f"{each.gateway}, not running",
-        "as of": local_time(each.at),
-        **_connection_facts(each),
+        "gateway": equipment_view.gateway if equipment_view.at_work else f"{equipment_view.gateway}, not running",
+        "as of": local_time(equipment_view.at),
+        **_connection_facts(equipment_view),
         "last seen": local_time(health.last_seen) or "not since the gateway started",
         "open commands": f"{health.outstanding} without an answer",
         "answered": f"{health.answered} commands, {health.failed} of them failed",
@@ -159,13 +159,13 @@ def unconfirmed_line(unconfirmed: OpenSafing) -> str:
     return f"{subject} since {local_time(unconfirmed.since)}, {tries}: {unconfirmed.reason or 'no answer yet'}"
 
 
-def _connection_facts(each: EquipmentView) -> dict[str, str]:
-    state = each.health.connection
-    facts = {"connected": f"{_connected(each)}{f', since {local_time(state.since)}' if state.since else ''}"}
-    if each.health.connected is not False:
+def _connection_facts(equipment_view: EquipmentView) -> dict[str, str]:
+    state = equipment_view.health.connection
+    facts = {"connected": f"{_connected(equipment_view)}{f', since {local_time(state.since)}' if state.since else ''}"}
+    if equipment_view.health.connected is not False:
         return facts
     unknown = "no reason known" if state.since else "its first try has not ended"
-    facts["not connected"] = each.health.obstacle.removeprefix("not connected").removeprefix(": ") or unknown
+    facts["not connected"] = equipment_view.health.obstacle.removeprefix("not connected").removeprefix(": ") or unknown
     return facts | ({"next try": f"within {state.retry_s:g} s"} if state.retry_s else {})
 
 
@@ -200,10 +200,10 @@ def ping_table(results: Mapping[str, PingResult]) -> Table:
     return shown
 
 
-def _connected(each: EquipmentView) -> str:
-    if holder := each.health.connection.holder:
-        return f"by {printable(holder)}" if each.at_work else "gateway away"
-    return _yes_or_no(each.health.connected) if each.at_work else "gateway away"
+def _connected(equipment_view: EquipmentView) -> str:
+    if holder := equipment_view.health.connection.holder:
+        return f"by {printable(holder)}" if equipment_view.at_work else "gateway away"
+    return _yes_or_no(equipment_view.health.connected) if equipment_view.at_work else "gateway away"
 
 
 def _yes_or_no(value: bool | None) -> str:  # noqa: FBT001 - the value itself

@@ -38,11 +38,11 @@ def visible_rows(drawing: Drawing, rows: int) -> Iterator[str]:
         yield from lines
         return
     notes = min(
-        (each.y for each in drawing.shapes if isinstance(each, Label) and each.role is ShapeRole.NOTE), default=0
+        (shape.y for shape in drawing.shapes if isinstance(shape, Label) and shape.role is ShapeRole.NOTE), default=0
     )
     waiting = lines[notes:][: rows // 2] if notes else []
     room = max(rows - len(waiting), 1)
-    active = [each.y for each in drawing.shapes if isinstance(each, Frame) and each.style is LineStyle.ACTIVE]
+    active = [shape.y for shape in drawing.shapes if isinstance(shape, Frame) and shape.style is LineStyle.ACTIVE]
     first = max(0, min(min(active, default=0) - room // 3, len(lines) - room))
     yield from lines[first : first + room]
     yield from waiting

@@ -59,7 +59,7 @@ def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None
 
     async def read() -> list[Job]:
         async with open_access(settings_file) as at:
-            return [job for each in await at.scopes(scope) for job in await load_all(at.store, each)]
+            return [job for text in await at.scopes(scope) for job in await load_all(at.store, text)]
 
     found = [job for job in asyncio.run(read()) if not states or TEXT[job.status.state] in states]
     if as_json:
@@ -126,7 +126,7 @@ def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
 
     stored, problems = asyncio.run(read(settings_file, job))
     if as_json:
-        print_json(waiting_json(stored, now_ms()) | {"equipment": [problem_data(each) for each in problems]})
+        print_json(waiting_json(stored, now_ms()) | {"equipment": [problem_data(problem) for problem in problems]})
     else:
         print_text("\n".join((*waiting_text(stored, now_ms()), *map(problem_line, problems))))
 
@@ -170,12 +170,12 @@ def results_(job: str, settings_file: Path | None, *, as_json: bool, copy_files:
 
     results, copied = asyncio.run(read_results(settings_file, job, copy_files))
     if as_json:
-        print_json({"results": results, "traces": [each.as_data() for each in copied]})
+        print_json({"results": results, "traces": [copied_trace.as_data() for copied_trace in copied]})
     else:
         print_text("\n".join(results_text(results)) or "no results")
-        for each in copied:
-            print_text(f"{each.copied} written" if each.copied else f"not copied: {each.problem}")
-    if any(each.problem for each in copied):
+        for trace in copied:
+            print_text(f"{trace.copied} written" if trace.copied else f"not copied: {trace.problem}")
+    if any(copied_trace.problem for copied_trace in copied):
         raise SystemExit(1)
 
 

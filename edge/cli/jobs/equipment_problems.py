@@ -39,12 +39,12 @@ def problems(
     Of equipment that it does not wait for, only that its tool may still be active. Of other equipment also why its last
     result did not count, when that came after the instant `since`.
     """
-    for gateway, each in reports.items():
-        if each.report and each.at_work:
-            for health in each.report.equipment:
+    for gateway, report in reports.items():
+        if report.report and report.at_work:
+            for health in report.report.equipment:
                 reasons = [health.obstacle] if health.name in waiting else []
                 if unsafe := problem_of(health.open_safing):
-                    reasons = [*(each for each in reasons if unsafe not in each), unsafe]
+                    reasons = [*(reason for reason in reasons if unsafe not in reason), unsafe]
                 if health.name in waiting and since is not None and (health.last_late_at or 0) >= since:
                     reasons.append(f"a result did not count: {health.last_late}")
                 if health.name in used and any(reasons):
@@ -70,8 +70,12 @@ def _open_type_ids(stored: StoredJob) -> frozenset[str]:
 def _sent_since(stored: StoredJob) -> int | None:
     """Return when the first of the commands was sent that wait for an answer; None where none was."""
     every = [stored.run.associations[key].sent_at for key in stored.run.open] if stored.run else []
-    return min((each for each in every if each is not None), default=None)
+    return min((number for number in every if number is not None), default=None)
 
 
 def _equipment_of(type_ids: Collection[str], southbound: Mapping[str, EquipmentSettings]) -> frozenset[str]:
-    return frozenset(name for name, each in southbound.items() if not set(type_ids).isdisjoint(each.type_ids))
+    return frozenset(
+        name
+        for name, equipment_settings in southbound.items()
+        if not set(type_ids).isdisjoint(equipment_settings.type_ids)
+    )

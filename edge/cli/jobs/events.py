@@ -79,8 +79,8 @@ def is_last(change: Change) -> bool:
 def ordered_events(changes: Iterable[Change], before: Run | None, after: Run | None) -> list[JobEvent]:
     """Return the events in order: a job starts before its steps and ends after them."""
     changes = list(changes)
-    begins = [from_change(each) for each in changes if not is_last(each)]
-    ends = [from_change(each) for each in changes if is_last(each)]
+    begins = [from_change(change) for change in changes if not is_last(change)]
+    ends = [from_change(change) for change in changes if is_last(change)]
     return [*begins, *(run_events(before, after) if after else ()), *ends]
 
 
@@ -90,11 +90,15 @@ def run_events(before: Run | None, after: Run) -> list[JobEvent]:
     timed: list[_Timed] = []
     for name, step in after.steps.items():
         timed += _step_events(after.job_id, name, past_steps.get(name, StepState()), step)
-    for key, each in after.associations.items():
+    for key, association in after.associations.items():
         past = past_actions.get(key)
-        if past is None or (past.state, past.attempt, past.armed_at) != (each.state, each.attempt, each.armed_at):
-            timed.append(_action_event(after.job_id, each))
-    return [event for _, _, event in sorted(timed, key=lambda each: each[:2])]
+        if past is None or (past.state, past.attempt, past.armed_at) != (
+            association.state,
+            association.attempt,
+            association.armed_at,
+        ):
+            timed.append(_action_event(after.job_id, association))
+    return [event for _, _, event in sorted(timed, key=lambda row: row[:2])]
 
 
 _Timed: TypeAlias = tuple[int, "_Rank", JobEvent]
@@ -128,19 +132,19 @@ def _step_changed(job_id: str, name: str, state: StepState, at: int, *, active: 
     return StepChanged(at=utc_time(at), job_order_id=job_id, step=name, active=active, count=state.count)
 
 
-def _action_event(job_id: str, each: Association) -> _Timed:
-    at, rank = each.armed_at, _Rank.ACTION_SENT
-    if each.ended_at is not None and each.ended_at != each.armed_at:
-        at, rank = each.ended_at, _Rank.ACTION_ENDED
+def _action_event(job_id: str, item: Association) -> _Timed:
+    at, rank = item.armed_at, _Rank.ACTION_SENT
+    if item.ended_at is not None and item.ended_at != item.armed_at:
+        at, rank = item.ended_at, _Rank.ACTION_ENDED
     event = ActionChanged(
         at=utc_time(at),
         job_order_id=job_id,
-        action=each.action,
-        step=each.step,
-        state=each.state,
-        attempt=each.attempt,
-        result=each.result,
-        error=each.error,
+        action=item.action,
+        step=item.step,
+        state=item.state,
+        attempt=item.attempt,
+        result=item.result,
+        error=item.error,
     )
     return at or 0, rank, event
 

@@ -85,7 +85,7 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
     by = f"{user} at the command line"
     asked = JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4()), languages=operator_languages(), by=by)
     answer = await service.call(asked)
-    comment = " / ".join(each.text or "" for each in arguments.comment or ())
+    comment = " / ".join(localized_text.text or "" for localized_text in arguments.comment or ())
     await record_as(at, user, f"jobs {method}", job_id, "; ".join(answer.reasons) or "Good", comment)
     found = await find(at.store, job_id)
     return MethodResult(method, job_id, answer, found.job if found else None)

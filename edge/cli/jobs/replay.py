@@ -37,11 +37,11 @@ def replay_text(result: JobReplay) -> Iterator[str]:
         yield f"{job}: all {result.decisions} decisions are the same"
         return
     yield f"{job}: {len(result.differences)} of {result.decisions} decisions differ"
-    for each in result.differences[:_MOST_SHOWN]:
-        record = each.record
+    for difference in result.differences[:_MOST_SHOWN]:
+        record = difference.record
         yield f"  decision {record.number}, {printable(signal_text(record.signal))}"
         yield f"    recorded: {printable(changes_text(record.changes))}"
-        repeated = f"ignored: {each.ignored}" if each.ignored else changes_text(each.repeated)
+        repeated = f"ignored: {difference.ignored}" if difference.ignored else changes_text(difference.repeated)
         yield f"    replayed: {printable(repeated)}"
     if len(result.differences) > _MOST_SHOWN:
         yield f"  and {len(result.differences) - _MOST_SHOWN} more: --json shows all"
@@ -55,16 +55,16 @@ def replay_json(result: JobReplay) -> dict[str, object]:
         "job_order_id": result.job_id,
         "same": result.is_same,
         "decisions": result.decisions,
-        "differences": [_difference(each) for each in result.differences],
+        "differences": [_difference(item) for item in result.differences],
         "fields": result.fields,
     }
 
 
-def _difference(each: Difference) -> dict[str, object]:
+def _difference(item: Difference) -> dict[str, object]:
     return {
-        "number": each.record.number,
-        "signal": signal_text(each.record.signal),
-        "recorded": changes_json(each.record.changes),
-        "replayed": None if each.ignored else changes_json(each.repeated),
-        "ignored": each.ignored or None,
+        "number": item.record.number,
+        "signal": signal_text(item.record.signal),
+        "recorded": changes_json(item.record.changes),
+        "replayed": None if item.ignored else changes_json(item.repeated),
+        "ignored": item.ignored or None,
     }

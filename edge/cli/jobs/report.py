@@ -55,19 +55,24 @@ def _run(run: Run, net: Net, unsent: Collection[str]) -> dict[str, object]:
             if (state := run.steps.get(name))
         ],
         "actions": [
-            {"action": each.action, "step": each.step, "state": each.state, "attempt": each.attempt}
-            | {"sent_at": utc_time(_sent_at(each, unsent)), "deadline": utc_time(each.deadline)}
-            | {"ended_at": utc_time(each.ended_at), "result": each.result, "error": each.error}
-            | {"sending": sending_text(each)}
-            for each in _associations(run, net)
+            {
+                "action": association.action,
+                "step": association.step,
+                "state": association.state,
+                "attempt": association.attempt,
+            }
+            | {"sent_at": utc_time(_sent_at(association, unsent)), "deadline": utc_time(association.deadline)}
+            | {"ended_at": utc_time(association.ended_at), "result": association.result, "error": association.error}
+            | {"sending": sending_text(association)}
+            for association in _associations(run, net)
         ],
         "variables": run.variables,
     }
 
 
-def sending_text(each: Association | PastAttempt) -> str | None:
+def sending_text(attempt: Association | PastAttempt) -> str | None:
     """Return `never sent` or `may have been sent` of a command that has ended so; None for any other."""
-    return None if each.sending is Sending.SENT else each.sending.value
+    return None if attempt.sending is Sending.SENT else attempt.sending.value
 
 
 def report(stored: StoredJob, now: int) -> Iterator[RenderableType]:
@@ -81,32 +86,35 @@ def report(stored: StoredJob, now: int) -> Iterator[RenderableType]:
     response = stored.response
     if response and response.job_response_data:
         yield _heading("response")
-        yield _pairs({each.id: _value(each) for each in response.job_response_data})
+        yield _pairs({parameter.id: _value(parameter) for parameter in response.job_response_data})
 
 
 def _facts(job: Job) -> dict[str, str]:
     order = job.order
     lists: dict[str, Iterable[str | None]] = {
-        "description": (each.text for each in order.description or ()),
-        "equipment": (each.id for each in order.equipment_requirements or ()),
-        "personnel": (each.id for each in order.personnel_requirements or ()),
-        "physical assets": (each.id for each in order.physical_asset_requirements or ()),
+        "description": (localized_text.text for localized_text in order.description or ()),
+        "equipment": (requirement.id for requirement in order.equipment_requirements or ()),
+        "personnel": (requirement.id for requirement in order.personnel_requirements or ()),
+        "physical assets": (requirement.id for requirement in order.physical_asset_requirements or ()),
         "material": (
-            each.material_definition_id or each.material_class_id or each.material_lot_id or each.material_sublot_id
-            for each in order.material_requirements or ()
+            requirement.material_definition_id
+            or requirement.material_class_id
+            or requirement.material_lot_id
+            or requirement.material_sublot_id
+            for requirement in order.material_requirements or ()
         ),
     }
     return {
         "Work Master": work_masters(order),
         "priority": "" if order.priority is None else str(order.priority),
         **{name: ", ".join(filter(None, texts)) for name, texts in lists.items()},
-        **{f"parameter {each.id}": _value(each) for each in order.job_order_parameters or ()},
+        **{f"parameter {parameter.id}": _value(parameter) for parameter in order.job_order_parameters or ()},
         "earliest start": local_time(_ms(order.start_time)),
         "due": local_time(_ms(order.end_time)),
         "stored": local_time(job.stored_at),
         "started": local_time(job.started_at),
         "ended": local_time(job.ended_at),
-        "comment": " / ".join(each.text for each in job.comment),
+        "comment": " / ".join(localized_text.text for localized_text in job.comment),
         "error": job.error or "",
     }
 
@@ -129,18 +137,18 @@ def _steps(run: Run, net: Net, now: int) -> Table:
 
 def _actions(run: Run, net: Net, unsent: Collection[str]) -> Table:
     table = plain_table(*_ACTION_COLUMNS, drop=("deadline", "step", "sent", "attempt", "ended"))
-    for each in _associations(run, net):
-        state = Text(f"{SYMBOLS[each.state]} {each.state}", style=_ACTION_STYLES.get(each.state, ""))
-        result = Text(printable(each.error), style="red") if each.error else Text(printable(result_text(each.result)))
-        times = (local_time(_sent_at(each, unsent)), local_time(each.deadline), local_time(each.ended_at))
+    for item in _associations(run, net):
+        state = Text(f"{SYMBOLS[item.state]} {item.state}", style=_ACTION_STYLES.get(item.state, ""))
+        result = Text(printable(item.error), style="red") if item.error else Text(printable(result_text(item.result)))
+        times = (local_time(_sent_at(item, unsent)), local_time(item.deadline), local_time(item.ended_at))
         table.add_row(
-            Text(printable(each.action)), Text(printable(each.step)), state, str(each.attempt), *times, result
+            Text(printable(item.action)), Text(printable(item.step)), state, str(item.attempt), *times, result
         )
     return table
 
 
-def _sent_at(each: Association, unsent: Collection[str]) -> int | None:
-    return None if each.command_id in unsent else each.sent_at
+def _sent_at(association: Association, unsent: Collection[str]) -> int | None:
+    return None if association.command_id in unsent else association.sent_at
 
 
 def _associations(run: Run, net: Net) -> list[Association]:
@@ -166,8 +174,8 @@ def _heading(text: str) -> Text:
 
 def _value(parameter: Parameter) -> str:
     if parameter.subparameters:
-        separator = "; " if any(each.subparameters for each in parameter.subparameters) else ", "
-        return separator.join(f"{each.id} {_value(each)}" for each in parameter.subparameters)
+        separator = "; " if any(subparameter.subparameters for subparameter in parameter.subparameters) else ", "
+        return separator.join(f"{subparameter.id} {_value(subparameter)}" for subparameter in parameter.subparameters)
     unit = parameter.engineering_units and parameter.engineering_units.display_name
     return data_text(plain_value(parameter.value)) + (f" {unit.text}" if unit else "")
 

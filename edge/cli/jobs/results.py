@@ -47,7 +47,7 @@ async def read_results(
     async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)
         every = [*_earlier(stored), *_actions(detail(stored)["run"])]
-        results = [each for each in every if each.get("result") is not None or each.get("sending")]
+        results = [entry for entry in every if entry.get("result") is not None or entry.get("sending")]
     return results, await asyncio.to_thread(copy_files, at.settings, results) if copy_files else []
 
 
@@ -56,22 +56,32 @@ def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
     The parts of a result, such as the bolts of a batch, follow, one a line.
     """
-    for each in results:
-        result = each["result"]
+    for fields in results:
+        result = fields["result"]
         if result is None:
-            yield printable(f"{each['action']} #{each['attempt']}: {each['error'] or each['sending']}")
+            yield printable(f"{fields['action']} #{fields['attempt']}: {fields['error'] or fields['sending']}")
             continue
-        late = "late, " if each.get("late") else ""
-        yield printable(f"{each['action']} #{each['attempt']}: {late}{result_text(result)}")
+        late = "late, " if fields.get("late") else ""
+        yield printable(f"{fields['action']} #{fields['attempt']}: {late}{result_text(result)}")
         yield from (printable(f"  {part.text}") for part in parts_of(result))
 
 
 def _earlier(stored: StoredJob) -> Iterator[Mapping[str, Any]]:
     """Yield the earlier attempts, as `detail` has the latest ones, and the late results."""
-    for each in stored.run.past.values() if stored.run else ():
-        known = {"action": each.action, "step": each.step, "state": each.state, "attempt": each.attempt}
-        times = {"sent_at": utc_time(each.sent_at), "ended_at": utc_time(each.ended_at)}
-        outcome = {"result": each.result, "error": each.error, "late": each.late, "sending": sending_text(each)}
+    for past_attempt in stored.run.past.values() if stored.run else ():
+        known = {
+            "action": past_attempt.action,
+            "step": past_attempt.step,
+            "state": past_attempt.state,
+            "attempt": past_attempt.attempt,
+        }
+        times = {"sent_at": utc_time(past_attempt.sent_at), "ended_at": utc_time(past_attempt.ended_at)}
+        outcome = {
+            "result": past_attempt.result,
+            "error": past_attempt.error,
+            "late": past_attempt.late,
+            "sending": sending_text(past_attempt),
+        }
         yield known | times | outcome
 
 

@@ -74,7 +74,11 @@ def missing_text(recorded: RecordedRun) -> str:
 def history_json(recorded: RecordedRun) -> dict[str, object]:
     """Return the decisions as data; instants in UTC."""
     run = recorded.stored.run
-    return {"job_order_id": run.job_id, "scope": run.scope, "decisions": [_as_json(each) for each in recorded.records]}
+    return {
+        "job_order_id": run.job_id,
+        "scope": run.scope,
+        "decisions": [_as_json(record) for record in recorded.records],
+    }
 
 
 def write_gantt(recorded: RecordedRun, output: Path, now: int) -> None:
@@ -135,8 +139,12 @@ def changes_text(changes: Changes) -> str:
 
 
 def _changes(changes: Changes) -> Iterator[str]:
-    for each in changes.actions:
-        yield f"{each.key.action} {SYMBOLS[each.state]} {each.state.value}" if each.state else f"{each.key.action} over"
+    for action in changes.actions:
+        yield (
+            f"{action.key.action} {SYMBOLS[action.state]} {action.state.value}"
+            if action.state
+            else f"{action.key.action} over"
+        )
     for command in changes.commands:
         if command.phase is not Phase.START:
             yield f"{command.phase.value} {command.action}"
@@ -163,9 +171,16 @@ def changes_json(changes: Changes) -> dict[str, object]:
     """Return changes as data."""
     return {
         "actions": [
-            {"step": each.key.step, "action": each.key.action, "attempt": each.key.attempt or None, "state": each.state}
-            for each in changes.actions
+            {
+                "step": action_change.key.step,
+                "action": action_change.key.action,
+                "attempt": action_change.key.attempt or None,
+                "state": action_change.state,
+            }
+            for action_change in changes.actions
         ],
-        "commands": [{"phase": each.phase, "step": each.step, "action": each.action} for each in changes.commands],
+        "commands": [
+            {"phase": command.phase, "step": command.step, "action": command.action} for command in changes.commands
+        ],
         "steps": [{"step": step, "active": active} for step, active in changes.steps],
     }

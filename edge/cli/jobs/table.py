@@ -98,4 +98,4 @@ def state_cell(status: JobStatus) -> Text:
 
 def work_masters(order: JobOrder) -> str:
     """Return the Work Master ids of an order."""
-    return ", ".join(each.id for each in order.work_master_id or ())
+    return ", ".join(work_master.id for work_master in order.work_master_id or ())

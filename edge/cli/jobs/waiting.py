@@ -48,8 +48,10 @@ def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
     yield f"{printable(job.job_id)}: {state_text(job.status)}; it accepts: {', '.join(commands_in(job.status.state))}"
     for waiting in waiting_of(stored, now):
         yield from (f"  {printable(line)}" for line in _lines(waiting, job.job_id, _run_clock(stored, now)))
-    for each in _unsent(stored):
-        yield printable(f"  action {each.action} of {each.step}: {unsent_text(each)}, attempt {each.attempt}")
+    for command in _unsent(stored):
+        yield printable(
+            f"  action {command.action} of {command.step}: {unsent_text(command)}, attempt {command.attempt}"
+        )
     for possible in _possible(stored, now):
         yield f"  allowed: edge jobs {_command(possible, job.job_id)} --reason 'what was seen'"
 
@@ -70,7 +72,7 @@ def _command(possible: Intervene, job_id: str) -> str:
     """Return an intervention as arguments of `edge jobs`."""
     named = (possible.action,) if possible.action else (possible.step, possible.target)
     step = ("--step", possible.step) if possible.action else ()
-    return " ".join(shlex.quote(printable(each)) for each in (possible.kind, job_id, *named, *step) if each)
+    return " ".join(shlex.quote(printable(value)) for value in (possible.kind, job_id, *named, *step) if value)
 
 
 def waiting_json(stored: StoredJob, now: int) -> dict[str, object]:
@@ -80,15 +82,15 @@ def waiting_json(stored: StoredJob, now: int) -> dict[str, object]:
         "job_order_id": job.job_id,
         "state": state_text(job.status),
         "takes": commands_in(job.status.state),
-        "waiting": [_json(each, _run_clock(stored, now)) for each in waiting_of(stored, now)],
+        "waiting": [_json(wait, _run_clock(stored, now)) for wait in waiting_of(stored, now)],
         "unsent": [
-            {"action": each.action, "step": each.step, "attempt": each.attempt}
-            | {"sending": each.sending, "error": each.error}
-            for each in _unsent(stored)
+            {"action": item.action, "step": item.step, "attempt": item.attempt}
+            | {"sending": item.sending, "error": item.error}
+            for item in _unsent(stored)
         ],
         "interventions": [
-            {"kind": each.kind, "action": each.action, "step": each.step, "target": each.target}
-            for each in _possible(stored, now)
+            {"kind": intervene.kind, "action": intervene.action, "step": intervene.step, "target": intervene.target}
+            for intervene in _possible(stored, now)
         ],
     }
 
@@ -102,8 +104,8 @@ def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
     match waiting:
         case TransitionWaits(sources, targets, condition, unmet):
             yield f"transition {', '.join(sources) or START} → {', '.join(targets)} [{condition}]"
-            for each in unmet:
-                yield f"    not met: {each.text}: {each.because}"
+            for element in unmet:
+                yield f"    not met: {element.text}: {element.because}"
             if not unmet:
                 yield "    met: it fires with the next signal"
         case ActionWaits(state=ActionState.UNKNOWN):
@@ -136,7 +138,7 @@ def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
 def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
     match waiting:
         case TransitionWaits(sources, targets, condition, unmet):
-            terms = [{"term": each.text, "because": each.because} for each in unmet]
+            terms = [{"term": item.text, "because": item.because} for item in unmet]
             return {"transition": {"sources": sources, "targets": targets, "condition": condition, "unmet": terms}}
         case ActionWaits():
             deadline = None if waiting.left_ms is None or now is None else utc_time(now + waiting.left_ms)

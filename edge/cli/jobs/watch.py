@@ -59,7 +59,9 @@ async def _watch(
     over = False
     while True:
         changed = [
-            each for each in await _next_changes(found, POLL_INTERVAL_S if seen else 0) if each.job_order_id == job_id
+            change
+            for change in await _next_changes(found, POLL_INTERVAL_S if seen else 0)
+            if change.job_order_id == job_id
         ]
         stored = await find(store, job_id)
         new_events = events.ordered_events(changed, seen.run if seen else None, stored.run if stored else None)
@@ -94,7 +96,7 @@ async def _draw_all(at: StoreAccess, scopes: Sequence[str], found: Found, screen
         while True:
             room = max(screen.height - _ROWS_AROUND, 1)
             live.update(job_table(list(shown.values())[-room:]), refresh=True)
-            for job_id in dict.fromkeys(each.job_order_id for each in await _next_changes(found, None)):
+            for job_id in dict.fromkeys(change.job_order_id for change in await _next_changes(found, None)):
                 # The latest change is at the bottom.
                 shown.pop(job_id, None)
                 if job := await jobs.load(at.store, job_id):
@@ -102,11 +104,11 @@ async def _draw_all(at: StoreAccess, scopes: Sequence[str], found: Found, screen
 
 
 def _print_events(new_events: Iterable[JobEvent], *, as_json: bool) -> None:
-    for each in new_events:
+    for event in new_events:
         if as_json:
-            print_json(each)
+            print_json(event)
         else:
-            print_text(events.format_event(each))
+            print_text(events.format_event(event))
 
 
 @contextlib.asynccontextmanager
@@ -134,7 +136,7 @@ async def _next_changes(found: Found, seconds: float | None) -> list[Change]:
             changed.append(await found.get())
     while not found.empty():
         changed.append(found.get_nowait())
-    for each in changed:
-        if isinstance(each, Unavailable):
-            raise each
-    return [each for each in changed if isinstance(each, Change)]
+    for item in changed:
+        if isinstance(item, Unavailable):
+            raise item
+    return [element for element in changed if isinstance(element, Change)]

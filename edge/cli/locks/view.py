@@ -43,10 +43,10 @@ def owner_name() -> str:
 
 async def read_locks(settings_file: Path | None, rpc: str | None, kinds: Sequence[str]) -> tuple[LockInfo, ...]:
     """Return the locks of these kinds; of every kind when `kinds` is empty."""
-    wanted = [LockKind(each) for each in kinds] or list(LockKind)
+    wanted = [LockKind(kind) for kind in kinds] or list(LockKind)
     if rpc:
         found = await _ask(rpc, "List", LockCall())
-        return tuple(each for each in found if each.kind in wanted)
+        return tuple(info for info in found if info.kind in wanted)
     async with open_access(settings_file) as at:
         return await _infos(at, await find_locks(at.store, wanted, ()))
 
@@ -64,7 +64,7 @@ async def delete_through(
         found = await find_locks(at.store, (chosen,) if chosen else tuple(LockKind), ids)
         infos = await _infos(at, found)
         action = "locks delete --force" if force else "locks delete"
-        subject = ", ".join(f"{each.kind} {each.object_id}" for each in found) or "-"
+        subject = ", ".join(f"{stored_lock.kind} {stored_lock.object_id}" for stored_lock in found) or "-"
         user = await authorize_command(at, action, subject)
         record = record_of(at, user, action, subject, "Good")
 
@@ -93,12 +93,12 @@ def print_locks(infos: Sequence[LockInfo], *, as_json: bool, done: str = "") -> 
     if as_json:
         print_json(infos)
     elif done:
-        print_text("\n".join(f"{each.kind} {each.id}: {done}" for each in infos) or f"no lock {done}")
+        print_text("\n".join(f"{info.kind} {info.id}: {done}" for info in infos) or f"no lock {done}")
     else:
         table = plain_table("kind", "id", "owner", "reason", "since", "lease", "waiting")
-        for each in infos:
-            table.add_row(each.kind, *map(printable, (each.id, *_cells(each.holder), len(each.waiters) or "")))
-            for waiter in each.waiters:
+        for item in infos:
+            table.add_row(item.kind, *map(printable, (item.id, *_cells(item.holder), len(item.waiters) or "")))
+            for waiter in item.waiters:
                 table.add_row("", "", *map(printable, _cells(waiter)), "waits")
         open_console().print(table)
 
@@ -110,7 +110,11 @@ def _cells(owner: LockOwner) -> tuple[str, str, str, str]:
 
 async def _infos(at: StoreAccess, found: Sequence[StoredLock]) -> tuple[LockInfo, ...]:
     now = await server_time(at.store)
-    return tuple(lock_info(each.kind, each.object_id, each.lock, now) for each in found if each.lock)
+    return tuple(
+        lock_info(stored_lock.kind, stored_lock.object_id, stored_lock.lock, now)
+        for stored_lock in found
+        if stored_lock.lock
+    )
 
 
 async def _ask(url: str, method: str, call: LockCall) -> tuple[LockInfo, ...]:

@@ -35,7 +35,10 @@ async def read_operations(settings_file: Path | None) -> list[ShownOperation]:
     """Return every operation, the newest first."""
     async with open_access(settings_file) as at:
         now = await server_time(at.store)
-        return [ShownOperation(listed(each, now), each.progress) for each in await operations.load_all(at.store)]
+        return [
+            ShownOperation(listed(stored_operation, now), stored_operation.progress)
+            for stored_operation in await operations.load_all(at.store)
+        ]
 
 
 async def read_operation(settings_file: Path | None, id: str) -> ShownOperation:
@@ -53,7 +56,7 @@ async def schedule_at(
         try:
             due = round(next_at(time_of_day, datetime.now().astimezone()).timestamp() * 1000)
         except ValueError:
-            usage_failure(f"--at {time_of_day!r} is no time of day: expected HH:MM, as in 02:00")
+            usage_failure(f"--at {time_of_day!r} is not a time of day: expected HH:MM, as in 02:00")
     async with open_access(settings_file) as at:
         return await _schedule(at, OperationType(type), due, arguments, time_of_day or "" if daily else "")
 
@@ -91,14 +94,14 @@ async def watch_operation(settings_file: Path | None, id: str) -> int:
 def print_operations(shown: Sequence[ShownOperation], *, as_json: bool) -> None:
     """Print operations as a table."""
     if as_json:
-        print_json([_data(each) for each in shown])
+        print_json([_data(shown_operation) for shown_operation in shown])
         return
     table = plain_table("id", "type", "state", "progress", "due", "owner", "result")
-    for each in shown:
-        found = each.operation
+    for operation in shown:
+        found = operation.operation
         state = f"{found.state} ({found.daily} daily)" if found.daily and not found.has_ended else found.state
         due = local_time(found.due) if found.due else local_time(found.created)
-        progress = f"{each.progress:.0f} %" if found.started else ""
+        progress = f"{operation.progress:.0f} %" if found.started else ""
         cells = (found.id, found.type, state, progress, due, found.owner, found.result or found.error)
         table.add_row(*map(printable, cells))
     open_console().print(table)

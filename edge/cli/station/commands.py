@@ -59,7 +59,7 @@ def show(scope: str | None, settings_file: Path | None, *, as_json: bool) -> Non
     async def read() -> list[StationView]:
         async with open_access(settings_file) as at:
             limit = at.settings.northbound.max_downloadable_job_orders
-            return [await load_view(at.store, each, limit) for each in await at.scopes(scope)]
+            return [await load_view(at.store, text, limit) for text in await at.scopes(scope)]
 
     views = asyncio.run(read())
     if as_json:
@@ -121,14 +121,14 @@ def _payload(kind: str, what: Sequence[str], operation: str) -> object:
         usage_failure(f"name at least one {kind}: an id, or a file that ends in .json")
     items: list[object] = []
     id_key, from_file = _form(kind)
-    for each in what:
-        if _is_file(each):
-            data = read_json(Path(each))
+    for word in what:
+        if _is_file(word):
+            data = read_json(Path(word))
             items += data if isinstance(data, list) else [data]
         elif from_file and operation == "PUT":
-            usage_failure(f"{each}: a {from_file} is set from a file that ends in .json")
+            usage_failure(f"{word}: a {from_file} is set from a file that ends in .json")
         else:
-            items.append({id_key: each})
+            items.append({id_key: word})
     return items
 
 
@@ -174,16 +174,16 @@ def _check_recipes(masters: object) -> None:
     from edge.sfc.compiler import RejectedRecipe, compile_recipe
 
     faults: list[str] = []
-    for each in masters if isinstance(masters, list) else ():
-        if not isinstance(each, dict):
+    for master in masters if isinstance(masters, list) else ():
+        if not isinstance(master, dict):
             continue
-        if "ID" not in each and {"steps", "Steps"} & each.keys():
+        if "ID" not in master and {"steps", "Steps"} & master.keys():
             usage_failure("the file is a recipe alone: name its Work Master with --id")
-        name = each.get("ID")
-        if each.get("dataschema") != RECIPE_DATASCHEMA:
+        name = master.get("ID")
+        if master.get("dataschema") != RECIPE_DATASCHEMA:
             print_text(f"warning: {name}: no job can run it: its dataschema is not {RECIPE_DATASCHEMA}", err=True)
             continue
-        compiled = compile_recipe(each.get("data"))
+        compiled = compile_recipe(master.get("data"))
         if isinstance(compiled, RejectedRecipe):
             faults += (f"edge: {name}: {fault}" for fault in compiled.faults)
         else:

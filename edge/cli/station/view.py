@@ -45,12 +45,12 @@ async def load_view(store: Store, scope: str, max_job_orders: int) -> StationVie
     """Read what a scope accepts; `max_job_orders` is the limit of the settings."""
     allowed = await resources.load_allowed(store, scope)
     masters = []
-    for each in await resources.load_work_masters(store, scope):
-        net = compile_recipe(each.data) if each.dataschema == RECIPE_DATASCHEMA else None
+    for master in await resources.load_work_masters(store, scope):
+        net = compile_recipe(master.data) if master.dataschema == RECIPE_DATASCHEMA else None
         recipe = net.recipe if isinstance(net, Net) else None
-        text = each.description.text if each.description else ""
+        text = master.description.text if master.description else ""
         counts = (len(recipe.steps), len(recipe.actions)) if recipe else (None, None)
-        masters.append(WorkMasterView(each.id, text, *counts))
+        masters.append(WorkMasterView(master.id, text, *counts))
     return StationView(
         scope=scope,
         open_job_orders=await jobs.count_open(store, scope),
@@ -67,9 +67,13 @@ def table(view: StationView) -> Table:
     rows.add_row(Text(view.scope, style="bold"))
     limit = "set for the scope" if view.limit_set else "by the settings"
     _row(rows, "jobs", f"{view.open_job_orders} open, at most {view.max_job_orders} ({limit})")
-    for number, each in enumerate(view.work_masters):
-        recipe = "no recipe" if each.steps is None else f"{each.steps} steps, {each.actions} actions"
-        text = "  ".join(filter(None, (each.id, each.description, recipe)))
+    for number, work_master_view in enumerate(view.work_masters):
+        recipe = (
+            "no recipe"
+            if work_master_view.steps is None
+            else f"{work_master_view.steps} steps, {work_master_view.actions} actions"
+        )
+        text = "  ".join(filter(None, (work_master_view.id, work_master_view.description, recipe)))
         _row(rows, "" if number else "Work Masters", text)
     if not view.work_masters:
         _row(rows, "Work Masters", "none: edge station set workmaster FILE")

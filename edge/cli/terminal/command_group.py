@@ -30,7 +30,9 @@ class CommandGroup(click.Group):
         """Write each command with the first sentence of its help."""
         listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, each.get_short_help_str(_WHOLE)) for name, each in listed if each is not None])
+            formatter.write_dl(
+                [(name, command.get_short_help_str(_WHOLE)) for name, command in listed if command is not None]
+            )
 
 
 class OpenGroup(CommandGroup):

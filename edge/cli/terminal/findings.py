@@ -24,10 +24,10 @@ def print_findings(findings: Sequence[HealthFinding], *, as_json: bool) -> int:
 
 
 def _print(findings: Sequence[HealthFinding]) -> None:
-    width = max(len(each.subject) for each in findings)
+    width = max(len(finding.subject) for finding in findings)
     indent = _LEVEL_WIDTH + width + 3
-    for each in findings:
-        level = click.style(f"{each.level:<{_LEVEL_WIDTH}}", fg=_COLOURS[each.level])
-        click.echo(f"{level} {each.subject:<{width}}  {wrapped(each.found, indent)}")
-        if each.advice:
-            click.echo(f"{'':{indent}}→ {wrapped(each.advice, indent + 2)}")
+    for item in findings:
+        level = click.style(f"{item.level:<{_LEVEL_WIDTH}}", fg=_COLOURS[item.level])
+        click.echo(f"{level} {item.subject:<{width}}  {wrapped(item.found, indent)}")
+        if item.advice:
+            click.echo(f"{'':{indent}}→ {wrapped(item.advice, indent + 2)}")

@@ -29,7 +29,7 @@ def kept_columns(widths: Sequence[ColumnWidth], drop: Sequence[int], room: int) 
     """Return the columns that fit into `room` characters; only those of `drop` are left out, in this order."""
     kept = list(range(len(widths)))
     for index in drop:
-        if _sum([widths[each].least for each in kept]) <= room:
+        if _sum([widths[number].least for number in kept]) <= room:
             break
         kept.remove(index)
     return tuple(kept)

@@ -1,7 +1,7 @@
 """The login of a person on the command line: its session, and the role that a changing command needs.
 
 The settings decide whether commands need a login: `[users] cli`. It names people who share an account of the system and
-limits what they change by mistake. It is no barrier for an administrator, who can write to the store and the settings.
+limits what they change by mistake. It does not stop an administrator, who can write to the store and the settings.
 """
 
 import os

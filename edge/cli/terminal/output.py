@@ -13,7 +13,7 @@ _NARROWEST: Final = 24
 
 def printable(text: object) -> str:
     """Return text with every control character replaced by a blank."""
-    return "".join(each if each.isprintable() else " " for each in str(text))
+    return "".join(word if word.isprintable() else " " for word in str(text))
 
 
 def wrapped(text: object, indent: int) -> str:

@@ -41,9 +41,9 @@ def _print(console: Console, state: StoreState, problems: tuple[StoreProblem, ..
             console.print()
     for line in _summary(state):
         console.print(Text(printable(line)))
-    for each in problems:
-        console.print(Text(printable(f"problem: {each.found}"), style="yellow"))
-        console.print(Text(printable(f"  → {each.advice}")))
+    for problem in problems:
+        console.print(Text(printable(f"problem: {problem.found}"), style="yellow"))
+        console.print(Text(printable(f"  → {problem.advice}")))
 
 
 def _nodes(state: StoreState) -> FittedTable:
@@ -56,23 +56,23 @@ def _nodes(state: StoreState) -> FittedTable:
         role = "primary" if primary.is_primary else _UNKNOWN if primary.error else "replica"
         link = "no answer" if primary.error else ""
         table.add_row(primary.address, role, link, "", _clock(primary.clock_s), _aof(primary), "")
-    for each in state.replicas:
-        link = "connected" if each.is_linked else "no answer" if each.error else "no link"
-        lag = lag_text(each) or _UNKNOWN
-        priority = str(each.priority)
-        table.add_row(each.address, "replica", link, lag, _clock(each.clock_s), _aof(each), priority)
+    for replica in state.replicas:
+        link = "connected" if replica.is_linked else "no answer" if replica.error else "no link"
+        lag = lag_text(replica) or _UNKNOWN
+        priority = str(replica.priority)
+        table.add_row(replica.address, "replica", link, lag, _clock(replica.clock_s), _aof(replica), priority)
     return table
 
 
 def _sentinels(state: StoreState) -> FittedTable:
     """Return the table of the sentinels."""
     table = FittedTable(("sentinel", "state", "primary it names", "reaches it", "quorum"), drop=("quorum",))
-    for each in state.sentinels:
-        if each.error:
-            table.add_row(each.address, "no answer", _UNKNOWN, _UNKNOWN, _UNKNOWN)
+    for sentinel in state.sentinels:
+        if sentinel.error:
+            table.add_row(sentinel.address, "no answer", _UNKNOWN, _UNKNOWN, _UNKNOWN)
         else:
-            reaches = "yes" if each.reaches_primary else "no"
-            table.add_row(each.address, "answers", each.primary, reaches, str(each.quorum))
+            reaches = "yes" if sentinel.reaches_primary else "no"
+            table.add_row(sentinel.address, "answers", sentinel.primary, reaches, str(sentinel.quorum))
     return table
 
 

@@ -85,4 +85,4 @@ async def _follow_up(
     if not ends_sessions:
         return 0
     found = await load_all(at.store)
-    return len(await request_end(at.store, [id for id, (each, _) in found.items() if each.user == name]))
+    return len(await request_end(at.store, [id for id, (session, _) in found.items() if session.user == name]))

@@ -121,12 +121,17 @@ def read_members(file: Path, max_bytes: int = MAX_BYTES) -> dict[str, bytes]:
             message = f"{file} cannot be used: it unpacks to more than {max_bytes >> 20} MiB, the most that fits here"
             raise Refused("archive", message, "Free memory, or restore it on a machine with more.")
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as tar:
-            for each in tar:
+            for tar_info in tar:
                 # A sparse file could expand to terabytes of zeros.
-                if not each.isreg() or each.issparse() or not _NAME.fullmatch(each.name) or each.name in contents:
-                    raise _refused(file, f"it contains {each.name!r}, which is not part of a backup")
-                found = tar.extractfile(each)
-                contents[each.name] = found.read() if found else b""
+                if (
+                    not tar_info.isreg()
+                    or tar_info.issparse()
+                    or not _NAME.fullmatch(tar_info.name)
+                    or tar_info.name in contents
+                ):
+                    raise _refused(file, f"it contains {tar_info.name!r}, which is not part of a backup")
+                found = tar.extractfile(tar_info)
+                contents[tar_info.name] = found.read() if found else b""
     except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, ValueError) as error:
         raise _refused(file, f"it is not an archive: {error}") from error
     except OSError as error:

@@ -80,7 +80,7 @@ def _described_files(members: Mapping[str, Member], parts: Collection[Part]) -> 
     """Return what a backup holds apart from the store, and the secrets that are in it or left out."""
     kinds = ", ".join(dict.fromkeys(map(_kind, members)))
     left_out = "" if Part.KEYS in parts else "; not saved: private keys, files of passwords/"
-    paths = [Path(each.path) for each in members.values()]
+    paths = [Path(member.path) for member in members.values()]
     found = [f"{path.name}: {name}" for path in paths if path.suffix == ".toml" for name in passwords_in(path)]
     passwords = f"; with the passwords in {', '.join(found)}" if found else ""
     return f"files: {len(members)} ({kinds}){left_out}{passwords}"

@@ -45,7 +45,10 @@ def _watchdog(computer: Computer) -> HealthFinding:
 
 def _is_fed_by_systemd(computer: Computer) -> bool:
     directories = (computer.path(f"{place}/systemd/system.conf.d") for place in ("/etc", "/run", "/usr/lib"))
-    files = [computer.path("/etc/systemd/system.conf"), *(file for each in directories for file in each.glob("*.conf"))]
+    files = [
+        computer.path("/etc/systemd/system.conf"),
+        *(file for directory in directories for file in directory.glob("*.conf")),
+    ]
     texts = (file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file())
     return any(re.search(r"^RuntimeWatchdogSec=(?!0|off|$)", text, re.MULTILINE) for text in texts)
 

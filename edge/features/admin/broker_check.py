@@ -37,7 +37,7 @@ def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerS
         if not isinstance(section, MqttEquipmentSettings):
             continue
         topic = f"{section.topic_prefix}/{name}"
-        heard = [f"{topic}/{each}" for each in ("answers", "events", "data")]
+        heard = [f"{topic}/{text}" for text in ("answers", "events", "data")]
         listeners = at.setdefault(broker_settings(section, settings.mqtt), [])
         listeners.append(BrokerSubscriber(f"equipment {name}", heard, f"{topic}/presence"))
     sparkplug = settings.section(SparkplugSettings)
@@ -63,14 +63,16 @@ async def examine_broker(settings: MqttSettings, listeners: Sequence[BrokerSubsc
     target = diagnostic_broker(settings)
     async with connect(target) as connection:
         yield ok(f"broker {at}", "reached" + (", encrypted" if target.tls else ""))
-        refusals = {each.subject: await _refusal(connection, each) for each in listeners}
-        retained = await read_retained(connection, {each.presence for each in listeners} - {""})
-    for each in listeners:
-        if refusal := refusals[each.subject]:
+        refusals = {listener.subject: await _refusal(connection, listener) for listener in listeners}
+        retained = await read_retained(connection, {listener.presence for listener in listeners} - {""})
+    for broker_subscriber in listeners:
+        if refusal := refusals[broker_subscriber.subject]:
             advice = "Check the access rules of the broker for the user of the gateway."
-            yield failing(each.subject, f"the broker at {at} refuses the subscription to {refusal}", advice)
+            yield failing(
+                broker_subscriber.subject, f"the broker at {at} refuses the subscription to {refusal}", advice
+            )
         else:
-            yield _presence(each, at, retained.get(each.presence))
+            yield _presence(broker_subscriber, at, retained.get(broker_subscriber.presence))
 
 
 async def _refusal(connection: Connection, listener: BrokerSubscriber) -> str:

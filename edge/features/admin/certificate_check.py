@@ -40,10 +40,14 @@ def _trust(settings: OpcuaSettings, now: datetime) -> HealthFinding:
         found = f"no application is trusted{rejected}"
         is_open = settings.security == "none"
         return ok(subject, f"{found}; security is none") if is_open else warning(subject, found, look)
-    ending = [each for each in trusted if each.not_valid_after_utc - now < certificates.WARN_BEFORE]
+    ending = [
+        certificate for certificate in trusted if certificate.not_valid_after_utc - now < certificates.WARN_BEFORE
+    ]
     found = f"{len(trusted)} trusted{rejected}"
     if ending:
-        until = ", ".join(f"{each.subject.rfc4514_string()} until {last_day(each)}" for each in ending)
+        until = ", ".join(
+            f"{certificate.subject.rfc4514_string()} until {last_day(certificate)}" for certificate in ending
+        )
         return warning(subject, f"{found}; soon or already expired: {until}", look)
     return ok(subject, found)
 

@@ -50,7 +50,10 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
     found += [failing("settings", problem, "Correct it, then restart the gateway.") for problem in denied]
     found = found or [ok("settings", "can be used")]
     async with TaskGroup() as tasks:
-        running = [tasks.create_task(findings_of(*each), name=f"examine {each[0]}") for each in examinations]
+        running = [
+            tasks.create_task(findings_of(*examination), name=f"examine {examination[0]}")
+            for examination in examinations
+        ]
     return [*found, *(finding for task in running for finding in task.result())]
 
 
@@ -71,7 +74,7 @@ def _gateway_examinations(settings: Settings) -> Iterator[Examination]:
     if settings.opcua.endpoint:
         yield "OPC UA trust list", examine_trust(settings.opcua)
         yield "OPC UA users", examine_users(Path(settings.users_file), settings.opcua.anonymous)
-    yield from (each for each in _of_features(settings) if not _is_equipment(each))
+    yield from (feature for feature in _of_features(settings) if not _is_equipment(feature))
 
 
 def equipment_examinations(settings: Settings) -> Iterator[Examination]:
@@ -79,7 +82,7 @@ def equipment_examinations(settings: Settings) -> Iterator[Examination]:
     for name, section in settings.southbound.items():
         if isinstance(section, OpcuaEquipmentSettings):
             yield f"equipment {name}", examine_server(f"equipment {name}", section.url, "jobs wait for it")
-    yield from (each for each in _of_features(settings) if _is_equipment(each))
+    yield from (feature for feature in _of_features(settings) if _is_equipment(feature))
 
 
 def _of_features(settings: Settings) -> Iterator[Examination]:

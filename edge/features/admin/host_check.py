@@ -18,7 +18,7 @@ LIBRARIES = ("asyncua", "cryptography", "msgspec", "paho-mqtt", "redis", "struct
 
 _LITTLE, _VERY_LITTLE = 0.10, 0.03
 _FREE_ENOUGH = 2048 * MIB
-"""Above this free space a low share of a large disk is no finding."""
+"""Above this free space a low share of a large disk is not a finding."""
 
 
 async def examine_clock() -> AsyncIterator[HealthFinding]:
@@ -43,7 +43,7 @@ def clock_finding(clock: Clock) -> HealthFinding:
 
 async def examine_disks(directories: Iterable[str]) -> AsyncIterator[HealthFinding]:
     """Examine the free space of each disk with one of the directories."""
-    for place, total, free in await asyncio.to_thread(_disks, [Path(each) for each in directories]):
+    for place, total, free in await asyncio.to_thread(_disks, [Path(directory) for directory in directories]):
         left = free / total if total else 0.0
         found = f"{free // MIB} MiB of {total // MIB} MiB free ({left:.0%})"
         advice = f"Free space on the disk of {place}: `journalctl --vacuum-size=64M`, `apt-get clean`."

@@ -41,7 +41,7 @@ async def examine_port(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
             yield ok("OPC UA port", f"answers at {endpoint}")
         else:
             advice = f"Stop the other program (`ss -ltnp sport = :{parts.port or PORT}`), or set [opcua] endpoint."
-            yield failing("OPC UA port", f"the program at {endpoint} is no OPC UA server", advice)
+            yield failing("OPC UA port", f"the program at {endpoint} is not an OPC UA server", advice)
 
 
 async def _is_local(host: str) -> bool:

@@ -64,7 +64,7 @@ async def _record(core: GatewayParts, main: Path | None, operation: Operation, r
     text = operation.arguments.get("seconds", str(_USUAL_RECORDING_S))
     seconds = int(text) if text.isdecimal() and text.isascii() and len(text) <= len(str(LONGEST_RECORDING_S)) else 0
     if not 0 < seconds <= LONGEST_RECORDING_S:
-        raise Refused("record", f"{text!r} is no number of seconds up to {LONGEST_RECORDING_S}", "Use --seconds 60.")
+        raise Refused("record", f"{text!r} is not a number of seconds up to {LONGEST_RECORDING_S}", "Use --seconds 60.")
     file, lines = new_file(core, operation, RECORDING), 0
 
     def count(_: object) -> None:

@@ -114,7 +114,7 @@ def _snapshot(file: Path, lines: bytes | None) -> list[KeyDump] | None:
         return None
     try:
         kept: list[KeyDump] = msgspec.json.Decoder(KeyDump).decode_lines(lines)
-        version = next((int(each.value) for each in kept if isinstance(each, StringKey) and each.key == "form"), 0)
+        version = next((int(key.value) for key in kept if isinstance(key, StringKey) and key.key == "form"), 0)
     except (msgspec.DecodeError, ValueError) as error:
         raise Refused("archive", f"{file} cannot be used: {STORE}: {error}", "Use another backup.") from error
     if version > STORE_VERSION:
@@ -140,7 +140,7 @@ def _plan(
         path = at.of(name)
         if path is None:
             raise Refused("archive", f"it contains {name!r}, which is not a file of a gateway", "Use another backup.")
-        if not any(is_below(path, each) for each in allowed):
+        if not any(is_below(path, item) for item in allowed):
             advice = "Name that path in the settings here first, or restore by hand."
             raise Refused("archive", f"it would write {path}, which is not below {main.parent}", advice)
         files[path] = content, members[name]

@@ -92,7 +92,10 @@ def site_toml(site: Site, directory: Path) -> str:
     sections: list[tuple[str, Mapping[str, object]]] = [
         ("gateway", {"name": site.name, "scopes": list(site.scopes)}),
         ("mqtt", {"url": site.broker, **_login(site)}),
-        *((f"southbound.{_quote(each.name)}", _equipment(each, directory)) for each in site.equipment),
+        *(
+            (f"southbound.{_quote(site_equipment.name)}", _equipment(site_equipment, directory))
+            for site_equipment in site.equipment
+        ),
     ]
     head = "# Written by `edge init`. `man edge.toml` explains every key.\n"
     return head + "".join(_section(name, keys) for name, keys in sections)
@@ -103,16 +106,16 @@ def _login(site: Site) -> dict[str, object]:
     return login | ({"password_file": _CREDENTIAL} if site.password else {})
 
 
-def _equipment(each: SiteEquipment, directory: Path) -> dict[str, object]:
-    keys: dict[str, object] = {"type_ids": list(each.type_ids)}
-    if each.opcua_kind:
+def _equipment(site_equipment: SiteEquipment, directory: Path) -> dict[str, object]:
+    keys: dict[str, object] = {"type_ids": list(site_equipment.type_ids)}
+    if site_equipment.opcua_kind:
         own = str(directory / _CLIENT / "own.pem")
-        url = each.address.partition("+")[2]
+        url = site_equipment.address.partition("+")[2]
         files = {"cert_file": own, "key_file": own, "trusted": str(directory / _DEVICES)}
-        return {"kind": each.opcua_kind, "url": url, **keys, **files}
-    if each.openprotocol_url:
-        return {"kind": "openprotocol", "url": each.openprotocol_url, **keys}
-    return {"kind": "mqtt", **keys} | ({} if each.address == "mqtt" else {"url": each.address})
+        return {"kind": site_equipment.opcua_kind, "url": url, **keys, **files}
+    if site_equipment.openprotocol_url:
+        return {"kind": "openprotocol", "url": site_equipment.openprotocol_url, **keys}
+    return {"kind": "mqtt", **keys} | ({} if site_equipment.address == "mqtt" else {"url": site_equipment.address})
 
 
 def _section(name: str, keys: Mapping[str, object]) -> str:
@@ -163,7 +166,7 @@ def _write_files(site: Site, directory: Path) -> None:
     if site.password:
         make_directory(directory / _PASSWORD.parent, 0o700)
         write_atomically(directory / _PASSWORD, site.password.encode(), _SECRET)
-    if any(each.opcua_kind for each in site.equipment):
+    if any(site_equipment.opcua_kind for site_equipment in site.equipment):
         _prepare_client(site, directory)
     if not (directory / "edge.toml").exists():
         write_atomically(directory / "edge.toml", _MAIN.encode(), _READABLE)
@@ -196,7 +199,7 @@ async def examine_site(settings: Settings) -> list[HealthFinding]:
 
 def next_steps(site: Site, directory: Path, *, is_installed: bool) -> Iterator[str]:
     """Yield the next steps of a person, a command or a sentence each."""
-    if any(each.opcua_kind for each in site.equipment):
+    if any(site_equipment.opcua_kind for site_equipment in site.equipment):
         yield f"Let each OPC UA device trust {directory / _CLIENT / 'own.der'}."
         yield f"Put the certificate of each OPC UA device into {directory / _DEVICES}."
     here = "" if is_installed else f" --settings {directory / 'edge.toml'}"

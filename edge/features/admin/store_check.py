@@ -58,8 +58,8 @@ async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS
                 advice = f"Correct what it names. Its log: journalctl -u microdcs-edge, on {known.component.host}"
                 yield warning(f"problems of {id}", known.component.problems, advice)
         for gateway, report in (await equipment_memory.load_reports(store, there)).items():
-            for each in report.equipment if report else ():
-                yield _equipment(gateway, each)
+            for device in report.equipment if report else ():
+                yield _equipment(gateway, device)
         async for finding in _servers(store):
             yield finding
         yield await _durability(store, info)
@@ -88,15 +88,15 @@ async def _servers(store: Store) -> AsyncIterator[HealthFinding]:
     with contextlib.closing(observer_of(store)) as observer:
         state = await observer.read()
     problems = find_problems(state)
-    for each in problems:
+    for problem in problems:
         # The durability of the primary has a finding of its own.
-        if each.kind is not ProblemKind.NO_AOF or each.subject.startswith("replica"):
-            yield (failing if each.kind in _FAILING else warning)(each.subject, each.found, each.advice)
-    kinds = {each.kind for each in problems}
+        if problem.kind is not ProblemKind.NO_AOF or problem.subject.startswith("replica"):
+            yield (failing if problem.kind in _FAILING else warning)(problem.subject, problem.found, problem.advice)
+    kinds = {store_problem.kind for store_problem in problems}
     if store.ha is not None and not kinds & _OF_SENTINELS:
         yield ok("sentinels", f"all {len(state.sentinels)} confirm the primary {store.ha.fence.primary}")
     if state.replicas and not kinds & _OF_REPLICAS:
-        lags = ", ".join(f"{each.address} ({lag_text(each)} behind)" for each in state.replicas)
+        lags = ", ".join(f"{replica.address} ({lag_text(replica)} behind)" for replica in state.replicas)
         yield ok("replicas", lags)
 
 
@@ -106,31 +106,31 @@ def _gateways(there: Sequence[str]) -> HealthFinding:
     return warning("gateway", "no gateway works on this store", gateway_advice())
 
 
-def _equipment(gateway: str, each: EquipmentHealth) -> HealthFinding:
+def _equipment(gateway: str, item: EquipmentHealth) -> HealthFinding:
     """Return the finding about equipment in the report of a gateway."""
-    subject = f"equipment {each.name} of {gateway}"
-    counts = f"{each.outstanding} open commands, {each.failed} failed, {each.refused} messages refused"
-    last = f"; last: {each.last_error}" if each.last_error else ""
-    match each.connected:
+    subject = f"equipment {item.name} of {gateway}"
+    counts = f"{item.outstanding} open commands, {item.failed} failed, {item.refused} messages refused"
+    last = f"; last: {item.last_error}" if item.last_error else ""
+    match item.connected:
         case False:
-            what = connection_advice(each.connection.fault)
-            advice = f"{what} Jobs wait for it. Check with: edge equipment ping {each.name}"
-            return failing(subject, f"{each.obstacle}; {_unsafe(each)}{counts}{last}", advice)
-        case _ if each.open_safing:
-            advice = f"Make it safe by hand. What it has not confirmed: edge equipment show {each.name}"
-            return failing(subject, f"{_unsafe(each)}{counts}{last}", advice)
-        case _ if each.refused:
+            what = connection_advice(item.connection.fault)
+            advice = f"{what} Jobs wait for it. Check with: edge equipment ping {item.name}"
+            return failing(subject, f"{item.obstacle}; {_unsafe(item)}{counts}{last}", advice)
+        case _ if item.open_safing:
+            advice = f"Make it safe by hand. What it has not confirmed: edge equipment show {item.name}"
+            return failing(subject, f"{_unsafe(item)}{counts}{last}", advice)
+        case _ if item.refused:
             return warning(subject, f"{counts}{last}", "Correct its messages: docs/reference/equipment.md")
         case True:
             return ok(subject, f"connected; {counts}{last}")
         case None:
-            holder = each.connection.holder
+            holder = item.connection.holder
             state = f"gateway {holder} connects to it" if holder else "presence unknown"
             return ok(subject, f"{state}; {counts}{last}")
 
 
-def _unsafe(each: EquipmentHealth) -> str:
-    return f"{problem_of(each.open_safing)}; " if each.open_safing else ""
+def _unsafe(item: EquipmentHealth) -> str:
+    return f"{problem_of(item.open_safing)}; " if item.open_safing else ""
 
 
 def _server(info: Mapping[str, str]) -> str:
@@ -182,20 +182,20 @@ def _counts(counts: BoundedCounts) -> Iterator[HealthFinding]:
         advice = f"Correct the sender, or drop its marks: edge marks drop {sender}. At its limit it is refused."
         yield _bounded(f"marks of {sender}", own, advice)
     advice = "Connect the MES, or save them with: edge jobs export FILE --undelivered --confirm"
-    for scope, each in counts.undelivered.items():
-        yield _bounded(f"undelivered results of {scope}", each, advice)
+    for scope, bounded_count in counts.undelivered.items():
+        yield _bounded(f"undelivered results of {scope}", bounded_count, advice)
     advice = "Let the MES confirm results (docs/reference/northbound.md), or save them with: edge jobs export FILE"
-    for scope, each in counts.unconfirmed.items():
-        if each.is_nearly_full and each != counts.undelivered.get(scope):
-            found = f"{each.count} of at most {each.limit}: beyond them the oldest delivered ones go"
+    for scope, count in counts.unconfirmed.items():
+        if count.is_nearly_full and count != counts.undelivered.get(scope):
+            found = f"{count.count} of at most {count.limit}: beyond them the oldest delivered ones go"
             yield warning(f"unconfirmed results of {scope}", found, advice)
 
 
-def _bounded(subject: str, each: BoundedCount, advice: str) -> HealthFinding:
-    found = f"{each.count} of at most {each.limit}"
-    if each.is_full:
+def _bounded(subject: str, item: BoundedCount, advice: str) -> HealthFinding:
+    found = f"{item.count} of at most {item.limit}"
+    if item.is_full:
         return failing(subject, found, advice)
-    return warning(subject, found, advice) if each.is_nearly_full else ok(subject, found)
+    return warning(subject, found, advice) if item.is_nearly_full else ok(subject, found)
 
 
 async def _speed(store: Store) -> HealthFinding:

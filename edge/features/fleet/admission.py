@@ -115,4 +115,4 @@ def _refusal(command: FleetCommand, policy: FleetPolicy, now_s: int) -> tuple[Re
 
 def is_allowed(command: str, allow: tuple[str, ...]) -> bool:
     """Return whether a policy allows a command."""
-    return any(is_command(command, each) for each in allow)
+    return any(is_command(command, text) for text in allow)

@@ -96,7 +96,7 @@ def argv(command: str, arguments: tuple[str, ...], common: Sequence[str] = ()) -
     Raises ValueError for arguments that the command may not have.
     """
     form = COMMANDS[command]
-    if len(arguments) > _MOST_ARGUMENTS or any(not _is_text(each) for each in arguments):
+    if len(arguments) > _MOST_ARGUMENTS or any(not _is_text(argument) for argument in arguments):
         raise ValueError("too many arguments, or one that is too long or no text")
     named, positional = _sorted(command, form, arguments)
     if len(positional) not in form.positional:
@@ -111,12 +111,12 @@ def _sorted(command: str, form: CommandForm, arguments: tuple[str, ...]) -> tupl
     named: list[str] = []
     positional: list[str] = []
     waiting = iter(arguments)
-    for each in waiting:
-        name, equals, value = each.partition("=")
-        if not each.startswith("-"):
-            positional.append(each)
-        elif each in form.flags:
-            named.append(each)
+    for text in waiting:
+        name, equals, value = text.partition("=")
+        if not text.startswith("-"):
+            positional.append(text)
+        elif text in form.flags:
+            named.append(text)
         elif name in form.options:
             given = value if equals else next(waiting, None)
             if given is None:

@@ -56,7 +56,7 @@ def read_private(file: Path, password: str) -> tuple[Ed25519PrivateKey, str]:
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise Refused("key", f"{file}: wrong password, or no encrypted private key", advice) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise Refused("key", f"{file} is no Ed25519 key", advice)
+        raise Refused("key", f"{file} is not an Ed25519 key", advice)
     return key, thumbprint(public_key(key.public_key(), "", ""))
 
 
@@ -67,7 +67,7 @@ def read_public(content: bytes) -> PublicKey:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Refused("key", f"no public key as JSON Web Key: {error}", _ADVICE) from error
     if not is_usable(key) or key.kid != thumbprint(key):
-        raise Refused("key", f"{key.name or key.kid} is no Ed25519 key with its own id", _ADVICE)
+        raise Refused("key", f"{key.name or key.kid} is not an Ed25519 key with its own id", _ADVICE)
     return key
 
 

@@ -154,7 +154,9 @@ class FleetExecutor:
     def _set_log_level(self, wanted: list[str]) -> str:
         """Set the level of the log for some minutes; return what was set. Raises Refused for anything else."""
         name, *options = reversed(wanted)
-        minutes = next((each.partition("=")[2] for each in options if each.startswith("--minutes=")), _USUAL_MINUTES)
+        minutes = next(
+            (option.partition("=")[2] for option in options if option.startswith("--minutes=")), _USUAL_MINUTES
+        )
         is_number = minutes.isdecimal() and minutes.isascii() and len(minutes) <= len(str(_MOST_MINUTES))
         if name not in LOG_LEVELS or not is_number or not 0 < int(minutes) <= _MOST_MINUTES:
             levels = ", ".join(LOG_LEVELS)

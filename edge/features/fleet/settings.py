@@ -110,9 +110,9 @@ class FleetSettings(FeatureSettings, frozen=True, kw_only=True):
 
     def conflicts(self, settings: Settings) -> Iterator[str]:
         """Yield unknown commands, and a missing broker."""
-        for each in self.allow:
-            if not any(is_command(name, each) for name in COMMANDS):
-                yield f"allow: {each!r} is not a command of the fleet; these are {', '.join(COMMANDS)}"
+        for text in self.allow:
+            if not any(is_command(name, text) for name in COMMANDS):
+                yield f"allow: {text!r} is not a command of the fleet; these are {', '.join(COMMANDS)}"
         if self.listen == "mqtt" and not settings.mqtt.url:
             yield "listen: mqtt needs a broker; set mqtt.url, or choose store"
 

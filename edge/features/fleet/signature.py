@@ -36,7 +36,7 @@ class _Header(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SignatureFault(StrEnum):
-    """Why a text is no command of a known key."""
+    """Why a text is not a command of a known key."""
 
     MALFORMED = "no signed command"
     ALGORITHM = "algorithm or type not allowed"

@@ -100,7 +100,7 @@ def admit_upgrade(
         case Admitted(command, key) if command.cmd == UPGRADE:
             return command, key
         case Admitted(command):
-            raise Refused("upgrade", f"{command.cmd!r} is no upgrade")
+            raise Refused("upgrade", f"{command.cmd!r} is not a upgrade")
         case RefusedCommand(refusal=refusal, reason=reason):
             raise Refused("upgrade", f"{refusal.value}: {reason}")
         case NotAuthentic(reason):
@@ -111,10 +111,10 @@ def admit_upgrade(
 
 def wanted_version(arguments: tuple[str, ...]) -> str:
     """Return the version that a command names; "" for the newest. Raises Refused."""
-    named = [each.partition("=")[2] for each in argv(UPGRADE, arguments)[1:]]
+    named = [text.partition("=")[2] for text in argv(UPGRADE, arguments)[1:]]
     version = named[-1] if named else ""
     if version and not _VERSION.fullmatch(version):
-        raise Refused("upgrade", f"{version[:100]!r} is no version", "Name one as in 0.2.0+deb13u1.")
+        raise Refused("upgrade", f"{version[:100]!r} is not a version", "Name one as in 0.2.0+deb13u1.")
     return version
 
 
@@ -138,8 +138,8 @@ def settings_files(main: Path, keys: Path) -> list[Path]:
 
 
 def _add_with_targets(path: Path, found: dict[Path, None]) -> None:
-    for each in (path, *path.parents):
-        if each not in found and os.path.lexists(each):
-            found[each] = None
-            if each.is_symlink():
-                _add_with_targets(each.parent / each.readlink(), found)
+    for parent in (path, *path.parents):
+        if parent not in found and os.path.lexists(parent):
+            found[parent] = None
+            if parent.is_symlink():
+                _add_with_targets(parent.parent / parent.readlink(), found)

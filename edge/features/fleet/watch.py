@@ -39,7 +39,7 @@ class FleetWatch:
 
 
 async def remove_expired(store: Store, now_s: int) -> None:
-    """Remove the commands that have expired, and what is no command."""
+    """Remove the commands that have expired, and what is not a command."""
     found = await fleet.load_commands(store)
     if gone := [id for id, text in found.items() if read_expiry(text) < now_s]:
         await store.commit(fleet.remove_commands(store.keys, gone))

@@ -107,7 +107,7 @@ def checked(output: Output) -> Output:
     try:
         size = len(msgspec.json.encode(output.value))
     except (TypeError, ValueError, RecursionError) as error:
-        raise NodeError(f"the output is no JSON: {error}") from None
+        raise NodeError(f"the output is not JSON: {error}") from None
     if size > LARGEST_OUTPUT:
         raise NodeError(f"the output has {size} bytes of JSON; at most {LARGEST_OUTPUT} are allowed")
     return output

@@ -67,10 +67,10 @@ class FlowCalls:
         items = _items(event.data)
         if method is SettingsMethod.GET:
             found = await self._service.load_all()
-            ids = {_id(each) for each in items}
+            ids = {_id(value) for value in items}
             data = [await self._status(flow) for flow in found if not ids or flow.flow_id in ids]
             return FlowAnswer(data, ", ".join(sorted(ids)), has_changed=False)
-        subject = ", ".join(_id(each) for each in items)
+        subject = ", ".join(_id(value) for value in items)
         if await self._is_done(event):
             return FlowAnswer(None, subject, has_changed=False)
         if method is SettingsMethod.PUT:
@@ -84,7 +84,7 @@ class FlowCalls:
 
     async def _delete(self, service: FlowService, flow_id: str) -> None:
         """Delete a flow; an unknown one is deleted already."""
-        if flow_id in {each.flow_id for each in await service.load_all()}:
+        if flow_id in {flow_record.flow_id for flow_record in await service.load_all()}:
             await service.delete(flow_id)
 
     async def call(self, method: str, event: CloudEvent, caller: str = THE_MES) -> FlowAnswer:
@@ -122,7 +122,7 @@ class FlowCalls:
         refused = []
         for document in documents:
             found = self._service.faults_of(document)
-            faults = [f"{each.kind.value} at {each.where}: {each.message}" for each in found[:_MOST_FAULTS]]
+            faults = [f"{fault.kind.value} at {fault.where}: {fault.message}" for fault in found[:_MOST_FAULTS]]
             more = f"; and {len(found) - _MOST_FAULTS} more" if len(found) > _MOST_FAULTS else ""
             if faults:
                 refused.append(f"flow {_id(document)!r} has faults: {'; '.join(faults)}{more}")

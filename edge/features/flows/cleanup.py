@@ -76,9 +76,13 @@ async def _remove_index_entries(store: Store) -> int:
 async def _remove_unwanted_tasks(store: Store, key: str) -> int:
     """Remove the tasks of a stream whose attempt has ended or whose flow was deleted."""
     found = list(entries(await store.execute("XRANGE", key, "-", "+", "COUNT", _MOST_TASKS)))
-    tasks = [_task(each) for each in found]
+    tasks = [_task(item) for item in found]
     texts = await store.read(
-        [("GET", store.keys.node_task(each.flow_id, each.cycle, each.node_id)) for each in tasks if each]
+        [
+            ("GET", store.keys.node_task(queued_task.flow_id, queued_task.cycle, queued_task.node_id))
+            for queued_task in tasks
+            if queued_task
+        ]
     )
     left = iter(texts)
     unwanted = [
@@ -111,8 +115,8 @@ async def _remove_dead_consumers(store: Store, key: str, idle_ms: int) -> int:
         if group["name"] != GROUP:
             continue
         consumers: list[dict[str, Any]] = await store.execute("XINFO CONSUMERS", key, GROUP)
-        for each in consumers:
-            name, is_idle = each["name"], not each["pending"] and each["idle"] >= idle_ms
+        for consumer in consumers:
+            name, is_idle = consumer["name"], not consumer["pending"] and consumer["idle"] >= idle_ms
             if is_idle and not await store.execute("EXISTS", store.keys.worker(name)):
                 await store.execute("XGROUP DELCONSUMER", key, GROUP, name)
                 removed += 1

@@ -109,9 +109,9 @@ class FlowService:
             return advance(plan, cycle, NodeTerminated(node, reason), self._clock()).cycle
         nodes: Iterable[str] = plan.nodes if component is None else _component(plan, component)
         # Their successors are skipped; a merge may start because of that.
-        while active := [each for each in nodes if cycle.tasks[each].is_active]:
-            for each in active:
-                cycle = advance(plan, cycle, NodeTerminated(each, reason), self._clock()).cycle
+        while active := [text for text in nodes if cycle.tasks[text].is_active]:
+            for word in active:
+                cycle = advance(plan, cycle, NodeTerminated(word, reason), self._clock()).cycle
         return cycle
 
     async def delete(self, flow_id: str) -> None:

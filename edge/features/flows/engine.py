@@ -153,9 +153,9 @@ class FlowEngine:
         if not self._may_begin():
             return [False] * len(due)
         found = await asyncio.gather(*(self._begin(flow_id, tasks) for flow_id in due), return_exceptions=True)
-        if failed := [each for each in found if isinstance(each, BaseException)]:
+        if failed := [value for value in found if isinstance(value, BaseException)]:
             raise failed[0]
-        return [each is True for each in found]
+        return [value is True for value in found]
 
     async def _sleep(self, *, is_waiting: bool) -> None:
         """Sleep until a cycle is due; while one is due that cannot begin here, for a moment."""
@@ -245,7 +245,7 @@ class FlowEngine:
             return found
         if flow.flow_id not in self._unplanned:
             self._unplanned.add(flow.flow_id)
-            faults = [f"{each.where}: {each.message}" for each in found.faults]
+            faults = [f"{fault.where}: {fault.message}" for fault in found.faults]
             logger.warning("flow cannot run on this gateway", flow=flow.flow_id, faults=faults)
         return None
 

@@ -10,7 +10,11 @@ from edge.features.flows.ports.table import Handler
 
 async def opcua_handlers(stack: contextlib.AsyncExitStack, settings: Settings) -> dict[type, Handler]:
     """Return the handlers of OPC UA variables; none without OPC UA equipment."""
-    sections = {name: each for name, each in settings.southbound.items() if isinstance(each, OpcuaEquipmentSettings)}
+    sections = {
+        name: equipment_settings
+        for name, equipment_settings in settings.southbound.items()
+        if isinstance(equipment_settings, OpcuaEquipmentSettings)
+    }
     if not sections:
         return {}
     from edge.features.flows.ports.variables import VariableClient  # noqa: PLC0415

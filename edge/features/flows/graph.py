@@ -36,7 +36,7 @@ def _reach(start: str, *ways: Successors) -> set[str]:
     while open_nodes:
         node = open_nodes.pop()
         for way in ways:
-            new = [each for each in way[node] if each not in reached]
+            new = [text for text in way[node] if text not in reached]
             reached.update(new)
             open_nodes += new
     return reached
@@ -81,7 +81,7 @@ def _reach_within(start: str, way: Successors, excluded: Iterable[str]) -> set[s
     reached = {start}
     open_nodes = [start]
     while open_nodes:
-        new = [each for each in way[open_nodes.pop()] if each not in reached and each not in excluded]
+        new = [text for text in way[open_nodes.pop()] if text not in reached and text not in excluded]
         reached.update(new)
         open_nodes += new
     return reached

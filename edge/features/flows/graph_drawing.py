@@ -99,7 +99,7 @@ def _near(
 
     def centre(entry: tuple[int, Point]) -> float:
         at, point = entry
-        found = [places[each] for each in neighbours.get(point, ())]
+        found = [places[neighbour] for neighbour in neighbours.get(point, ())]
         return sum(found) / len(found) if found else at
 
     return [point for _, point in sorted(enumerate(layer), key=centre)]
@@ -119,7 +119,7 @@ def _placed(layers: Sequence[Sequence[Point]], edges: _Edges, widths: Mapping[Po
     totals = [sum(widths[point] + GAP for point in layer) for layer in layers]
     centres: dict[Point, int] = {}
     for layer, total in zip(layers, totals, strict=True):
-        wanted = [[centres[each] for each in sources.get(point, ())] for point in layer]
+        wanted = [[centres[source] for source in sources.get(point, ())] for point in layer]
         at, places = (0 if centres else (max(totals) - total) // 2), []
         for point, near in zip(layer, wanted, strict=True):
             half = widths[point] // 2
@@ -141,8 +141,8 @@ def _wires(layer: Sequence[Point], edges: _Edges, centres: Mapping[Point, int]) 
     """Return the wires below a layer; where a wire begins above the end of another, it has a row above it."""
     targets = {point: tuple(edges[point]) for point in layer if edges.get(point)}
     # A straight wire needs no row; one that bends has a row of its own.
-    bent = [point for point in targets if any(centres[each] != centres[point] for each in targets[point])]
-    ends = {point: {centres[each] for each in targets[point]} for point in bent}
+    bent = [point for point in targets if any(centres[target] != centres[point] for target in targets[point])]
+    ends = {point: {centres[target] for target in targets[point]} for point in bent}
     rows: dict[Point, int] = {}
     waiting = list(bent)
     while waiting:
@@ -274,7 +274,7 @@ def _put_wires(layout: GraphLayout, number: int, bottom: int, shapes: list[Shape
     heads = bottom + rows + 1
     for wire in wires:
         at, row = layout.centres[wire.source], bottom + 1 + wire.row
-        ends = [layout.centres[each] for each in wire.targets]
+        ends = [layout.centres[pair] for pair in wire.targets]
         shapes.append(Line(at, bottom, at, row))
         if min(ends) != max(ends) or ends[0] != at:
             shapes.append(Line(min(at, *ends), row, max(at, *ends), row))

@@ -25,7 +25,7 @@ def used_tags(plan: Plan) -> frozenset[str]:
     """Return the tags of the nodes of a plan."""
     configs = (node.config for node in plan.nodes.values())
     return frozenset(
-        each.tag for each in configs if isinstance(each, TagLatestConfig | TagWindowConfig | TagWriteConfig)
+        config.tag for config in configs if isinstance(config, TagLatestConfig | TagWindowConfig | TagWriteConfig)
     )
 
 

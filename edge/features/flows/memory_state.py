@@ -57,7 +57,7 @@ class MemoryFlowState:
         if change.announced:
             self._announce(change)
         self.queued += change.queued
-        self._results = [each for each in self._results if each.entry_id not in change.taken]
+        self._results = [result for result in self._results if result.entry_id not in change.taken]
         return True
 
     def _is_current(self, change: FlowChange) -> bool:
@@ -96,16 +96,16 @@ class MemoryFlowState:
 
     async def due(self, now: int, limit: int) -> list[str]:
         """Return the flows whose next cycle is due, the longest overdue first."""
-        found = [(each.next_at, each.flow_id) for each in self._flows.values() if each.next_at is not None]
+        found = [(flow.next_at, flow.flow_id) for flow in self._flows.values() if flow.next_at is not None]
         return [flow_id for at, flow_id in sorted(found) if at <= now][:limit]
 
     async def next_due(self) -> int | None:
         """Return the earliest instant at which a cycle is due."""
-        return min((each.next_at for each in self._flows.values() if each.next_at is not None), default=None)
+        return min((flow.next_at for flow in self._flows.values() if flow.next_at is not None), default=None)
 
     async def running(self) -> list[str]:
         """Return the ids of the flows that have a running cycle, sorted."""
-        return sorted(each.flow_id for each in self._flows.values() if each.in_cycle)
+        return sorted(flow.flow_id for flow in self._flows.values() if flow.in_cycle)
 
     async def announced(self, position: str) -> tuple[str, list[str]]:
         """Wait for announced changes after a position; return the next position and the flows."""
@@ -120,13 +120,13 @@ class MemoryFlowState:
     async def results(self, position: str) -> tuple[str, list[ReceivedResult]]:
         """Wait for results of workers after a position; return the next position and the results."""
         last = int(position or 0)
-        found = [each for each in self._results if int(each.entry_id) > last]
+        found = [result for result in self._results if int(result.entry_id) > last]
         if not found:
             self._finished.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_WAIT_S):
                     await self._finished.wait()
-            found = [each for each in self._results if int(each.entry_id) > last]
+            found = [result for result in self._results if int(result.entry_id) > last]
         return (found[-1].entry_id if found else position), found
 
     def finish(self, result: TaskResult) -> None:

@@ -180,7 +180,7 @@ class FlowNodes:
                 self._gone.append(held.datachange_callbacks)
             del self._aspace[asked.RequestedNewNodeId]
         folder = self._aspace[_FOLDER]
-        folder.references = [each for each in folder.references if each.NodeId != place]
+        folder.references = [reference for reference in folder.references if reference.NodeId != place]
         self._changed.set()
 
     async def notify_subscribers(self) -> None:
@@ -198,9 +198,11 @@ class FlowNodes:
 
     async def _notify(self, flow_id: str, shown: _Shown) -> None:
         before, shown.notified = shown.notified, shown.view
-        for each in FLOW:
-            value = each.value(shown.notified)
-            if value != each.value(before) and (node := self._aspace.get(_member(flow_id, each.name))):
+        for variable_spec in FLOW:
+            value = variable_spec.value(shown.notified)
+            if value != variable_spec.value(before) and (
+                node := self._aspace.get(_member(flow_id, variable_spec.name))
+            ):
                 subscribers = node.attributes[ua.AttributeIds.Value].datachange_callbacks
                 await notify_all(subscribers, _data_value(value, shown.at))
 
@@ -215,9 +217,9 @@ class FlowNodes:
             add_nodes(self._iserver, [object_item(_FOLDER, _GATEWAY, HAS_COMPONENT, _FOLDER_TYPE)])
         shown = self._flows[flow_id] = _Shown(view, datetime.now(UTC), view)
         add_nodes(self._iserver, _items(flow_id))
-        for each in FLOW:
-            read = partial(_read, shown, each)
-            self._aspace.set_attribute_value_callback(_member(flow_id, each.name), ua.AttributeIds.Value, read)
+        for spec in FLOW:
+            read = partial(_read, shown, spec)
+            self._aspace.set_attribute_value_callback(_member(flow_id, spec.name), ua.AttributeIds.Value, read)
         place = _place(flow_id)
         own = {_member(flow_id, name): name for name in _METHODS}
         of_type = {node_id: name for name, node_id in _METHODS.items()}
@@ -276,7 +278,7 @@ def _types() -> Iterator[ua.AddNodesItem]:
 
 
 def _rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
-    yield from ((type_node("FlowType", each.name), MANDATORY) for each in FLOW)
+    yield from ((type_node("FlowType", item.name), MANDATORY) for item in FLOW)
     yield from ((node_id, MANDATORY) for node_id in _METHODS.values())
     yield _FOLDER_OF_TYPE, _OPTIONAL
     yield type_node("GatewayType", "Flows", "<Flow>"), PLACEHOLDER
@@ -289,8 +291,8 @@ def _items(flow_id: str) -> Iterator[ua.AddNodesItem]:
     found.NodeAttributes.DisplayName = ua.LocalizedText(flow_id)
     found.NodeAttributes.Description = ua.LocalizedText("A flow.", "en")
     yield found
-    for each in FLOW:
-        asked = variable_item(_member(flow_id, each.name), place, each)
+    for element in FLOW:
+        asked = variable_item(_member(flow_id, element.name), place, element)
         asked.NodeAttributes.Value = ua.Variant()
         yield asked
     yield from method_items(_member(flow_id, "Start"), place, _START, (), RETURN_STATUS)

@@ -236,7 +236,7 @@ def _read_config(kind: NodeKind[Any], document: object, sources: set[str]) -> tu
     """Return the configuration of a node, None when it cannot be used, and what is wrong with it."""
     try:
         config: NodeConfig = msgspec.convert(document, kind.config)
-        return config, [str(each) for each in kind.faults(config, sources)]
+        return config, [str(fault) for fault in kind.faults(config, sources)]
     except msgspec.ValidationError as error:
         return None, [f"config of {kind.name}: {error}"]
     except Exception as error:  # a defect in the code of a site is a fault of its flows, and ends no gateway

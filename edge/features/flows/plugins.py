@@ -119,7 +119,7 @@ def _loaded(load: Callable[[], Any]) -> Any:
 def _import(file: Path) -> Any:
     spec = importlib.util.spec_from_file_location(f"edge_site_nodes.{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
+        raise ImportError("it is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.KIND
@@ -181,7 +181,7 @@ async def _find_faults(folder: str, origins: Sequence[str], limits: ImportLimits
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def check(origin: str) -> dict[str, str]:
-        others = [each for each in origins if each != origin]
+        others = [text for text in origins if text != origin]
         async with slots:
             left_s = ends_at - asyncio.get_running_loop().time()
             if left_s <= 0:
@@ -190,7 +190,7 @@ async def _find_faults(folder: str, origins: Sequence[str], limits: ImportLimits
         return lines[-1]["faults"] if lines and "faults" in lines[-1] else {origin: f"its import {ending}"}
 
     found = await asyncio.gather(*map(check, further))
-    return {harmful: f"its import {ending}"} | {origin: fault for each in found for origin, fault in each.items()}
+    return {harmful: f"its import {ending}"} | {origin: fault for entry in found for origin, fault in entry.items()}
 
 
 async def _import_in_child(

@@ -109,14 +109,14 @@ class RedisFlowState:
         key = keys.flow(flow.flow_id)
         cycles = f"{escape_pattern(keys.flow_cycle(flow.flow_id, 0)[:-1])}*"
         tasks = keys.node_task(flow.flow_id, 0, "")[: -len("0_")]
-        found = {each async for batch in scan_keys(self._store, cycles) for each in batch}
+        found = {text async for batch in scan_keys(self._store, cycles) for text in batch}
         found |= {
-            each
+            text
             async for batch in scan_keys(self._store, f"{escape_pattern(tasks)}*")
-            for each in batch
-            if re.match(r"\d+_", each.removeprefix(tasks))
+            for text in batch
+            if re.match(r"\d+_", text.removeprefix(tasks))
         }
-        found |= await self._node_keys(flow.flow_id, [each for each in found if each.startswith(keys.flow(""))])
+        found |= await self._node_keys(flow.flow_id, [text for text in found if text.startswith(keys.flow(""))])
         parts = (
             Commit(guards=(at_revision(key, flow.revision),)),
             operation("DEL", key),
@@ -170,7 +170,7 @@ class RedisFlowState:
         key = self._store.keys.node_results()
         reply = await self._store.wait("XREAD", "COUNT", _BATCH, "BLOCK", block_ms(), "STREAMS", key, position or "0")
         found = [entry for raw in (reply or {}).get(key, ()) for entry in entries(raw)]
-        results = [ReceivedResult(each.entry_id, decode_result(each.fields["result"])) for each in found]
+        results = [ReceivedResult(item.entry_id, decode_result(item.fields["result"])) for item in found]
         return (found[-1].entry_id if found else position), results
 
 

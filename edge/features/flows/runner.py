@@ -225,7 +225,7 @@ class CycleRunner:
             flow = Written(self._flow, step.flow) if step.flow is not self._flow else None
             change = FlowChange(flow, cycle, queued=step.queued, taken=taken)
             if change == FlowChange() or await self._context.state.commit(change):
-                self._taken = [each for each in self._taken if each not in taken]
+                self._taken = [text for text in self._taken if text not in taken]
                 self._adopt(step)
                 return
             await self._reload()

@@ -34,7 +34,7 @@ class SampleHistory(Struct, frozen=True):
                 return samples[end - 1].value if end else None
             case SampleWindow(after_ms=after_ms, with_time=with_time):
                 window = samples[bisect_right(samples, after_ms, key=_at) : end]
-                return [_as_json(each) for each in window] if with_time else [each.value for each in window]
+                return [_as_json(sample) for sample in window] if with_time else [sample.value for sample in window]
 
 
 def _at(sample: Sample) -> int:

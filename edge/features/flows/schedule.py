@@ -189,10 +189,10 @@ def _cron(value: object, zone: tzinfo) -> Cron:
 def _shifts(value: object, zone: tzinfo) -> Shifts:
     if not isinstance(value, (list, tuple)) or not value:
         raise InvalidScheduleError('shifts is a list of times of day, like ["06:00", "14:00", "22:00"]')
-    matches = [_TIME_OF_DAY.fullmatch(each) if isinstance(each, str) else None for each in value]
-    wrong = [each for each, match in zip(value, matches, strict=True) if match is None]
+    matches = [_TIME_OF_DAY.fullmatch(item) if isinstance(item, str) else None for item in value]
+    wrong = [item for item, match in zip(value, matches, strict=True) if match is None]
     if wrong:
-        raise InvalidScheduleError(f"shifts: {wrong[0]!r} is no time of day from 00:00 to 23:59")
+        raise InvalidScheduleError(f"shifts: {wrong[0]!r} is not a time of day from 00:00 to 23:59")
     minutes = {int(match[1]) * 60 + int(match[2]) for match in matches if match}
     if len(minutes) < len(value):
         raise InvalidScheduleError("shifts names a time of day twice")

@@ -42,5 +42,5 @@ def _plain(value: Any, name: str, most: int) -> Any:
         # The store takes no number of more than 64 bits.
         msgspec.json.encode(found)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise NodeError(f"the {name} is no JSON: {error}") from None
+        raise NodeError(f"the {name} is not JSON: {error}") from None
     return found

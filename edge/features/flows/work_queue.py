@@ -57,12 +57,15 @@ class TaskLeases:
     def expired(self, kind: str, pending: Sequence[PendingTask]) -> list[PendingTask]:
         """Return the entries of a kind whose lease has ended, by all entries as they were just read."""
         now, before = self._clock(), self._watched.get(kind, {})
-        after = {each.entry_id: self._look(before.get(each.entry_id), each, now) for each in pending}
+        after = {
+            pending_task.entry_id: self._look(before.get(pending_task.entry_id), pending_task, now)
+            for pending_task in pending
+        }
         self._watched[kind] = after
         return [
-            each.pending
-            for each in after.values()
-            if each.pending.idle_ms >= RELEASED_MS or now - each.since >= self._lease_s
+            watched.pending
+            for watched in after.values()
+            if watched.pending.idle_ms >= RELEASED_MS or now - watched.since >= self._lease_s
         ]
 
     def _look(self, last: _Watched | None, pending: PendingTask, now: float) -> _Watched:
@@ -134,7 +137,7 @@ class WorkQueue:
         await self._store.commit(operation("DEL", keys.worker(self._worker_id)))
         for kind in self._kinds:
             consumers = await self._store.execute("XINFO CONSUMERS", keys.node_work(kind), GROUP)
-            if any(each["name"] == self._worker_id and not each["pending"] for each in consumers):
+            if any(consumer["name"] == self._worker_id and not consumer["pending"] for consumer in consumers):
                 await self._store.execute("XGROUP DELCONSUMER", keys.node_work(kind), GROUP, self._worker_id)
 
     async def take(self, block_ms: int) -> TakenTask | None:

@@ -54,11 +54,11 @@ class FlowWorker:
         await retry_while_unavailable("worker", self._queue.register)
         async with TaskGroup() as tasks:
             heartbeat = tasks.create_task(self._heartbeat(), name="heartbeat")
-            slots = [tasks.create_task(self._serve(each), name="worker slot") for each in self._processes]
+            slots = [tasks.create_task(self._serve(process), name="worker slot") for process in self._processes]
             await self._stopping.wait()
             await asyncio.wait(slots, timeout=self._grace_s)
-            for each in (heartbeat, *slots):
-                each.cancel()
+            for slot in (heartbeat, *slots):
+                slot.cancel()
         with contextlib.suppress(Unavailable):
             await self._queue.unregister()
 

@@ -149,8 +149,8 @@ class JoiningCollector:
         """Return the results of single joinings of a command that waits for a batch, in the order of their numbers."""
         if command.parameters.get("classification", "single") == "single":
             return []
-        parts = [each for each in self._ledger.parts(command.command_id) if is_single(each.payload)]
-        return [each.payload for each in sorted(parts, key=lambda each: each.sequence)]
+        parts = [part for part in self._ledger.parts(command.command_id) if is_single(part.payload)]
+        return [part.payload for part in sorted(parts, key=lambda reported_result: reported_result.sequence)]
 
     async def catch_up(self, command: Command | None = None) -> None:
         """Collect the results from the time without a connection; stop early when the result of `command` is found."""
@@ -241,7 +241,7 @@ class JoiningCollector:
 
     async def _unknown_ids(self) -> list[str]:
         known = self._ledger.result_ids() | self._known.skipped_ids.keys()
-        return [each for each in await listed_ids(self._methods) if each not in known]
+        return [identifier for identifier in await listed_ids(self._methods) if identifier not in known]
 
     async def _read_result(self, result_id: str, *, is_lost: bool = False) -> None:
         """Keep a listed result; one that cannot be read does not hide the others."""

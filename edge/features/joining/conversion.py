@@ -100,14 +100,14 @@ def classifications_of(result: Result) -> frozenset[str]:
 
 def entity_ids(meta: Mapping[str, Any]) -> set[str]:
     """Return the ids of everything that a result names."""
-    return {str(each["EntityId"]) for each in meta.get("AssociatedEntities") or () if each.get("EntityId")}
+    return {str(entity["EntityId"]) for entity in meta.get("AssociatedEntities") or () if entity.get("EntityId")}
 
 
 def process_ids(meta: Mapping[str, Any]) -> set[str]:
     """Return the ids of the joining processes that a result names."""
     entities_of_it = meta.get("AssociatedEntities") or ()
-    named = [each for each in entities_of_it if each.get("EntityType") == _JOINING_PROCESS]
-    return {str(each["EntityId"]) for each in named if each.get("EntityId")}
+    named = [value for value in entities_of_it if value.get("EntityType") == _JOINING_PROCESS]
+    return {str(value["EntityId"]) for value in named if value.get("EntityId")}
 
 
 def is_single(result: Result) -> bool:
@@ -118,7 +118,7 @@ def is_single(result: Result) -> bool:
 def joinings_in(result: Result) -> list[Result]:
     """Return the results that a result holds, such as those of the joinings of a batch."""
     contents = result.get("ResultContent") or ()
-    return [each for each in contents if isinstance(each, Mapping) and "ResultMetaData" in each]
+    return [content for content in contents if isinstance(content, Mapping) and "ResultMetaData" in content]
 
 
 def was_aborted(result: Result) -> bool:
@@ -130,7 +130,7 @@ def was_aborted(result: Result) -> bool:
 def command_id_of(result: Result) -> str | None:
     """Return the command id that a result contains; None when it contains none of ours."""
     entities_of_it = result["ResultMetaData"].get("AssociatedEntities") or ()
-    found = [each["EntityId"] for each in entities_of_it if each.get("EntityId") and is_command_id(each)]
+    found = [value["EntityId"] for value in entities_of_it if value.get("EntityId") and is_command_id(value)]
     return found[-1] if found else None
 
 
@@ -144,8 +144,8 @@ def raw_command_id(raw: object) -> str | None:
     """Return the command id in data that are not a valid result; None when it contains none of ours."""
     meta = raw.get("ResultMetaData") if isinstance(raw, Mapping) else None
     found = meta.get("AssociatedEntities") if isinstance(meta, Mapping) else None
-    named = [each for each in found if isinstance(each, Mapping)] if isinstance(found, Sequence) else []
-    ids = [each["EntityId"] for each in named if isinstance(each.get("EntityId"), str) and is_command_id(each)]
+    named = [value for value in found if isinstance(value, Mapping)] if isinstance(found, Sequence) else []
+    ids = [entry["EntityId"] for entry in named if isinstance(entry.get("EntityId"), str) and is_command_id(entry)]
     return ids[-1] if ids else None
 
 
@@ -161,15 +161,15 @@ def answer_data(result: Result, parts: Sequence[Result] = ()) -> dict[str, Any]:
         raise Refused("device", f"the joining did not come to its end: {why}")
     data = result_data(result)
     if parts and "results" not in data:
-        data["results"] = _by_name((str(n), result_data(each)) for n, each in enumerate(parts, 1))
+        data["results"] = _by_name((str(n), result_data(part)) for n, part in enumerate(parts, 1))
     return data
 
 
 def result_data(result: Result) -> dict[str, Any]:
     """Return a result as plain JSON, whatever the outcome of its joining."""
     meta, contents = result["ResultMetaData"], result.get("ResultContent") or []
-    traces = [trace for each in contents if (trace := trace_data(each)) is not None]
-    measured = [each for each in contents if isinstance(each, Mapping) and "OverallResultValues" in each]
+    traces = [trace for content in contents if (trace := trace_data(content)) is not None]
+    measured = [content for content in contents if isinstance(content, Mapping) and "OverallResultValues" in content]
     parts = joinings_in(result)
     return {
         "evaluation": _evaluation(meta),
@@ -177,7 +177,7 @@ def result_data(result: Result) -> dict[str, Any]:
         **({"trace": traces[0]} if traces else {}),
         **({"counters": _counters(meta["ResultCounters"])} if meta.get("ResultCounters") else {}),
         **(_measured(measured[0]) if measured else {}),
-        **({"results": _by_name((str(n + 1), result_data(each)) for n, each in enumerate(parts))} if parts else {}),
+        **({"results": _by_name((str(n + 1), result_data(part)) for n, part in enumerate(parts))} if parts else {}),
         "result_id": meta["ResultId"],
         "sequence_number": meta.get("SequenceNumber"),
         "is_simulated": bool(meta.get("IsSimulated")),
@@ -192,9 +192,9 @@ def _identified(meta: Mapping[str, Any]) -> dict[str, Any]:
         _JOINING_PROCESS: "process"
     }
     others: dict[str, Any] = {}
-    for each in meta.get("AssociatedEntities") or ():
-        name, value = each.get("Name") or "", each.get("EntityId")
-        if (known := own.get(each.get("EntityType") or 0)) is not None:
+    for item in meta.get("AssociatedEntities") or ():
+        name, value = item.get("Name") or "", item.get("EntityId")
+        if (known := own.get(item.get("EntityType") or 0)) is not None:
             found[known] = value
         elif name.casefold() == "operator":
             found["operator"] = value
@@ -205,8 +205,11 @@ def _identified(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 def _counters(counters: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return _by_name(
-        (_COUNTERS.get(each.get("CounterType") or 0) or str(each.get("Name") or "counter"), each.get("CounterValue"))
-        for each in counters
+        (
+            _COUNTERS.get(counter.get("CounterType") or 0) or str(counter.get("Name") or "counter"),
+            counter.get("CounterValue"),
+        )
+        for counter in counters
     )
 
 
@@ -215,14 +218,14 @@ def _measured(joining: Mapping[str, Any]) -> dict[str, Any]:
     overall, steps = joining["OverallResultValues"] or [], joining.get("StepResults") or []
     data: dict[str, Any] = {
         **_quantities(overall),
-        "values": _by_name((_name(each), _value(each)) for each in overall),
+        "values": _by_name((_name(value), _value(value)) for value in overall),
         "violations": _by_name(_violations(overall, steps)),
-        "steps": _by_name((_step_name(each), _step(each)) for each in steps),
+        "steps": _by_name((_step_name(step), _step(step)) for step in steps),
     }
     if reason := _FAILURE_REASONS.get(joining.get("FailureReason") or 0):
         data["failure_reason"] = reason
     if errors := joining.get("Errors"):
-        data["errors"] = _by_name((str(each.get("ErrorId") or "error"), each.get("ErrorMessage")) for each in errors)
+        data["errors"] = _by_name((str(error.get("ErrorId") or "error"), error.get("ErrorMessage")) for error in errors)
     return data
 
 
@@ -231,23 +234,23 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "evaluation": _evaluation(step),
         **_quantities(values),
-        "values": _by_name((_name(each), _value(each)) for each in values),
+        "values": _by_name((_name(value), _value(value)) for value in values),
     }
 
 
 def _violations(
     overall: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    found = [(_name(each), each) for each in overall]
+    found = [(_name(entry), entry) for entry in overall]
     found += [
-        (f"{_step_name(step)}: {_name(each)}", each) for step in steps for each in step.get("StepResultValues") or []
+        (f"{_step_name(step)}: {_name(value)}", value) for step in steps for value in step.get("StepResultValues") or []
     ]
-    for name, each in found:
-        if each.get("ResultEvaluation") == _NOT_OK or each.get("ViolationType"):
+    for name, fields in found:
+        if fields.get("ResultEvaluation") == _NOT_OK or fields.get("ViolationType"):
             limits = {"low": "LowLimit", "high": "HighLimit", "target": "TargetValue"}
-            bounds = {limit: _value(each, field) for limit, field in limits.items() if each.get(field) is not None}
-            number = {"violation_type": each["ViolationType"]} if each.get("ViolationType") else {}
-            yield name, {"measured": _value(each)} | bounds | number | _violation(each)
+            bounds = {limit: _value(fields, field) for limit, field in limits.items() if fields.get(field) is not None}
+            number = {"violation_type": fields["ViolationType"]} if fields.get("ViolationType") else {}
+            yield name, {"measured": _value(fields)} | bounds | number | _violation(fields)
 
 
 def _violation(value: Mapping[str, Any]) -> dict[str, str]:
@@ -264,16 +267,16 @@ def _quantities(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return torque and angle: the final values if the controller marks them, else the first ones."""
     found = {}
     for name, quantity in _QUANTITIES.items():
-        fitting = [each for each in values if each.get("PhysicalQuantity") == quantity]
-        final = [each for each in fitting if each.get("ValueTag") == _FINAL]
+        fitting = [value for value in values if value.get("PhysicalQuantity") == quantity]
+        final = [entry for entry in fitting if entry.get("ValueTag") == _FINAL]
         if fitting:
             found[name] = _value((final or fitting)[0])
     return found
 
 
-def _value(each: Mapping[str, Any], field: str = "MeasuredValue") -> dict[str, Any]:
-    unit = (each.get("EngineeringUnits") or {}).get("DisplayName")
-    return {"value": each[field]} | ({"unit": unit} if unit else {})
+def _value(entry: Mapping[str, Any], field: str = "MeasuredValue") -> dict[str, Any]:
+    unit = (entry.get("EngineeringUnits") or {}).get("DisplayName")
+    return {"value": entry[field]} | ({"unit": unit} if unit else {})
 
 
 def _evaluation(of: Mapping[str, Any]) -> str:
@@ -284,7 +287,7 @@ def _evaluation(of: Mapping[str, Any]) -> str:
 def measured_values(result: Result) -> tuple[object, ...]:
     """Return the final torque and angle of a result, None for one that it does not have or that is not a number."""
     contents = result.get("ResultContent") or ()
-    measured = [each for each in contents if isinstance(each, Mapping) and "OverallResultValues" in each]
+    measured = [content for content in contents if isinstance(content, Mapping) and "OverallResultValues" in content]
     values = _quantities(measured[0]["OverallResultValues"] or []) if measured else {}
     measured_ones = [values[name]["value"] if name in values else None for name in _QUANTITIES]
     # Not a number differs from itself: the same result would be another one each time.

@@ -45,5 +45,5 @@ def _offering(result: Result, parts: Sequence[Result], data: dict[str, Any]) -> 
     meta: Mapping[str, Any] = result["ResultMetaData"]
     if meta.get("HasTransferableDataOnFile"):
         yield meta["ResultId"], data
-    for each, described in zip(joinings_in(result) or parts, data.get("results", {}).values(), strict=False):
-        yield from _offering(each, (), described)
+    for entry, described in zip(joinings_in(result) or parts, data.get("results", {}).values(), strict=False):
+        yield from _offering(entry, (), described)

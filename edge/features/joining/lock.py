@@ -39,7 +39,7 @@ class SharedTool(Struct, frozen=True):
     async def is_needed(self) -> bool:
         """Return whether a command waits for its answer: one of the gateways may have enabled the tool for it."""
         open_commands = await self.station.outstanding(self.scopes, self.type_ids)
-        return any(each.phase is Phase.START for each in open_commands)
+        return any(command.phase is Phase.START for command in open_commands)
 
 
 class ToolLock:

@@ -73,17 +73,17 @@ class JoiningPrograms:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the processes, and of the joints, as people know them."""
-        listed = [_shown(each, _NAMES) for each in self._processes]
-        return tuple(listed + [f"joint {_shown(each, _JOINT_NAMES)}" for each in self._joints])
+        listed = [_shown(entry, _NAMES) for entry in self._processes]
+        return tuple(listed + [f"joint {_shown(joint, _JOINT_NAMES)}" for joint in self._joints])
 
     @property
     def listed_names(self) -> frozenset[str]:
         """The ids and the names of the listed processes."""
-        return frozenset(str(each[field]) for each in self._processes for field in _NAMES if each.get(field))
+        return frozenset(str(entry[field]) for entry in self._processes for field in _NAMES if entry.get(field))
 
     def names_of(self, ids: Collection[str]) -> frozenset[str]:
         """Return what a controller may call the process with these ids: the ids, and those of its entry in the list."""
-        entries = [{str(each[field]) for field in _NAMES if each.get(field)} for each in self._processes]
+        entries = [{str(entry[field]) for field in _NAMES if entry.get(field)} for entry in self._processes]
         return frozenset(ids).union(*(names for names in entries if names & set(ids)))
 
     async def read(self) -> None:
@@ -95,7 +95,7 @@ class JoiningPrograms:
         """Raise Refused when the controller lists neither the process nor the joint that a command names."""
         # A SelectionName, such as the number at a socket tray, is not in the list.
         wanted = {value for name, value in process(command).items() if name in _IDS}
-        joint = {each for each in selected_joint(command) or () if each}
+        joint = {text for text in selected_joint(command) or () if text}
         if self._has(wanted, joint):
             return
         # The list may have changed since the connection was opened.
@@ -103,7 +103,7 @@ class JoiningPrograms:
         if not self._has(wanted, joint):
             what = f"joint {_joined(joint)}" if joint else f"joining process {_joined(wanted)}"
             entries, fields = (self._joints, _JOINT_NAMES) if joint else (self._processes, _NAMES)
-            known = [_shown(each, fields) for each in entries[:_LISTED]]
+            known = [_shown(entry, fields) for entry in entries[:_LISTED]]
             raise Refused("device", f"the controller has no {what}; it has {_joined(known)}")
 
     def _has(self, wanted: set[str], joint: set[str]) -> bool:
@@ -116,12 +116,12 @@ class JoiningPrograms:
             (found,) = await self._methods.call(method, self._uri, output_count=1)
         except Refused:
             return ()
-        return [each for each in found or () if isinstance(each, Mapping)]
+        return [value for value in found or () if isinstance(value, Mapping)]
 
 
 def _lists(entries: Sequence[Mapping[str, Any]], fields: Sequence[str], wanted: set[str]) -> bool:
     """Return whether one entry has all wanted names; a controller without a list is not asked for any."""
-    return not wanted or not entries or any(wanted <= {each.get(field) for field in fields} for each in entries)
+    return not wanted or not entries or any(wanted <= {entry.get(field) for field in fields} for entry in entries)
 
 
 def _shown(entry: Mapping[str, Any], fields: Sequence[str]) -> str:

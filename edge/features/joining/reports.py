@@ -29,7 +29,7 @@ _NO_YEARS = frozenset({1, 1601, 9999})
 def claim_of(command: Command, programs: JoiningPrograms) -> ResultClaim:
     """Return what a command expects of its results; a SelectionName is not compared: results do not have it."""
     ids = {value for field, value in process(command).items() if field != "SelectionName"}
-    joint = {str(each) for each in [command.parameters.get("joint_id")] if each}
+    joint = {str(item) for item in [command.parameters.get("joint_id")] if item}
     classification = str(command.parameters.get("classification") or "")
     # The joinings of a batch may name its inner processes: only results of the same classification are compared.
     kinds = [classification] if classification else CLASSIFICATIONS

@@ -85,7 +85,7 @@ class _Result(Struct):
 
 
 def parse_result(raw: Any) -> Result:
-    """Return data of a controller as a validated result. Raises Refused(`unreadable`) when it is no valid result."""
+    """Return data of a controller as a validated result. Raises Refused(`unreadable`) when it is not a valid result."""
     try:
         _check(raw)
     except msgspec.ValidationError as error:
@@ -95,9 +95,9 @@ def parse_result(raw: Any) -> Result:
 
 
 def _check(raw: Any) -> None:
-    for each in msgspec.convert(raw, _Result).ResultContent or ():
+    for value in msgspec.convert(raw, _Result).ResultContent or ():
         # Content that is neither a joining nor a nested result is not read.
-        if isinstance(each, Mapping):
-            msgspec.convert(each, _Joining)
-            if "ResultMetaData" in each:
-                _check(each)
+        if isinstance(value, Mapping):
+            msgspec.convert(value, _Joining)
+            if "ResultMetaData" in value:
+                _check(value)

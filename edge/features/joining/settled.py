@@ -43,7 +43,7 @@ class SettledJoinings:
     async def acknowledge(self, reports: Sequence[ReportedResult]) -> None:
         """Acknowledge results; raises Refused when the controller declines it."""
         if self._acknowledges and reports:
-            await self._methods.call_result_method("AcknowledgeResults", [each.result_id for each in reports])
+            await self._methods.call_result_method("AcknowledgeResults", [report.result_id for report in reports])
 
     async def acknowledge_late(self, report: ReportedResult) -> None:
         """Acknowledge a result of a command; a refusal of the controller is logged."""

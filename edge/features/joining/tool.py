@@ -52,8 +52,8 @@ class JoiningTool:
             return None
         (found,) = await self._methods.call("GetIdentifiers", self._uri, [COMMAND_ID], output_count=1)
         # A controller may report all identifiers of the tool, not only the one that it is asked for.
-        ids = [each for each in found or () if isinstance(each, Mapping) and isinstance(each.get("EntityId"), str)]
-        return next((each["EntityId"] for each in reversed(ids) if is_command_id(each)), "")
+        ids = [value for value in found or () if isinstance(value, Mapping) and isinstance(value.get("EntityId"), str)]
+        return next((identifier["EntityId"] for identifier in reversed(ids) if is_command_id(identifier)), "")
 
     async def occupant(self) -> str | None:
         """Return `pending_command`; None also when the controller declines it or does not answer: a stop continues."""
@@ -77,7 +77,7 @@ class JoiningTool:
         if "SendIdentifiers" in methods:
             await methods.call("SendIdentifiers", self._uri, identifiers)
         elif "SendTextIdentifiers" in methods:
-            await methods.call("SendTextIdentifiers", self._uri, [each["EntityId"] for each in identifiers])
+            await methods.call("SendTextIdentifiers", self._uri, [identifier["EntityId"] for identifier in identifiers])
         elif "StartJoiningProcess" not in methods:
             raise Refused("device", "the controller takes no identifiers: its results could not be distinguished")
         await self._set_counters(command)
@@ -148,7 +148,7 @@ class JoiningTool:
         await self._methods.call(name, self._uri, *arguments)
 
     def _release_steps(self, command: Command) -> dict[str, tuple[Any, ...]]:
-        names = [each["Name"] for each in entities(command)]
+        names = [entity["Name"] for entity in entities(command)]
         steps: dict[str, tuple[Any, ...]] = {"DeselectJoiningProcess": (), "ResetIdentifiers": (names,)}
         return {name: arguments for name, arguments in steps.items() if name in self._methods}
 
@@ -161,7 +161,7 @@ class JoiningTool:
         """Call methods that do not depend on each other; return as `_attempt`."""
         with unwrap_group():
             async with TaskGroup() as tasks:
-                attempts = {name: tasks.create_task(self._try(name, each)) for name, each in steps.items()}
+                attempts = {name: tasks.create_task(self._try(name, step)) for name, step in steps.items()}
         reasons = {name: task.result() for name, task in attempts.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
 
@@ -182,5 +182,5 @@ class JoiningTool:
 
     async def _reset_identifiers(self, command: Command) -> None:
         # A controller may report an error when there is nothing to reset.
-        steps = {name: each for name, each in self._release_steps(command).items() if name == "ResetIdentifiers"}
+        steps = {name: step for name, step in self._release_steps(command).items() if name == "ResetIdentifiers"}
         await self._attempt(steps)

@@ -12,8 +12,10 @@ def trace_data(content: Any) -> dict[str, Any] | None:
     if not isinstance(content, Mapping) or not isinstance(trace := content.get("Trace"), Mapping):
         return None
     names = {
-        str(each.get("StepResultId")): str(each.get("Name") or each.get("ProgramStep") or each.get("StepResultId"))
-        for each in _mappings(content.get("StepResults"))
+        str(mapping.get("StepResultId")): str(
+            mapping.get("Name") or mapping.get("ProgramStep") or mapping.get("StepResultId")
+        )
+        for mapping in _mappings(content.get("StepResults"))
     }
     channels = [channel for step in _mappings(trace.get("StepTraces")) for channel in _channels(step, names)]
     return {"channels": channels} if channels else None
@@ -23,7 +25,7 @@ def _channels(step: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[dic
     found = {"interval_ms": step.get("SamplingInterval"), "offset_ms": step.get("StartTimeOffset")}
     timing = {name: value for name, value in found.items() if isinstance(value, int | float)}
     for curve in _mappings(step.get("StepTraceContent")):
-        values = [float(each) for each in _entries(curve.get("Values")) if isinstance(each, int | float)]
+        values = [float(entry) for entry in _entries(curve.get("Values")) if isinstance(entry, int | float)]
         quantity = _QUANTITIES.get(str(curve.get("PhysicalQuantity")), "value")
         units = curve.get("EngineeringUnits")
         unit = (units.get("DisplayName") if isinstance(units, Mapping) else None) or ""
@@ -37,7 +39,7 @@ def _channels(step: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[dic
 
 
 def _mappings(found: Any) -> Iterator[Mapping[str, Any]]:
-    return (each for each in _entries(found) if isinstance(each, Mapping))
+    return (entry for entry in _entries(found) if isinstance(entry, Mapping))
 
 
 def _entries(found: Any) -> Sequence[Any]:

@@ -5,7 +5,9 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "lamps",
-    is_on=lambda settings: any(each.kind == "stacklight" for each in settings.southbound.values()),
+    is_on=lambda settings: any(
+        equipment_settings.kind == "stacklight" for equipment_settings in settings.southbound.values()
+    ),
     prepare="edge.features.lamps.service:prepare_lamps",
     kinds={
         "stacklight": EquipmentKind(

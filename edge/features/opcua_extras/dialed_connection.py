@@ -22,10 +22,10 @@ _LONGEST_TEXT: Final = 4_095  # of each text of a ReverseHello
 
 def reverse_hello(server_uri: str, endpoint_url: str) -> bytes:
     """Return a ReverseHello (OPC 10000-6, 7.1.2.6). Raises ValueError for a text that is too long."""
-    texts = [each.encode() for each in (server_uri, endpoint_url)]
-    if any(len(each) > _LONGEST_TEXT for each in texts):
+    texts = [text.encode() for text in (server_uri, endpoint_url)]
+    if any(len(text) > _LONGEST_TEXT for text in texts):
         raise ValueError(f"a ReverseHello takes texts of up to {_LONGEST_TEXT} bytes")
-    body = b"".join(struct.pack("<i", len(each)) + each for each in texts)
+    body = b"".join(struct.pack("<i", len(text)) + text for text in texts)
     return _HEAD.pack(b"RHEF", _HEAD.size + len(body)) + body
 
 

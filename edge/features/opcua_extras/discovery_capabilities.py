@@ -8,5 +8,5 @@ from edge.config import Settings
 
 def discovery_capabilities(settings: Settings) -> tuple[str, ...]:
     """Return the identifiers of what clients find: live data, and what features add, such as alarms and history."""
-    found = (pkgutil.resolve_name(each.discovered_as)(settings) for each in features() if each.discovered_as)
+    found = (pkgutil.resolve_name(feature.discovered_as)(settings) for feature in features() if feature.discovered_as)
     return ("DA", *(name for names in found for name in names))

@@ -194,9 +194,13 @@ class PushMethods:
             raise ServiceError(_S.BadNotSupported)
         if bool(key_format) != bool(key) or len(issuers) > _MOST_ISSUERS:
             raise ServiceError(_S.BadInvalidArgument)
-        certificate, *above = (_certificate(each) for each in (data, *issuers))
+        certificate, *above = (_certificate(issuer) for issuer in (data, *issuers))
         try:
-            keys = [read_key(key)] if key else [each for each in (self._requested, self.own.key) if each]
+            keys = (
+                [read_key(key)]
+                if key
+                else [rsa_private_key for rsa_private_key in (self._requested, self.own.key) if rsa_private_key]
+            )
             own = check_issued(certificate, above, keys, self._application_uri, datetime.now(UTC))
         except UnusableCertificate as error:
             logger.warning("pushed certificate refused", reason=str(error), by=CALLER.get().name)
@@ -307,8 +311,8 @@ def _certificate(data: bytes) -> x509.Certificate:
 
 
 def _certificates(directories: Sequence[Path]) -> list[bytes]:
-    found = [each.certificate for directory in directories for each in certificate_files(directory)]
-    return [each.public_bytes(Encoding.DER) for each in found[:_MOST_REJECTED]]
+    found = [file.certificate for directory in directories for file in certificate_files(directory)]
+    return [certificate.public_bytes(Encoding.DER) for certificate in found[:_MOST_REJECTED]]
 
 
 def _read_arguments(signature: Sequence[_Kind], given: Sequence[ua.Variant]) -> list[Any] | ua.CallMethodResult:
@@ -322,13 +326,14 @@ def _read_arguments(signature: Sequence[_Kind], given: Sequence[ua.Variant]) -> 
         is_right = is_null or (argument.VariantType is kind and argument.is_array == is_array)
         verdicts.append(_S.Good if is_right else _S.BadTypeMismatch)
         if is_array:
-            read.append([each or b"" for each in value or ()] if is_right else [])
+            read.append([item or b"" for item in value or ()] if is_right else [])
         else:
             read.append(_EMPTY.get(kind, value) if value is None else value)
     if not any(verdicts):
         return read
     return ua.CallMethodResult(
-        StatusCode=ua.StatusCode(_S.BadInvalidArgument), InputArgumentResults=[ua.StatusCode(each) for each in verdicts]
+        StatusCode=ua.StatusCode(_S.BadInvalidArgument),
+        InputArgumentResults=[ua.StatusCode(verdict) for verdict in verdicts],
     )
 
 

@@ -53,12 +53,12 @@ def _items(aspace: AddressSpace, methods: PushMethods) -> Iterator[ua.AddNodesIt
         yield _property(f"{name}_CertificateTypes", group, kinds, T.NodeId)
         yield _object(path, group, "TrustListType")
         trust_list = standard_id(path)
-        for each, value in _live(file).items():
-            yield _property(f"{path}_{each}", trust_list, value().Value, value().VariantType)
+        for text, value in _live(file).items():
+            yield _property(f"{path}_{text}", trust_list, value().Value, value().VariantType)
         yield _property(f"{path}_ActivityTimeout", trust_list, ACTIVITY_TIMEOUT_S * 1000, T.Double, _I.Duration)
-        for each in TRUST_LIST_METHODS:
-            owner = "TrustListType" if hasattr(_I, f"TrustListType_{each}") else "FileType"
-            yield from _method(aspace, f"{path}_{each}", trust_list, owner)
+        for word in TRUST_LIST_METHODS:
+            owner = "TrustListType" if hasattr(_I, f"TrustListType_{word}") else "FileType"
+            yield from _method(aspace, f"{path}_{word}", trust_list, owner)
 
 
 _CONSTANTS: Final[Mapping[str, tuple[Any, ua.VariantType]]] = {

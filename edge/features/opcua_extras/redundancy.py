@@ -48,8 +48,8 @@ class SharedServers:
         for gateway, text in found.items():
             with contextlib.suppress(msgspec.DecodeError):
                 if gateway != self._gateway:
-                    each = msgspec.json.decode(text, type=SharedServer)
-                    peers[each.uri] = each.url
+                    peer = msgspec.json.decode(text, type=SharedServer)
+                    peers[peer.uri] = peer.url
         if peers != self._shown:
             await self._show(peers)
             self._shown = peers

@@ -40,8 +40,10 @@ class RedundantServers:
         node = self._core.aspace[_REDUNDANCY]
         shown = ua.LocalizedText(name.Name)
         node.references = [
-            replace(each, NodeId=type_id, BrowseName=name, DisplayName=shown) if each.ReferenceTypeId == _TYPE else each
-            for each in node.references
+            replace(reference, NodeId=type_id, BrowseName=name, DisplayName=shown)
+            if reference.ReferenceTypeId == _TYPE
+            else reference
+            for reference in node.references
         ]
         if peers and not self._has_uris:
             self._add_uris()

@@ -72,8 +72,8 @@ class TrustListFile:
         now = self._clock()
         gone = [
             number
-            for number, each in self._handles.items()
-            if is_closed(each.session) or now - each.used_at > ACTIVITY_TIMEOUT_S
+            for number, handle in self._handles.items()
+            if is_closed(handle.session) or now - handle.used_at > ACTIVITY_TIMEOUT_S
         ]
         for number in gone:
             del self._handles[number]
@@ -183,13 +183,13 @@ class TrustListFile:
     def _remove(self, wanted: str, *, is_trusted: bool) -> None:
         known = read_lists(self.directory)
         certificates, revocations = known.lists[:2] if is_trusted else known.lists[2:]
-        gone = [x509.load_der_x509_certificate(each) for each in certificates]
-        gone = [each for each in gone if thumbprint(each) == wanted]
+        gone = [x509.load_der_x509_certificate(certificate) for certificate in certificates]
+        gone = [certificate for certificate in gone if thumbprint(certificate) == wanted]
         if not gone:
             raise ServiceError(_S.BadInvalidArgument)
-        removed = {each.public_bytes(Encoding.DER) for each in gone}
-        left = tuple(each for each in certificates if each not in removed)
-        lists = tuple(each for each in revocations if not _is_of(each, gone))
+        removed = {certificate.public_bytes(Encoding.DER) for certificate in gone}
+        left = tuple(certificate for certificate in certificates if certificate not in removed)
+        lists = tuple(revocation for revocation in revocations if not _is_of(revocation, gone))
         self._replace(
             TrustLists(left, lists, known.issuers, known.issuer_crls)
             if is_trusted
@@ -215,7 +215,7 @@ class TrustListFile:
         return found
 
     def _require_no_writer(self, status: int) -> None:
-        if any(each.is_writer for each in self._handles.values()):
+        if any(handle.is_writer for handle in self._handles.values()):
             raise ServiceError(status)
 
     def _require_closed(self) -> None:
@@ -225,4 +225,4 @@ class TrustListFile:
 
 def _is_of(revocations: bytes, authorities: list[x509.Certificate]) -> bool:
     found = x509.load_der_x509_crl(revocations)
-    return any(found.issuer == each.subject and is_signed_by(found, each) for each in authorities)
+    return any(found.issuer == authority.subject and is_signed_by(found, authority) for authority in authorities)

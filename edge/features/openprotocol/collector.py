@@ -93,7 +93,7 @@ class TighteningCollector:
     @property
     def is_owing(self) -> bool:
         """Whether the controller waits for the acknowledgement of a result."""
-        return any(self._ledger.owes(each.report) for each in self._ledger.unsettled())
+        return any(self._ledger.owes(kept_result.report) for kept_result in self._ledger.unsettled())
 
     def remember(self, command: Command) -> None:
         """Record what a command of an earlier connection expects."""
@@ -116,7 +116,7 @@ class TighteningCollector:
     def parts(self, command: Command) -> Sequence[TighteningResult]:
         """Return the results of a command that have come, in their order."""
         parts = self._ledger.parts(command.command_id)
-        return [each.payload for each in sorted(parts, key=lambda each: each.sequence)]
+        return [part.payload for part in sorted(parts, key=lambda reported_result: reported_result.sequence)]
 
     async def handle_live(self, result: TighteningResult) -> None:
         """Keep a live result; the numbers that are missing before it are requested later."""
@@ -275,7 +275,7 @@ class TighteningCollector:
         self.changed.set()
 
     def _is_unsettled(self, report: ReportedResult) -> bool:
-        return any(each.report.frame == report.frame for each in self._ledger.unsettled())
+        return any(kept_result.report.frame == report.frame for kept_result in self._ledger.unsettled())
 
     def reported(self, result: TighteningResult) -> ReportedResult:
         """Return a result of this connection for the ledger."""

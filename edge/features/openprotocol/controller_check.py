@@ -33,7 +33,9 @@ async def examine_controller(name: str, settings: OpenProtocolSettings) -> Async
         else:
             yield failing(subject, declined.message, "Check the settings of Open Protocol at the controller.")
     except Refused as refusal:
-        yield failing(subject, f"the program at {settings.url} is no controller: {refusal.message}", "Correct its url.")
+        yield failing(
+            subject, f"the program at {settings.url} is not a controller: {refusal.message}", "Correct its url."
+        )
     except Unavailable as error:
         yield failing(subject, error.message, f"{connection_advice(fault_of(error))} Jobs wait for it.")
 

@@ -95,8 +95,8 @@ def result_data(result: TighteningResult, curves: Curves = NO_CURVES) -> dict[st
     }
     named = ("tool_serial", "controller", "parameter_set_name", "plot")
     if "spindles" in result:
-        data |= {"results": {str(each["spindle"]): _spindle(each, unit) for each in result["spindles"]}}
-    found = [_channel(each) for each in curves.get(result.get("result") or 0, ())]
+        data |= {"results": {str(spindle["spindle"]): _spindle(spindle, unit) for spindle in result["spindles"]}}
+    found = [_channel(curve) for curve in curves.get(result.get("result") or 0, ())]
     trace = {"trace": {"channels": found}} if found else {}
     return data | {name: result[name] for name in named if result.get(name)} | trace
 
@@ -134,7 +134,7 @@ def size_of_batch(results: Sequence[TighteningResult]) -> int:
 
     A result that was requested in revision 1 has the count only.
     """
-    sizes, counts = ([each.get(name) or 0 for each in results] for name in ("batch_size", "batch_counter"))
+    sizes, counts = ([result.get(name) or 0 for result in results] for name in ("batch_size", "batch_counter"))
     return max(sizes, default=0) or max(counts, default=0)
 
 
@@ -151,15 +151,15 @@ def answer_data(results: Sequence[TighteningResult], command: Command, curves: C
 
 def batch_data(results: Sequence[TighteningResult], curves: Curves = NO_CURVES) -> dict[str, Any]:
     """Return the results of a whole batch as plain JSON."""
-    parts = [result_data(each, curves) for each in results]
-    done = sum(each["evaluation"] == "OK" for each in parts)
+    parts = [result_data(result, curves) for result in results]
+    done = sum(part["evaluation"] == "OK" for part in parts)
     last = parts[-1]
     kept = {name: last[name] for name in ("identifier", "parameter_set", "job", "batch", "result_id", "created_at")}
     is_ok = done >= size if (size := size_of_batch(results)) else last["batch"]["status"] == "OK" or done == len(parts)
     return {
         "evaluation": "OK" if is_ok else "NotOK",
         "counts": {"ok": done, "not_ok": len(parts) - done},
-        "results": {str(n): each for n, each in enumerate(parts, 1)},
+        "results": {str(n): part for n, part in enumerate(parts, 1)},
         **kept,
     }
 

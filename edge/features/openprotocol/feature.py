@@ -6,7 +6,9 @@ from edge.equipment.kinds import EquipmentKind
 FEATURE = Feature(
     "openprotocol",
     checks="edge.features.openprotocol.controller_check:checks",
-    is_on=lambda settings: any(each.kind == "openprotocol" for each in settings.southbound.values()),
+    is_on=lambda settings: any(
+        equipment_settings.kind == "openprotocol" for equipment_settings in settings.southbound.values()
+    ),
     prepare="edge.features.openprotocol.service:prepare_openprotocol",
     kinds={
         "openprotocol": EquipmentKind(

@@ -21,7 +21,7 @@ class ControllerMake(Struct, frozen=True):
 
     name: str
     keep_alive: float = 5.0
-    result_revisions: tuple[int, ...] = tuple(each for each in revisions_of(Mid.RESULT) if each != LIGHT_REVISION)
+    result_revisions: tuple[int, ...] = tuple(number for number in revisions_of(Mid.RESULT) if number != LIGHT_REVISION)
     alarms: bool = True
     counts_results: bool = True
     reports_lock: bool = False

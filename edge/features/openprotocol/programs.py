@@ -49,7 +49,7 @@ class ParameterSets:
     @property
     def names(self) -> tuple[str, ...]:
         """The parameter sets and the jobs, as people name them."""
-        numbers = [("parameter set", each) for each in self._parameter_sets] + [("job", each) for each in self._jobs]
+        numbers = [("parameter set", index) for index in self._parameter_sets] + [("job", job) for job in self._jobs]
         return tuple(f"{kind} {number}{self._notes.get((kind, number), '')}" for kind, number in numbers)
 
     async def read(self, run: RunExchange = _at_once) -> None:
@@ -70,7 +70,7 @@ class ParameterSets:
         self, kind: str, numbers: Sequence[int], describe: Callable[[int], Awaitable[str | None]], run: RunExchange
     ) -> None:
         """Read the names that are not known yet, until the controller declines or does not answer."""
-        unknown = [each for each in numbers if (kind, each) not in self._notes]
+        unknown = [index for index in numbers if (kind, index) not in self._notes]
         for number in unknown[: max(0, _NAMED - len(self._notes))]:
             try:
                 note = await run(partial(describe, number))
@@ -93,7 +93,7 @@ class ParameterSets:
         if answer is None:
             return None
         job = parse_job(answer)
-        steps = ", ".join(f"{each.batch_size} x {each.parameter_set}" for each in job["steps"][:_LISTED])
+        steps = ", ".join(f"{step.batch_size} x {step.parameter_set}" for step in job["steps"][:_LISTED])
         noted = ": ".join(filter(None, (job["name"], steps)))
         return f" ({noted})" if noted else ""
 

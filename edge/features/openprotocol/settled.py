@@ -58,12 +58,14 @@ class SettledTightenings:
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:
         """Report all results of a command as its answer, if it is not stored; return them.
 
-        Those of a batch that lacks others are no answer, and left.
+        Those of a batch that lacks others are not answer, and left.
         """
         reports = self._ledger.parts(command_id)
         data = result_data(answer.payload)
         if self._ledger.classification(command_id) == "batch":
-            results = [each.payload for each in sorted(reports, key=lambda each: each.sequence)]
+            results = [
+                report.payload for report in sorted(reports, key=lambda reported_result: reported_result.sequence)
+            ]
             if lacking(results):
                 return ()
             data = batch_data(results)
@@ -104,7 +106,7 @@ class SettledTightenings:
 
     async def confirm(self, *reports: ReportedResult) -> None:
         """Acknowledge results that are durable; those in the inbox were confirmed at their receipt: they leave it."""
-        if keys := [each.payload["kept"] for each in reports if is_confirmed(each)]:
+        if keys := [reported_result.payload["kept"] for reported_result in reports if is_confirmed(reported_result)]:
             try:
                 await self._inbox.remove(*keys)
             except Unavailable as error:

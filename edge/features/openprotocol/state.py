@@ -24,7 +24,7 @@ class ToolState(Struct):
     @property
     def durable_number(self) -> int | None:
         """The number up to which no result is missing or unsettled; None where numbers are not known."""
-        return self.numbers.durable(each.report.sequence for each in self.ledger.unsettled())
+        return self.numbers.durable(kept_result.report.sequence for kept_result in self.ledger.unsettled())
 
     def remember(self, command: Command, correlation: str) -> None:
         """Remember what a command expects, to recognize its result; one with invalid parameters expects nothing."""

@@ -49,7 +49,9 @@ class Api:
 
     def routes(self) -> list[Route]:
         """Return the routes of every operation."""
-        routes = [_route(each, functools.partial(self._execute, each)) for each in OPERATIONS]
+        routes = [
+            _route(api_operation, functools.partial(self._execute, api_operation)) for api_operation in OPERATIONS
+        ]
         routes.append(Route(f"{PREFIX}/session", answering_problems(self._log_in), methods=["POST"]))
         routes.append(Route(f"{PREFIX}/session", answering_problems(self._log_out), methods=["DELETE"]))
         routes.append(Route(f"{PREFIX}/events", answering_problems(self._events), methods=["GET"]))
@@ -168,12 +170,12 @@ def json_response(content: msgspec.Struct, status: int = 200) -> Response:
 async def decoded(request: Request, kind: type[_T]) -> _T:
     """Return the body of a request. Raises Denied for another media type, Refused for another content."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
-        raise Denied(415, "media_type", "the body is no JSON.", f"Send it with Content-Type: {_JSON}.")
+        raise Denied(415, "media_type", "the body is not JSON.", f"Send it with Content-Type: {_JSON}.")
     try:
         return _converted(await request.body(), kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         advice = f"The types are in {PREFIX}/openapi.json."
-        raise Refused("invalid_payload", f"the body is no {kind.__name__}: {error}.", advice) from None
+        raise Refused("invalid_payload", f"the body is not of the type {kind.__name__}: {error}.", advice) from None
 
 
 def _converted(body: bytes, kind: type[_T]) -> _T:

@@ -124,8 +124,8 @@ class EventHub:
     def publish(self, *subjects: str) -> None:
         """Notify every open page of a change."""
         self.changes += 1
-        for each in self._subscriptions:
-            each.put(subjects)
+        for subscription in self._subscriptions:
+            subscription.put(subjects)
 
     def note_progress(self, progress: Progress) -> None:
         """Publish the progress of a run."""
@@ -156,8 +156,8 @@ class EventHub:
             while self._subscriptions:
                 await self._changed.wait()
                 self._changed.clear()
-            for each in followers:
-                each.cancel()
+            for follower in followers:
+                follower.cancel()
 
     async def _follow_jobs(self) -> None:
         positions = await changes.latest(self._store, self._scopes)

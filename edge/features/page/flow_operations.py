@@ -137,12 +137,12 @@ async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) ->
     plan = flows.plan_of(flow)
     record = await _load_cycle(flows, flow, number)
     first = max(0, flow.last_cycle - _LAST_CYCLES + 1)
-    last = [await flows.load_cycle(flow, each) for each in range(flow.last_cycle, first - 1, -1)]
+    last = [await flows.load_cycle(flow, index) for index in range(flow.last_cycle, first - 1, -1)]
     return FlowDetail(
         flow=flow_summary(flow),
         components=plan.components if isinstance(plan, Plan) else (),
         cycle=await _cycle(flows, record) if record else None,
-        cycles=tuple(_line(each) for each in last if each),
+        cycles=tuple(_line(cycle_record) for cycle_record in last if cycle_record),
         config=msgspec.json.decode(flow.document),
     )
 
@@ -239,7 +239,7 @@ def cycle_number(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= 15):  # noqa: PLR2004 - an exact number of JSON
-        raise Refused("invalid_query", f"{text!r} is no number of a cycle.", "Leave it out for the last cycle.")
+        raise Refused("invalid_query", f"{text!r} is not a number of a cycle.", "Leave it out for the last cycle.")
     return int(text)
 
 

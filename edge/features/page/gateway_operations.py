@@ -42,7 +42,9 @@ from edge.store.server_time import server_time
 async def list_operations(store: Store) -> OperationList:
     """Return every operation, the newest first."""
     now = await server_time(store)
-    return OperationList(operations=tuple(_operation(each, now) for each in await operations.load_all(store)))
+    return OperationList(
+        operations=tuple(_operation(stored_operation, now) for stored_operation in await operations.load_all(store))
+    )
 
 
 def _operation(stored: StoredOperation, now: int) -> OperationView:
@@ -71,16 +73,16 @@ async def list_locks(store: Store) -> LockList:
     return LockList(
         locks=tuple(
             LockView(
-                kind=each.kind.value,
-                id=each.object_id,
-                owner=each.lock.holder.owner,
-                reason=each.lock.holder.reason,
+                kind=stored_lock.kind.value,
+                id=stored_lock.object_id,
+                owner=stored_lock.lock.holder.owner,
+                reason=stored_lock.lock.holder.reason,
                 since=since,
-                alive=not each.lock.holder.has_expired(now),
-                waiters=tuple(waiter.owner for waiter in each.lock.waiters),
+                alive=not stored_lock.lock.holder.has_expired(now),
+                waiters=tuple(waiter.owner for waiter in stored_lock.lock.waiters),
             )
-            for each in found
-            if each.lock and (since := utc(each.lock.holder.since))
+            for stored_lock in found
+            if stored_lock.lock and (since := utc(stored_lock.lock.holder.since))
         )
     )
 
@@ -91,16 +93,16 @@ async def list_sessions(store: Store) -> SessionOverview:
         sessions=tuple(
             SessionView(
                 id=id,
-                user=each.user,
-                role=each.role,
-                way=each.way,
-                gateway=each.instance,
-                address=each.address,
-                client=each.client,
-                since=utc(each.since),
+                user=session.user,
+                role=session.role,
+                way=session.way,
+                gateway=session.instance,
+                address=session.address,
+                client=session.client,
+                since=utc(session.since),
                 last_activity=at,
             )
-            for id, (each, at) in (await sessions.load_all(store)).items()
+            for id, (session, at) in (await sessions.load_all(store)).items()
         )
     )
 
@@ -111,18 +113,18 @@ async def list_components(store: Store) -> Fleet:
     return Fleet(
         components=tuple(
             ComponentView(
-                id=each.component.id,
-                kind=each.component.kind,
-                version=each.component.version,
-                host=each.component.host,
-                seen_at=utc(each.seen_s * 1000) if each.seen_s else None,
-                problems=each.component.problems,
-                jobs=each.component.jobs,
-                alarms=each.component.alarms,
-                certificate_expiry=each.component.certificate_expiry,
-                drift=each.component.drift or "",
+                id=known_component.component.id,
+                kind=known_component.component.kind,
+                version=known_component.component.version,
+                host=known_component.component.host,
+                seen_at=utc(known_component.seen_s * 1000) if known_component.seen_s else None,
+                problems=known_component.component.problems,
+                jobs=known_component.component.jobs,
+                alarms=known_component.component.alarms,
+                certificate_expiry=known_component.component.certificate_expiry,
+                drift=known_component.component.drift or "",
             )
-            for each in found
+            for known_component in found
         )
     )
 
@@ -165,12 +167,12 @@ async def _log(services: WebServices, call: ApiCall) -> models.LogPage:
 def log_page(services: WebServices, level: str, text: str) -> models.LogPage:
     """Return the records at least as severe as a level that contain a text. Raises Refused for an unknown level."""
     if level and level not in LEVELS:
-        raise Refused("invalid_query", f"{level!r} is no level.", f"Levels are {', '.join(LEVELS)}.")
+        raise Refused("invalid_query", f"{level!r} is not a level.", f"Levels are {', '.join(LEVELS)}.")
     least, needle = LEVELS.index(level or "debug"), text.casefold()
     found = [
-        each
-        for each in services.tools.log()
-        if each.level in LEVELS and LEVELS.index(each.level) >= least and needle in each.text.casefold()
+        entry
+        for entry in services.tools.log()
+        if entry.level in LEVELS and LEVELS.index(entry.level) >= least and needle in entry.text.casefold()
     ]
     return models.LogPage(lines=tuple(reversed(found)))
 

@@ -48,9 +48,9 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
             "Synchronisieren Sie die Uhren beider Rechner (chrony, NTP)"
         ),
         # Login, roles, requests
-        "the body is no JSON": "der Inhalt ist kein JSON",
+        "the body is not JSON": "der Inhalt ist kein JSON",
         "Send it with Content-Type: {}": "Senden Sie ihn mit Content-Type: {}",
-        "the body is no {}: {}": "der Inhalt ist kein {}: {}",
+        "the body is not of the type {}: {}": "der Inhalt ist nicht vom Typ {}: {}",
         "The types are in {}/openapi.json": "Die Typen stehen in {}/openapi.json",
         "name, password or code is wrong": "Name, Passwort oder Code ist falsch",
         "Check them and the code; after some failures a login has to wait": (
@@ -73,22 +73,22 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         "the kiosk sends too many requests": "der Kiosk sendet zu viele Anfragen",
         "Wait a few seconds": "Warten Sie einige Sekunden",
         "user name or token is wrong, or must wait": "Benutzer oder Token ist falsch oder muss warten",
-        "the body is no form": "der Inhalt ist kein Formular",
+        "the body is not a form": "der Inhalt ist kein Formular",
         "the form has too many fields": "das Formular hat zu viele Felder",
         "Leave it out": "Lassen Sie es weg",
         "Leave one of them out": "Lassen Sie eines davon weg",
         "Shorten it": "Kürzen Sie es",
         "Correct it": "Berichtigen Sie es",
         "Check it": "Prüfen Sie es",
-        "{} is no position": "{} ist keine Position",
+        "{} is not a position": "{} ist keine Position",
         "Leave it out for the newest changes": "Lassen Sie sie weg für die neuesten Änderungen",
-        "{} is no state": "{} ist kein Zustand",
+        "{} is not a state": "{} ist kein Zustand",
         "States are {}": "Zustände sind {}",
-        "{} is no level": "{} ist keine Stufe",
+        "{} is not a level": "{} ist keine Stufe",
         "Levels are {}": "Stufen sind {}",
-        "{} is no number of jobs": "{} ist keine Anzahl von Aufträgen",
+        "{} is not a number of jobs": "{} ist keine Anzahl von Aufträgen",
         "Leave it out for the first jobs": "Lassen Sie sie weg für die ersten Aufträge",
-        "{} is no number of a cycle": "{} ist keine Nummer eines Zyklus",
+        "{} is not a number of a cycle": "{} ist keine Nummer eines Zyklus",
         "Leave it out for the last cycle": "Lassen Sie sie weg für den letzten Zyklus",
         "the request met a defect of this software": "die Anfrage traf auf einen Fehler dieser Software",
         "Report it with the output of: edge support-bundle FILE": (
@@ -125,7 +125,7 @@ GERMAN: Final[Mapping[str, str]] = MappingProxyType(
         "{} is larger than {} bytes of JSON": "{} ist größer als {} Bytes JSON",
         "{} is nested deeper than {} levels": "{} ist tiefer als {} Ebenen verschachtelt",
         "{} holds a text longer than {} characters": "{} enthält einen Text, der länger als {} Zeichen ist",
-        "Priority is no Int16": "Die Priorität ist kein Int16",
+        "Priority is not an Int16": "Die Priorität ist kein Int16",
         "the stored data of job order {} cannot be decoded: {}": (
             "die gespeicherten Daten des Auftrags {} sind nicht lesbar: {}"
         ),
@@ -371,8 +371,8 @@ def _compiled(text: str) -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return the table for texts with gaps: the one with the longest fixed text first."""
-    ordered = sorted((each for each in GERMAN if "{" in each), key=len, reverse=True)
-    return tuple((_compiled(each), GERMAN[each]) for each in ordered)
+    ordered = sorted((text for text in GERMAN if "{" in text), key=len, reverse=True)
+    return tuple((_compiled(text), GERMAN[text]) for text in ordered)
 
 
 def reason_in(text: str, language: str) -> str:

@@ -112,7 +112,7 @@ class _Answer:
             self.has_begun = True
             own = message.get("headers", [])
             names = {name for name, _ in own}
-            message = {**message, "headers": [*own, *(each for each in _HEADERS if each[0] not in names)]}
+            message = {**message, "headers": [*own, *(row for row in _HEADERS if row[0] not in names)]}
         await self._send(message)
 
 

@@ -68,7 +68,7 @@ def job_summary(job: Job) -> JobSummary:
         state=TEXT[job.status.state],
         substate=substate.value[0] if substate else None,
         priority=job.order.priority,
-        work_master=", ".join(each.id for each in job.order.work_master_id or ()) or None,
+        work_master=", ".join(work_master.id for work_master in job.order.work_master_id or ()) or None,
         stored_at=utc(job.stored_at),
         started_at=utc(job.started_at),
         ended_at=utc(job.ended_at),
@@ -82,17 +82,22 @@ async def list_jobs(
 ) -> JobPage:
     """Return jobs in some states whose id contains a text, after the first `skip`; no state stands for all of them."""
     needle = text.casefold()
-    ids = [each for scope in scopes for each in await jobs.list_ids(store, scope) if needle in each.casefold()]
+    ids = [
+        identifier
+        for scope in scopes
+        for identifier in await jobs.list_ids(store, scope)
+        if needle in identifier.casefold()
+    ]
     # Ids come by priority: sorting keeps that order among jobs that wait.
     ranks = await jobs.load_ranks(store, ids)
-    found = sorted((each for each in ranks if not states or TEXT[each.state] in states), key=_place)
-    shown = await jobs.load_some(store, [each.job_id for each in found[skip : skip + most]])
+    found = sorted((rank for rank in ranks if not states or TEXT[rank.state] in states), key=_place)
+    shown = await jobs.load_some(store, [job_rank.job_id for job_rank in found[skip : skip + most]])
     shown.sort(key=_rank)
     return JobPage(jobs=tuple(map(job_summary, shown)), total=len(found))
 
 
-def _place(each: JobRank) -> tuple[int, int]:
-    return _ORDER.index(each.state), -each.ended_at
+def _place(job_rank: JobRank) -> tuple[int, int]:
+    return _ORDER.index(job_rank.state), -job_rank.ended_at
 
 
 def _rank(job: Job) -> tuple[int, int, int]:
@@ -119,13 +124,13 @@ def detail_of(stored: StoredJob, now: int) -> JobDetail:
         waits=_waits(stored, now),
         steps=steps,
         actions=actions,
-        unknown=tuple(dict.fromkeys(each.action for each in actions if each.state == ActionState.UNKNOWN)),
+        unknown=tuple(dict.fromkeys(action.action for action in actions if action.state == ActionState.UNKNOWN)),
         interventions=tuple(_interventions(net, run, now)) if run and net else (),
-        steps_done=sum(not each.active or has_ended(job.status) for each in steps),
+        steps_done=sum(not step.active or has_ended(job.status) for step in steps),
         steps_total=len(net.steps) if net else 0,
         paused=bool(run and run.paused),
         has_chart=run is not None,
-        parameters={each.id: plain_value(each.value) for each in job.order.job_order_parameters or ()},
+        parameters={parameter.id: plain_value(parameter.value) for parameter in job.order.job_order_parameters or ()},
     )
 
 
@@ -144,18 +149,22 @@ def _steps(run: Run, net: Net) -> Iterable[StepLine]:
 
 def _actions(run: Run, net: Net, unsent: Collection[str]) -> Iterable[ActionLine]:
     """Yield the actions in the order of the recipe."""
-    for key, each in sorted(run.associations.items(), key=lambda pair: net.actions[pair[0].latest].index):
+    for key, association in sorted(run.associations.items(), key=lambda pair: net.actions[pair[0].latest].index):
         if not key.is_left_behind:
-            sent = not each.withdrawn and each.command_id not in unsent
-            error, state = each.error or "", each.state.value
+            sent = not association.withdrawn and association.command_id not in unsent
+            error, state = association.error or "", association.state.value
             yield ActionLine(action=key.action, step=key.step, state=state, error=error, sent=sent)
 
 
 def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleIntervention]:
-    for each in possible_interventions(net, run, now):
-        role = INTERVENTION_ROLES[each.kind].name.lower()
+    for intervention in possible_interventions(net, run, now):
+        role = INTERVENTION_ROLES[intervention.kind].name.lower()
         yield PossibleIntervention(
-            kind=each.kind.value, role=role, action=each.action, step=each.step, target=each.target
+            kind=intervention.kind.value,
+            role=role,
+            action=intervention.action,
+            step=intervention.step,
+            target=intervention.target,
         )
 
 
@@ -169,23 +178,23 @@ def _waits(stored: StoredJob, now: int) -> Waits:
     actions: list[WaitingAction] = []
     persons: list[str] = []
     halted = ""
-    for each in explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent):
-        match each:
+    for wait in explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent):
+        match wait:
             case TransitionWaits():
-                transitions.append(_transition(each))
+                transitions.append(_transition(wait))
             case ActionWaits():
-                actions.append(_action(each))
+                actions.append(_action(wait))
             case PersonWaits() | SecondPersonWaits():
-                persons.append(str(each))
+                persons.append(str(wait))
             case RunHalted(reason):
                 halted = reason
             case _:
-                assert_never(each)
+                assert_never(wait)
     return Waits(transitions=tuple(transitions), actions=tuple(actions), persons=tuple(persons), halted=halted)
 
 
 def _transition(waits: TransitionWaits) -> WaitingTransition:
-    unmet = tuple(UnmetTerm(term=each.text, because=each.because) for each in waits.unmet)
+    unmet = tuple(UnmetTerm(term=item.text, because=item.because) for item in waits.unmet)
     return WaitingTransition(sources=waits.sources, targets=waits.targets, condition=waits.condition, unmet=unmet)
 
 

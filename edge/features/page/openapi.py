@@ -22,18 +22,18 @@ _CONTENT: Final[Mapping[type, Mapping[str, Any]]] = {
     Svg: {"image/svg+xml": {"schema": {"type": "string"}}},
     Download: {"application/gzip": {}},
 }
-"""The answers that are no JSON."""
+"""The answers that are not JSON."""
 
 
 def openapi() -> dict[str, Any]:
     """Return the document."""
-    types = {each.answer for each in OPERATIONS if each.answer not in _CONTENT}
-    types |= {each.body for each in OPERATIONS if each.body} | set(_EXTRA)
-    ordered = sorted(types, key=lambda each: each.__name__)
+    types = {api_operation.answer for api_operation in OPERATIONS if api_operation.answer not in _CONTENT}
+    types |= {api_operation.body for api_operation in OPERATIONS if api_operation.body} | set(_EXTRA)
+    ordered = sorted(types, key=lambda item: item.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
-    for each in OPERATIONS:
-        paths.setdefault(PREFIX + each.path, {})[each.method.lower()] = _operation(each)
+    for operation in OPERATIONS:
+        paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _operation(operation)
     paths[f"{PREFIX}/session"] = _session()
     paths[f"{PREFIX}/events"] = {"get": _events()}
     return {
@@ -193,8 +193,13 @@ def _readable_operation(method: str, path: str, found: Mapping[str, Any]) -> Rea
         summary=found["summary"],
         role=role,
         parameters=tuple(
-            ReadMember(each["name"], _name(each["schema"]), each.get("required", False), each.get("description", ""))
-            for each in found.get("parameters", ())
+            ReadMember(
+                parameter["name"],
+                _name(parameter["schema"]),
+                parameter.get("required", False),
+                parameter.get("description", ""),
+            )
+            for parameter in found.get("parameters", ())
         ),
         body=_content(found.get("requestBody", {})),
         answer=_content(done),
@@ -202,16 +207,16 @@ def _readable_operation(method: str, path: str, found: Mapping[str, Any]) -> Rea
 
 
 def _content(found: Mapping[str, Any]) -> TypeText | None:
-    for media_type, each in found.get("content", {}).items():
-        return _name(each["schema"]) if media_type == "application/json" else TypeText(media_type)
+    for media_type, value in found.get("content", {}).items():
+        return _name(value["schema"]) if media_type == "application/json" else TypeText(media_type)
     return None
 
 
 def _type(name: str, schema: Mapping[str, Any]) -> ReadType:
     required = schema.get("required", ())
     members = (
-        ReadMember(each, _name(inner), each in required, inner.get("description", ""))
-        for each, inner in schema.get("properties", {}).items()
+        ReadMember(item, _name(inner), item in required, inner.get("description", ""))
+        for item, inner in schema.get("properties", {}).items()
     )
     return ReadType(name, schema.get("description", ""), tuple(members))
 
@@ -222,8 +227,8 @@ def _name(schema: Mapping[str, Any]) -> TypeText:
         name = schema["$ref"].rpartition("/")[2]
         return TypeText(name, name)
     if "anyOf" in schema:
-        parts = [_name(each) for each in schema["anyOf"]]
-        return TypeText(" or ".join(each.text for each in parts), next((each.link for each in parts if each.link), ""))
+        parts = [_name(item) for item in schema["anyOf"]]
+        return TypeText(" or ".join(part.text for part in parts), next((part.link for part in parts if part.link), ""))
     if "enum" in schema:
         return TypeText(" | ".join(map(str, schema["enum"])))
     if schema.get("type") == "array":

@@ -62,9 +62,9 @@ def identity(caller: WebCaller) -> models.Identity:
 
 
 async def _jobs(services: WebServices, call: ApiCall) -> models.JobPage:
-    states = [each for each in call.query.get("state", "").split(",") if each]
-    if wrong := [each for each in states if each not in job_views.STATES]:
-        raise Refused("invalid_query", f"{wrong[0]!r} is no state.", f"States are {', '.join(job_views.STATES)}.")
+    states = [word for word in call.query.get("state", "").split(",") if word]
+    if wrong := [state for state in states if state not in job_views.STATES]:
+        raise Refused("invalid_query", f"{wrong[0]!r} is not a state.", f"States are {', '.join(job_views.STATES)}.")
     text, skip = call.query.get("text", ""), job_offset(call.query.get("offset", ""))
     return await job_views.list_jobs(services.store, services.scopes, states, text, MOST_JOBS, skip)
 
@@ -72,7 +72,7 @@ async def _jobs(services: WebServices, call: ApiCall) -> models.JobPage:
 def job_offset(text: str) -> int:
     """Return how many jobs a list leaves out at its beginning. Raises Refused for another text."""
     if not (text == "" or (text.isascii() and text.isdecimal() and len(text) < 10)):  # noqa: PLR2004 - no such list
-        raise Refused("invalid_query", f"{text!r} is no number of jobs.", "Leave it out for the first jobs.")
+        raise Refused("invalid_query", f"{text!r} is not a number of jobs.", "Leave it out for the first jobs.")
     return int(text or 0)
 
 

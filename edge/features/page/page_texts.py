@@ -309,7 +309,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "events": ("Events", "Ereignisse"),
         "outcome": ("Outcome", "Ergebnis"),
         "needs_script": ("This page needs JavaScript.", "Diese Seite braucht JavaScript."),
-        "no_json": ("The file is no JSON.", "Die Datei ist kein JSON."),
+        "no_json": ("The file is not JSON.", "Die Datei ist kein JSON."),
         "too_large": ("The file is larger than 256 KiB.", "Die Datei ist größer als 256 KiB."),
         "engineers_order": ("Engineers order jobs here.", "Ingenieure legen hier Aufträge an."),
         "trend": ("Trend", "Verlauf der Werte"),
@@ -390,8 +390,8 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 def language_for(languages: Sequence[str]) -> str:
     """Return the first language of a reader that the catalogue has; English without one."""
-    known = (each.partition("-")[0].lower() for each in languages)
-    return next((each for each in known if each in LANGUAGES), LANGUAGES[0])
+    known = (language.partition("-")[0].lower() for language in languages)
+    return next((text for text in known if text in LANGUAGES), LANGUAGES[0])
 
 
 def text_of(key: str, language: str) -> str:

@@ -70,20 +70,22 @@ Render: TypeAlias = Callable[[WebServices, WebCaller, Request], Awaitable[PageDa
 async def _station(services: WebServices, caller: WebCaller, _: Request) -> PageData:
     store, scopes, now = services.store, services.scopes, services.clock()
     page = await job_views.list_jobs(store, scopes, (), "", MOST_JOBS)
-    running = [each for each in page.jobs if each.state in {"Running", "Interrupted"}][:_ON_STATION]
-    details = [await job_views.job_detail(store, each.job_order_id, now) for each in running]
+    running = [job_summary for job_summary in page.jobs if job_summary.state in {"Running", "Interrupted"}][
+        :_ON_STATION
+    ]
+    details = [await job_views.job_detail(store, job_summary.job_order_id, now) for job_summary in running]
     alarms = await telemetry_views.list_alarms(store, caller.languages)
     return "station.html", {
         "jobs": details,
-        "queue": [each for each in page.jobs if each.state == "AllowedToStart"][:_ON_STATION],
+        "queue": [job_summary for job_summary in page.jobs if job_summary.state == "AllowedToStart"][:_ON_STATION],
         "ended": sorted(
-            (each for each in page.jobs if each.state in {"Ended", "Aborted"}),
+            (job_summary for job_summary in page.jobs if job_summary.state in {"Ended", "Aborted"}),
             key=lambda job: job.ended_at.timestamp() if job.ended_at else 0.0,
             reverse=True,
         )[:_ON_STATION],
         "equipment": services.equipment(),
         "alarms": alarms.alarms[:_ON_STATION],
-        "subjects": ["jobs", "station", "alarms", *(f"job:{each.job_order_id}" for each in running)],
+        "subjects": ["jobs", "station", "alarms", *(f"job:{job_summary.job_order_id}" for job_summary in running)],
     }
 
 
@@ -190,7 +192,9 @@ async def _recipe_check(_services: WebServices, caller: WebCaller, _request: Req
 async def _gateway(services: WebServices, caller: WebCaller, _: Request) -> PageData:
     store, is_engineer = services.store, caller.role >= Role.ENGINEER
     operations = (await gateway_operations.list_operations(store)).operations
-    backups = (each.result for each in operations if each.type == OperationType.BACKUP and each.result)
+    backups = (
+        operation.result for operation in operations if operation.type == OperationType.BACKUP and operation.result
+    )
     state = services.store_state()
     return "gateway.html", {
         "servers": state,
@@ -350,7 +354,7 @@ class Pages:
             gateway=self._services.gateway,
             path=request.scope["path"],
             caller=caller,
-            roles=[each.name.lower() for each in Role if caller and each <= caller.role],
+            roles=[role.name.lower() for role in Role if caller and role <= caller.role],
             may_control=caller is not None and caller.role >= Role.OPERATOR,
             status=self._services.status(languages) if caller else None,
             **data,
@@ -398,7 +402,7 @@ def templates() -> jinja2.Environment:
 async def _form(request: Request) -> Mapping[str, str]:
     """Return the fields of a form. Raises Denied for another media type."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-        raise Denied(415, "media_type", "the body is no form.", f"Send it with Content-Type: {_FORM}.")
+        raise Denied(415, "media_type", "the body is not a form.", f"Send it with Content-Type: {_FORM}.")
     body = (await request.body()).decode(errors="replace")
     try:
         return {name: values[0] for name, values in parse_qs(body, max_num_fields=8).items()}
@@ -428,7 +432,7 @@ def _shown(value: object, t: Callable[[str], str]) -> str:
         case float():
             return f"{value:.5g}"
         case Mapping():
-            return ", ".join(f"{name} {_shown(each, t)}" for name, each in value.items())
+            return ", ".join(f"{name} {_shown(item, t)}" for name, item in value.items())
         case _:
             return str(value)
 

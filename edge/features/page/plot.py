@@ -45,7 +45,7 @@ class PlotLimit(Struct, frozen=True):
 
 def plot_svg(title: str, points: Sequence[PlotPoint], limits: Sequence[PlotLimit] = (), *, is_time: bool) -> str:
     """Return the picture; without points only its frame."""
-    values = [each.value for each in points] + [each.value for each in limits]
+    values = [point.value for point in points] + [limit.value for limit in limits]
     lowest, highest = min(values, default=0.0), max(values, default=1.0)
     margin = (highest - lowest) * 0.08 or abs(highest) * 0.05 or 1.0
     bottom, top = lowest - margin, highest + margin
@@ -64,14 +64,15 @@ def plot_svg(title: str, points: Sequence[PlotPoint], limits: Sequence[PlotLimit
     for value in (lowest, (lowest + highest) / 2, highest):
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(value)}" y2="{y(value)}"/>')
         parts.append(f'<text class="figure" x="{_LEFT - 8}" y="{y(value) + 4}" text-anchor="end">{value:.5g}</text>')
-    for each in limits:
-        at = y(each.value)
-        kind = "limit" if each.is_bound else "centre"
+    for limit in limits:
+        at = y(limit.value)
+        kind = "limit" if limit.is_bound else "centre"
         parts.append(f'<line class="{kind}" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at}" y2="{at}"/>')
-        parts.append(f'<text class="{kind}-text" x="{_WIDTH - _RIGHT + 6}" y="{at + 4}">{escape(each.name)}</text>')
-    parts.append(f'<polyline class="line" points="{" ".join(f"{x(each.at)},{y(each.value)}" for each in points)}"/>')
+        parts.append(f'<text class="{kind}-text" x="{_WIDTH - _RIGHT + 6}" y="{at + 4}">{escape(limit.name)}</text>')
+    path = " ".join(f"{x(point.at)},{y(point.value)}" for point in points)
+    parts.append(f'<polyline class="line" points="{path}"/>')
     if len(points) <= _MOST_DOTS:
-        bounds = [each.value for each in limits if each.is_bound]
+        bounds = [limit.value for limit in limits if limit.is_bound]
         for point in points:
             is_out = bounds and not min(bounds) <= point.value <= max(bounds)
             look = 'class="dot out" r="6"' if is_out else 'class="dot" r="3"'

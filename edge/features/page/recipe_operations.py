@@ -23,8 +23,8 @@ _MOST_EVENTS: Final = 1000
 
 async def list_recipes(store: Store, scopes: Iterable[str]) -> RecipeList:
     """Return the Work Masters of some scopes."""
-    found = [(scope, each) for scope in scopes for each in await resources.load_work_masters(store, scope)]
-    return RecipeList(recipes=tuple(recipe_line(scope, each) for scope, each in found))
+    found = [(scope, master) for scope in scopes for master in await resources.load_work_masters(store, scope)]
+    return RecipeList(recipes=tuple(recipe_line(scope, work_master) for scope, work_master in found))
 
 
 async def find_recipe(store: Store, scopes: Sequence[str], scope: str, id: str) -> WorkMaster:
@@ -69,17 +69,17 @@ async def recipe_chart(store: Store, scopes: Sequence[str], check: CheckRecipe, 
 
 def simulation_result(trace: dict[str, Any]) -> SimulationResult:
     """Return the trace of `edge simulate --json` as events in the order of time."""
-    steps = [(each["t"], 0, each) for each in trace["steps"]]
-    commands = [(each["t"], 1, each) for each in trace["commands"]]
+    steps = [(step["t"], 0, step) for step in trace["steps"]]
+    commands = [(command["t"], 1, command) for command in trace["commands"]]
     active: dict[str, None] = {}
     events = []
-    for t, rank, each in sorted((*steps, *commands), key=lambda found: found[:2])[:_MOST_EVENTS]:
+    for t, rank, value in sorted((*steps, *commands), key=lambda found: found[:2])[:_MOST_EVENTS]:
         if rank == 0:
-            active.pop(each["step"], None)
-            active |= {each["step"]: None} if each["active"] else {}
-            text = f"{'▶' if each['active'] else '■'} {each['step']}"
+            active.pop(value["step"], None)
+            active |= {value["step"]: None} if value["active"] else {}
+            text = f"{'▶' if value['active'] else '■'} {value['step']}"
         else:
-            text = f"{each['phase']} {each['action']} #{each['attempt']}"
+            text = f"{value['phase']} {value['action']} #{value['attempt']}"
         events.append(SimulatedEvent(t=t, text=text, active=tuple(active)))
     return SimulationResult(
         events=tuple(events),

@@ -99,7 +99,10 @@ async def job_results(store: Store, job_id: str) -> ResultList:
 
 def results_of(stored: StoredJob, most: int = MOST_RESULTS) -> ResultList:
     """Return the results of a job, the newest ones when there are many."""
-    found = sorted((each for each in _attempts(stored) if each.result is not None), key=lambda each: each.ended_at or 0)
+    found = sorted(
+        (attempt for attempt in _attempts(stored) if attempt.result is not None),
+        key=lambda attempt: attempt.ended_at or 0,
+    )
     return ResultList(job_order_id=stored.job.job_id, results=tuple(map(_line, found[-most:])))
 
 
@@ -108,13 +111,13 @@ def _attempts(stored: StoredJob) -> Iterator[Association | PastAttempt]:
     if stored.run is None:
         return
     yield from stored.run.past.values()
-    yield from (each for key, each in stored.run.associations.items() if not key.is_left_behind)
+    yield from (association for key, association in stored.run.associations.items() if not key.is_left_behind)
 
 
 def _line(attempt: Association | PastAttempt) -> ResultLine:
     result = attempt.result
     stored, parts = stored_in(result)[:_MOST_TRACES], parts_of(result, _MOST_PARTS)
-    whole = {name: each for name, each in result.items() if name != PARTS} if parts else result
+    whole = {name: value for name, value in result.items() if name != PARTS} if parts else result
     return ResultLine(
         action=attempt.action,
         step=attempt.step,
@@ -122,17 +125,19 @@ def _line(attempt: Association | PastAttempt) -> ResultLine:
         state=attempt.state.value,
         late=isinstance(attempt, PastAttempt) and attempt.late,
         ended_at=utc(attempt.ended_at),
-        values=tuple(each for each, _ in zip(_values("", whole, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
+        values=tuple(value for value, _ in zip(_values("", whole, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
         parts=parts,
         traces=tuple(
-            TraceLine(sha256=each.sha256, size=each.size, points=each.points, channels=each.channels)
-            for each in stored
-            if isinstance(each, TraceReference)
+            TraceLine(
+                sha256=reference.sha256, size=reference.size, points=reference.points, channels=reference.channels
+            )
+            for reference in stored
+            if isinstance(reference, TraceReference)
         ),
         files=tuple(
-            FileLine(sha256=each.sha256, size=each.size, media_type=media_type_of(each.file))
-            for each in stored
-            if isinstance(each, FileReference)
+            FileLine(sha256=reference.sha256, size=reference.size, media_type=media_type_of(reference.file))
+            for reference in stored
+            if isinstance(reference, FileReference)
         ),
     )
 
@@ -194,9 +199,13 @@ class TraceReader:
 
 
 def _reference(stored: StoredJob, digest: str, kind: type[Reference]) -> Reference:
-    results = (each.result for each in _attempts(stored))
-    found = (each for result in results for each in stored_in(result) if each.sha256 == digest)
-    if (reference := next((each for each in found if isinstance(each, kind)), None)) is None:
+    results = (attempt.result for attempt in _attempts(stored))
+    found = (
+        kept_reference for result in results for kept_reference in stored_in(result) if kept_reference.sha256 == digest
+    )
+    if (
+        reference := next((kept_reference for kept_reference in found if isinstance(kept_reference, kind)), None)
+    ) is None:
         job_id = stored.job.job_id
         is_trace = kind is TraceReference
         reason = f"job {job_id!r} has no trace {digest!r}." if is_trace else f"job {job_id!r} has no file {digest!r}."

@@ -229,14 +229,14 @@ async def _open(
 
 async def _end(state: ServerState) -> None:
     """End every connection: idle ones at once, requests within a second, streams by cancellation."""
-    for each in tuple(state.connections):
-        each.shutdown()
+    for connection in tuple(state.connections):
+        connection.shutdown()
     if tasks := set(state.tasks):
         _, pending = await asyncio.wait(tasks, timeout=_STOP_WITHIN_S)
         for task in pending:
             task.cancel()
         if pending:
             await asyncio.wait(pending, timeout=_STOP_WITHIN_S)
-    for each in tuple(state.connections):
-        each.transport.abort()
+    for item in tuple(state.connections):
+        item.transport.abort()
     await asyncio.sleep(0)

@@ -184,7 +184,7 @@ async def _following(parts: GatewayParts, services: "WebServices") -> AsyncItera
 
 
 class _ShownEquipment:
-    """What pages show of the equipment: counters alone are no change."""
+    """What pages show of the equipment: counters alone are not change."""
 
     def __init__(self) -> None:
         self._facts: tuple[tuple[object, ...], ...] = ()
@@ -193,7 +193,7 @@ class _ShownEquipment:
         """Return whether the equipment differs from the last call."""
         before = self._facts
         self._facts = tuple(
-            (each.name, each.connected, each.obstacle, each.safing, each.outstanding) for each in health
+            (device.name, device.connected, device.obstacle, device.safing, device.outstanding) for device in health
         )
         return before != self._facts
 

@@ -65,11 +65,11 @@ class WebSessions:
     def open(self, user: str, role: Role, address: str, client: str) -> str:
         """Open a session and return its key; the least active session ends when there would be too many."""
         self._expire()
-        of_user = [each for each in self._open.values() if each.user == user]
+        of_user = [web_session for web_session in self._open.values() if web_session.user == user]
         if len(of_user) >= self._most_of_user:
-            self.end(min(of_user, key=lambda each: each.last_activity).id)
+            self.end(min(of_user, key=lambda web_session: web_session.last_activity).id)
         elif len(self._open) >= self._most:
-            self.end(min(self._open.values(), key=lambda each: each.last_activity).id)
+            self.end(min(self._open.values(), key=lambda web_session: web_session.last_activity).id)
         key, now = secrets.token_urlsafe(32), self._clock()
         id = _id_of(key)
         self._open[id] = WebSession(
@@ -112,23 +112,23 @@ class WebSessions:
     def live_sessions(self, instance: str) -> Iterator[LiveSession]:
         """Yield each open session for the list of sessions of a gateway."""
         self._expire()
-        for each in tuple(self._open.values()):
+        for session in tuple(self._open.values()):
             shown = Session(
-                user=each.user,
-                role=each.role.name.lower(),
+                user=session.user,
+                role=session.role.name.lower(),
                 way="web",
                 instance=instance,
-                since=each.since,
-                address=each.address,
-                client=each.client,
+                since=session.since,
+                address=session.address,
+                client=session.client,
             )
-            at = utc(each.last_activity)
-            yield LiveSession(each.id, shown, at, functools.partial(self.close, each.id))
+            at = utc(session.last_activity)
+            yield LiveSession(session.id, shown, at, functools.partial(self.close, session.id))
 
     def _expire(self) -> None:
-        for each in tuple(self._open.values()):
-            if self._is_over(each):
-                self.end(each.id)
+        for item in tuple(self._open.values()):
+            if self._is_over(item):
+                self.end(item.id)
 
     def _is_over(self, session: WebSession) -> bool:
         now = self._clock()

@@ -42,18 +42,18 @@ Points: TypeAlias = tuple[tuple[int, float], ...]
 async def list_alarms(store: Store, languages: Sequence[str]) -> AlarmList:
     """Return the alarms that are kept, the most severe first."""
     found = (await alarms.load(store)).alarms.values()
-    ranked = sorted(found, key=lambda each: (-each.severity, each.raised_at or 0, each.id))
-    return AlarmList(alarms=tuple(alarm_view(each, languages) for each in ranked))
+    ranked = sorted(found, key=lambda alarm: (-alarm.severity, alarm.raised_at or 0, alarm.id))
+    return AlarmList(alarms=tuple(alarm_view(alarm, languages) for alarm in ranked))
 
 
 async def alarm_history(store: Store, before: str, most: int, languages: Sequence[str]) -> AlarmHistory:
-    """Return the newest changes of alarms before a position. Raises Refused for what is no position."""
+    """Return the newest changes of alarms before a position. Raises Refused for what is not a position."""
     if before and not _POSITION.fullmatch(before):
-        raise Refused("invalid_query", f"{before!r} is no position.", "Leave it out for the newest changes.")
+        raise Refused("invalid_query", f"{before!r} is not a position.", "Leave it out for the newest changes.")
     page = await alarms.page(store, f"({before}" if before else "+", "-", most, is_backward=True)
     found = tuple(
-        AlarmChangeView(kind=each.kind.value, at=utc(each.alarm.changed_at), alarm=alarm_view(each.alarm, languages))
-        for each in page.items
+        AlarmChangeView(kind=item.kind.value, at=utc(item.alarm.changed_at), alarm=alarm_view(item.alarm, languages))
+        for item in page.items
     )
     return AlarmHistory(changes=found, before=page.next)
 
@@ -94,8 +94,8 @@ async def list_tags(store: Store, text: str, most: int, definition_of: Definitio
     needle = text.casefold()
     lines = {name: line for name, line in (await tags.load(store)).items() if needle in name.casefold()}
     found = ((name, _sample(line)) for name, line in lines.items())
-    samples = [replace(each, tag=name) for name, each in found if each is not None]
-    return TagList(tags=tuple(_tag(each, definition_of(each.tag)) for each in samples[:most]), total=len(samples))
+    samples = [replace(sample, tag=name) for name, sample in found if sample is not None]
+    return TagList(tags=tuple(_tag(sample, definition_of(sample.tag)) for sample in samples[:most]), total=len(samples))
 
 
 async def tag_points(store: Store, trends: TrendSource | None, tag: str) -> Points:
@@ -120,7 +120,7 @@ def trend_svg(tag: str, points: Points) -> str:
 
 def control_chart_svg(charts: Sequence[ControlChartView], rule: str, subject: str) -> str:
     """Return a control chart as SVG. Raises Refused for an unknown one."""
-    found = next((each for each in charts if (each.rule, each.subject) == (rule, subject)), None)
+    found = next((chart for chart in charts if (chart.rule, chart.subject) == (rule, subject)), None)
     if found is None:
         raise Refused("unknown_chart", f"rule {rule!r} has no control chart of {subject!r}.", "Look at the list.")
     # The signs of ISO 7870-2 need no translation.
@@ -156,7 +156,7 @@ def _tag(sample: Sample, definition: TagDefinition | None) -> TagView:
 def _figures(value: Any) -> Any:
     """Return the value of an alarm: the figures of a rule that computes several stay apart."""
     if isinstance(value, Mapping) and len(value) <= _MOST_FIGURES:
-        return {str(name)[:_LONGEST_VALUE]: _plain(each) for name, each in value.items()}
+        return {str(name)[:_LONGEST_VALUE]: _plain(item) for name, item in value.items()}
     return _plain(value)
 
 

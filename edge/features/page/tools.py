@@ -189,8 +189,8 @@ async def _read(stream: asyncio.StreamReader | None, most_bytes: int) -> bytes:
 
 def _people(file: Path) -> tuple[PersonView, ...]:
     return tuple(
-        PersonView(name=each.name, role=each.role.name.lower(), second_factor=bool(each.totp), tokens=len(each.tokens))
-        for each in read_users(file).values()
+        PersonView(name=user.name, role=user.role.name.lower(), second_factor=bool(user.totp), tokens=len(user.tokens))
+        for user in read_users(file).values()
     )
 
 
@@ -207,10 +207,10 @@ def _certificates(parts: GatewayParts) -> tuple[CertificateView, ...]:
     own = load_certificate(Path(settings.pki))
     found = [CertificateView(state="own", **_described(own))] if own else []
     with _file_errors():
-        rejected = [each.certificate for each in certificate_files(rejected_directory(Path(settings.pki)))]
-        trusted = [each.certificate for each in certificate_files(Path(settings.trusted))]
-    found += [CertificateView(state="rejected", **_described(each)) for each in rejected]
-    found += [CertificateView(state="trusted", **_described(each)) for each in trusted]
+        rejected = [file.certificate for file in certificate_files(rejected_directory(Path(settings.pki)))]
+        trusted = [file.certificate for file in certificate_files(Path(settings.trusted))]
+    found += [CertificateView(state="rejected", **_described(certificate)) for certificate in rejected]
+    found += [CertificateView(state="trusted", **_described(certificate)) for certificate in trusted]
     return tuple(found)
 
 
@@ -237,7 +237,7 @@ def _trust(parts: GatewayParts, wanted: str) -> str:
     settings = parts.settings.opcua
     rejected = rejected_directory(Path(settings.pki))
     with _file_errors():
-        found = [each for each in certificate_files(rejected) if thumbprint(each.certificate).upper() == wanted]
+        found = [file for file in certificate_files(rejected) if thumbprint(file.certificate).upper() == wanted]
         if not found:
             advice = "Look at the list of certificates."
             raise Refused("unknown_certificate", f"no rejected certificate has the thumbprint {wanted}.", advice)

@@ -42,9 +42,9 @@ class TrendMemory:
         """Keep the samples of the tags whose trend is shown."""
         if not self._tags:
             return
-        for each in samples:
-            if (kept := self._tags.get(each.tag)) is not None and (value := number_of(each.value)) is not None:
-                kept.append((each.at, value))
+        for sample in samples:
+            if (kept := self._tags.get(sample.tag)) is not None and (value := number_of(sample.value)) is not None:
+                kept.append((sample.at, value))
 
     def points(self, tag: str) -> Points | None:
         """Return the points of a tag; None for one whose trend was not shown lately."""
@@ -102,12 +102,12 @@ class Trends:
         except OSError:
             page = None
         samples = [*(reversed(page.samples) if page else ()), *buffered]
-        found = [(each.at, value) for each in samples if (value := number_of(each.value)) is not None]
+        found = [(item.at, value) for item in samples if (value := number_of(item.value)) is not None]
         return sorted(found)[-MOST_POINTS:]
 
     async def control_charts(self) -> tuple[ControlChartView, ...]:
         """Return the control charts of all rules and subjects that have points."""
-        rules = {each.id: each for each in self._rules() if isinstance(each, ControlChartRule)}
+        rules = {rule.id: rule for rule in self._rules() if isinstance(rule, ControlChartRule)}
         found = []
         for (rule_id, subject), text in sorted((await rule_states.load(self._store)).states.items()):
             if rule_id in rules and (chart := _chart(rules[rule_id], subject, text)) is not None:

@@ -5,7 +5,9 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "readers",
-    is_on=lambda settings: any(each.kind == "reader" for each in settings.southbound.values()),
+    is_on=lambda settings: any(
+        equipment_settings.kind == "reader" for equipment_settings in settings.southbound.values()
+    ),
     prepare="edge.features.readers.service:prepare_readers",
     open="edge.features.readers.service:open_readers",
     kinds={

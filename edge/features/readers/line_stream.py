@@ -55,10 +55,10 @@ class LineFramer:
     def feed(self, received: bytes) -> Iterator[bytes | Refused]:
         """Yield each complete line that is not empty; Refused stands for one that is too long."""
         for byte in received:
-            each = bytes((byte,))
-            if self._framed and each == _STX:
+            character = bytes((byte,))
+            if self._framed and character == _STX:
                 self._buffer, self._is_skipping = _STX, False
-            elif self._ends(each):
+            elif self._ends(character):
                 yield from self._line()
             elif self._framed and not self._buffer:
                 continue
@@ -66,7 +66,7 @@ class LineFramer:
                 self._buffer, self._is_skipping = b"", True
                 yield Refused("too_large", f"a line has more than {LINE_BYTES} bytes")
             elif not self._is_skipping:
-                self._buffer += each
+                self._buffer += character
 
     def lines(self, received: bytes) -> Iterator[bytes | Refused]:
         """Yield as `feed`, and an empty line when no line has ended."""
@@ -168,7 +168,7 @@ async def _next(wait: Callable[[], Awaitable[_T]], framer: LineFramer, place: st
 
 @asynccontextmanager
 async def _audible(place: str, silence_s: float) -> AsyncIterator[None]:
-    """Raise Unavailable when the block takes longer than `silence_s` seconds; 0 is no limit."""
+    """Raise Unavailable when the block takes longer than `silence_s` seconds; 0 means no limit."""
     limit = asyncio.timeout(silence_s or None)
     try:
         async with limit:

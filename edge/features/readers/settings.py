@@ -48,7 +48,7 @@ class ReaderSettings(EquipmentSettings, frozen=True, kw_only=True):
         Meta(
             ge=0,
             description="Seconds without a byte after which the gateway reconnects: more than the interval of the "
-            "reader's heartbeats; 0 is no limit.",
+            "reader's heartbeats; 0 means no limit.",
         ),
     ] = 0.0
     ignore: Annotated[

@@ -115,7 +115,10 @@ async def _open_parts(
             return await stack.enter_async_context(open_process(name, edge_command(*arguments), log, ready, on_end))
 
         async def start_all(some: tuple[DemoDevice, ...]) -> dict[str, Process]:
-            return {each.name: await start(each.name, READY, "sim", *each.arguments) for each in some}
+            return {
+                demo_device.name: await start(demo_device.name, READY, "sim", *demo_device.arguments)
+                for demo_device in some
+            }
 
         early = await start_all(devices.early)
         await _until_ready(view, early, devices)
@@ -235,7 +238,7 @@ async def _read_back(client: OpcuaSession, view: DemoView) -> None:
         f"    {order['JobOrder']['JobOrderID']}  {_status(order['State'])}  {masters}",
         f"…{responses.path.removeprefix(management.path)}",
         f"    {response['JobOrderID']}  {_status(response['JobState'])}",
-        *(f"      {_result(each)}" for each in response["JobResponseData"]),
+        *(f"      {_result(value)}" for value in response["JobResponseData"]),
     )
 
 
@@ -246,7 +249,7 @@ def _status(states: list[dict[str, Any]]) -> str:
 
 def _result(parameter: dict[str, Any]) -> str:
     parts = parameter.get("Subparameters", ())
-    values = {each["ID"]: _value(each) for each in parts if each["Value"] is not None}
+    values = {part["ID"]: _value(part) for part in parts if part["Value"] is not None}
     shown = values or parameter["Value"]
     # Subparameters without values, such as those of Attempts, are counted.
     return f"{parameter['ID']:<15}{len(parts) if shown is None else plain_text(shown)}"

@@ -112,7 +112,7 @@ def _vision_camera(port: int) -> DemoDevice:
 
 
 def _executing(recipe: str, controller: DemoDevice, camera: DemoDevice) -> DemoDevices:
-    takers = {type_id: each.name for each in (controller, camera) for type_id in each.type_ids}
+    takers = {type_id: demo_device.name for demo_device in (controller, camera) for type_id in demo_device.type_ids}
     # Both start before the gateway: after a failed connection, the gateway retries only after seconds.
     return DemoDevices(recipe, early=(controller, camera), unheard=takers)
 

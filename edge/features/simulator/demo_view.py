@@ -138,7 +138,7 @@ class LiveView:
         table.add_column("ms", min_width=4, justify="right", no_wrap=True)
         for step in job.steps.values():
             actions = [action for action in job.actions.values() if action.step == step.name]
-            mark = Text("✗", style="bold red") if any(each.error for each in actions) else self._mark(step, job)
+            mark = Text("✗", style="bold red") if any(value.error for value in actions) else self._mark(step, job)
             head: tuple[RenderableType, ...] = (mark, Text(step.name, style=_style(step, job)))
             for action in actions or (None,):
                 table.add_row(*head, *_exchange(action))

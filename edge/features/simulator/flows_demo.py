@@ -221,14 +221,16 @@ async def _show_shift_report(scene: _FlowScene) -> None:
     await scene.put(shift_report(_LIMITS))
     reports = scene.received.setdefault(SHIFT_TOPIC, [])
     await _require(lambda: bool(reports), "the shift report was not published")
-    for action, each in reports[-1].items():
+    for action, report in reports[-1].items():
         lsl, usl = _LIMITS[action]
-        figures = f"n = {each['n']}  mean = {each['mean']:.2f} Nm  Cm = {each['cm']:.2f}  Cmk = {each['cmk']:.2f}"
+        figures = (
+            f"n = {report['n']}  mean = {report['mean']:.2f} Nm  Cm = {report['cm']:.2f}  Cmk = {report['cmk']:.2f}"
+        )
         scene.view.report("report", f"{action:<10}  {lsl:g} to {usl:g} Nm  {figures}")
-    low = {f"cmk.{action}" for action, each in reports[-1].items() if each["cmk"] < LEAST_CMK}
+    low = {f"cmk.{action}" for action, value in reports[-1].items() if value["cmk"] < LEAST_CMK}
 
     def raised() -> set[str]:
-        return {each.rule for each in scene.alarms if each.change is AlarmChangeKind.RAISED}
+        return {alarm.rule for alarm in scene.alarms if alarm.change is AlarmChangeKind.RAISED}
 
     await _require(lambda: raised() == low == {"cmk.front_bolt"}, f"the alarms are {raised()}, and {low} were expected")
     scene.view.report("alarm", next(iter(scene.alarms[0].message.values()), ""))

@@ -208,7 +208,7 @@ class JoiningController:
     async def _end_batch(self, process: str) -> None:
         """Report the result of the batch, which holds those of its joinings."""
         entities, self.identifiers = self.identifiers, []
-        contents = [await self.store.variant(each) for each in self._parts]
+        contents = [await self.store.variant(part) for part in self._parts]
         known = entities if self.echoes_identifiers else []
         number = await self._record(process, known, contents, evaluation=OK, classification=BATCH)
         self.processes.clear()
@@ -323,7 +323,7 @@ class JoiningController:
         _uri, process, entities = await self.device.plain(arguments)
         status = await self._begin(process_name(process))
         if self._joining:
-            self.identifiers += [each for each in entities if each not in self.identifiers]
+            self.identifiers += [entity for entity in entities if entity not in self.identifiers]
         return status
 
     async def _begin(self, process: str | None) -> list[ua.Variant]:
@@ -362,8 +362,8 @@ class JoiningController:
         """Add methods of its type to an object and link them; other methods of the type are left out."""
         of_type = await self.device.server.get_node(await owner.read_type_definition()).get_parent()
         found: dict[str, ua.NodeId] = {}
-        for each in (of_type, self.device.server.get_node(await owner.read_type_definition())):
-            found |= {child.BrowseName.Name: child.NodeId for child in await each.get_children_descriptions()}
+        for value in (of_type, self.device.server.get_node(await owner.read_type_definition())):
+            found |= {child.BrowseName.Name: child.NodeId for child in await value.get_children_descriptions()}
         for name in methods:
             method = self.device.server.get_node(found[name])
             await owner.add_reference(method, ua.ObjectIds.HasComponent)

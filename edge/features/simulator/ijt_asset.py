@@ -135,7 +135,7 @@ async def _add_asset(device: OpcuaDevice, folder: Node, asset: _Asset, namespace
     kind = await parameters.add_variable(
         ua.NodeId(f"{path}/Type", index), ua.QualifiedName("Type", namespaces.ijt), ua.Variant(1, ua.VariantType.Byte)
     )
-    names = [ua.LocalizedText(each, "en") for each in asset.types]
+    names = [ua.LocalizedText(type_, "en") for type_ in asset.types]
     await kind.add_property(ua.NodeId(f"{path}/EnumStrings", index), ua.QualifiedName("EnumStrings"), names)
     return parameters
 

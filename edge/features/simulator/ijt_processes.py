@@ -61,7 +61,7 @@ class JoiningProcesses:
             return status()
 
         async def get_list(_: ua.NodeId, *_arguments: ua.Variant) -> list[ua.Variant]:
-            found = [{"JoiningProcessId": each, "Name": each} for each in self.processes]
+            found = [{"JoiningProcessId": process, "Name": process} for process in self.processes]
             return [await listed("JoiningProcessMetaDataType", found), *status()]
 
         return {
@@ -84,7 +84,7 @@ class JoiningProcesses:
             return status()
 
         async def get_list(_: ua.NodeId, *_arguments: ua.Variant) -> list[ua.Variant]:
-            return [await listed("JointDataType", [{"JointId": each} for each in self.joints]), *status()]
+            return [await listed("JointDataType", [{"JointId": text} for text in self.joints]), *status()]
 
         return {"SelectJoint": select_joint, "GetJointList": get_list} if self.joints else {}
 

@@ -31,7 +31,7 @@ class StoredResults:
     @property
     def ids(self) -> list[str]:
         """The ids of the stored results, the oldest first."""
-        return [each["id"] for each in self._results.values()]
+        return [result["id"] for result in self._results.values()]
 
     def next_number(self) -> int:
         """Return the number of the next result."""
@@ -63,13 +63,13 @@ class StoredResults:
 
     async def _get_result_by_id(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         result_id, _timeout = await self._device.plain(arguments)
-        number = next((number for number, each in self._results.items() if each["id"] == result_id), None)
+        number = next((number for number, result in self._results.items() if result["id"] == result_id), None)
         found = await self.variant(number) if number is not None else ua.Variant(ua.ExtensionObject())
         return [ua.Variant(0, ua.VariantType.UInt32), found, _error(number is None)]
 
     async def _get_result_ids(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _filter, _order, most, _timeout = await self._device.plain(arguments)
-        ids = [each["id"] for each in self._results.values()][: most or None]
+        ids = [result["id"] for result in self._results.values()][: most or None]
         listed = ua.Variant(ids, ua.VariantType.String, is_array=True)
         return [ua.Variant(0, ua.VariantType.UInt32), listed, _error(failed=False)]
 
@@ -79,15 +79,15 @@ class StoredResults:
         return [ua.Variant(0.0), *status()]
 
     async def _request_unacknowledged(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        found = [number for number, each in self._results.items() if each["id"] not in self.acknowledged]
+        found = [number for number, result in self._results.items() if result["id"] not in self.acknowledged]
         await self._resend(found)
         return [ua.Variant(0.0), ua.Variant(len(found), ua.VariantType.UInt32), *status()]
 
     async def _acknowledge(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         (ids,) = await self._device.plain(arguments)
-        known = {each["id"] for each in self._results.values()}
-        self.acknowledged += [each for each in ids if each in known]
-        wrong = [int(each not in known) for each in ids]
+        known = {result["id"] for result in self._results.values()}
+        self.acknowledged += [identifier for identifier in ids if identifier in known]
+        wrong = [int(identifier not in known) for identifier in ids]
         return [ua.Variant(wrong if any(wrong) else [], ua.VariantType.Int32, is_array=True), _error(any(wrong))]
 
     async def _resend(self, numbers: Collection[int]) -> None:

@@ -164,7 +164,7 @@ class LiveSimulation(Struct):
 
     def _nets(self) -> list[Net]:
         recipes = [self.recipe, *(entry.recipe for entry in self.script.timeline if entry.recipe is not None)]
-        return [net for each in recipes if isinstance(net := compile_recipe(each), Net)]
+        return [net for recipe in recipes if isinstance(net := compile_recipe(recipe), Net)]
 
     async def _prepare(self, engine: _Engine, net: Net) -> None:
         """Store the recipe and the jobs, and queue the entries of the script from now on."""

@@ -57,10 +57,14 @@ class ObservedJob:
         self.log_entries: list[JobLogEntry] = []
         self.steps = {step.name: ObservedStep(step.name) for step in recipe.steps}
         self.actions = {
-            each.name: ObservedAction(
-                each.name, each.step, each.type_id, each.interaction is Interaction.PUSH_COMMAND, each.parameters
+            action.name: ObservedAction(
+                action.name,
+                action.step,
+                action.type_id,
+                action.interaction is Interaction.PUSH_COMMAND,
+                action.parameters,
             )
-            for each in recipe.actions
+            for action in recipe.actions
         }
         self.response: JobResponse | None = None
         self._commands: dict[str, ObservedAction] = {}
@@ -240,7 +244,11 @@ def apply_station_report(job: ObservedJob, event: CloudEvent, devices: Mapping[s
 def _shown(parameter: Parameter) -> Any:
     if not parameter.subparameters:
         return parameter.value
-    return {each.id: _measured(each) for each in parameter.subparameters if each.id in _SHOWN}
+    return {
+        subparameter.id: _measured(subparameter)
+        for subparameter in parameter.subparameters
+        if subparameter.id in _SHOWN
+    }
 
 
 def _measured(parameter: Parameter) -> Any:

@@ -338,7 +338,7 @@ class TighteningController:
             self.acknowledge()
 
     def set_time(self, time: datetime | None) -> None:
-        """Set the clock; raises DeclineError for what is no time."""
+        """Set the clock; raises DeclineError for what is not a time."""
         if time is None:
             raise DeclineError(Decline.INVALID_DATA)
         self.clock_offset = time - self._now()

@@ -180,7 +180,7 @@ def _unsubscribe_from_data(client: ServedClient, message: MidFrame) -> Sequence[
 def _unsubscribe(client: ServedClient, message: MidFrame) -> Sequence[MidFrame]:
     mid = _ENDS[message.mid]
     if mid not in client.subscriptions:
-        raise DeclineError(next(error for each, error in _SUBSCRIPTIONS.values() if each == mid) + _NOT_SUBSCRIBED)
+        raise DeclineError(next(error for number, error in _SUBSCRIPTIONS.values() if number == mid) + _NOT_SUBSCRIBED)
     del client.subscriptions[mid]
     return _accept(message)
 

@@ -58,7 +58,8 @@ class AlarmTrend(Struct):
     def take_change(self, notice: AlarmNotice, now: int) -> bool:
         """Keep a change of the alarm of this tag; return whether it is one, and new."""
         known = any(
-            (each.notice.change, each.notice.changed_at) == (notice.change, notice.changed_at) for each in self.changes
+            (change.notice.change, change.notice.changed_at) == (notice.change, notice.changed_at)
+            for change in self.changes
         )
         if notice.subject != self.tag or known:
             return False
@@ -68,7 +69,7 @@ class AlarmTrend(Struct):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of the changes, in their order."""
-        return tuple(each.notice.change.value for each in self.changes)
+        return tuple(change.notice.change.value for change in self.changes)
 
     @property
     def alarm(self) -> AlarmNotice | None:
@@ -79,7 +80,7 @@ class AlarmTrend(Struct):
         """Yield what differs from one alarm that goes up, is acknowledged and goes down again."""
         if self.kinds != EXPECTED:
             yield f"the MES received the changes {', '.join(self.kinds) or 'none'}; expected {', '.join(EXPECTED)}"
-        if len({each.notice.alarm_id for each in self.changes}) > 1:
+        if len({change.notice.alarm_id for change in self.changes}) > 1:
             yield "the changes belong to several alarms"
 
 
@@ -125,7 +126,7 @@ def trend_panel(trend: AlarmTrend) -> Padding:
 
 def trend_severity(trend: AlarmTrend) -> int:
     """Return the severity from which the alarm of a trend is shown as critical."""
-    return max(each.notice.severity for each in trend.changes)
+    return max(change.notice.severity for change in trend.changes)
 
 
 def level_style(trend: AlarmTrend, values: Sequence[float]) -> str:
@@ -228,7 +229,7 @@ async def open_telemetry_demo(console: Console, page: DemoPage | None = None) ->
         except EdgeError as error:
             message = f"{error.message}\nthe gateway said last:\n{gateway.last_lines()}"
             raise Unavailable(message, error.advice) from error
-        slowest = max(each.took_ms for each in trend.changes)
+        slowest = max(change.took_ms for change in trend.changes)
         changes = ", ".join(trend.kinds)
         view.verdict(f"DEMO OK  {len(trend.values)} samples, 1 alarm: {changes}; at the MES within {slowest} ms")
         limit.lift()

@@ -259,7 +259,7 @@ class VisionCamera:
                 "ResultState": int(state),
                 **job,
                 "CreationTime": datetime.now(UTC).replace(tzinfo=None),
-                "ResultContent": [ua.Variant(each) for each in self.content],
+                "ResultContent": [ua.Variant(value) for value in self.content],
             }
         )
 
@@ -343,13 +343,13 @@ class VisionCamera:
 
     async def _get_result_by_id(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         result_id, _timeout = await self.device.plain(arguments)
-        found = [each for each in self._results if each["ResultId"] == result_id]
+        found = [entry for entry in self._results if entry["ResultId"] == result_id]
         result = await self.device.structures.variant(ua.NodeId(_RESULT, self._index), found[0] if found else None)
         return [ua.Variant(0, ua.VariantType.UInt32), result, _NO_ERROR if found else _ERROR]
 
     async def _get_result_list(self, _: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
         _state, meas_id, *_others, most, start, _timeout = await self.device.plain(arguments)
-        found = [each for each in self._results if each["MeasId"]["Id"] == meas_id["Id"]]
+        found = [result for result in self._results if result["MeasId"]["Id"] == meas_id["Id"]]
         if not self.lists_results:
             return [ua.Variant(Value=True), *(ua.Variant(0, ua.VariantType.UInt32),) * 2, ua.Variant(), _ERROR]
         page = found[start : start + most if most else None]

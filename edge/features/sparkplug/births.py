@@ -68,7 +68,7 @@ class _Births:
     def tags(self) -> set[str]:
         """Return the tags of the metrics that can be samples."""
         found = (*self.by_name.values(), *self.by_alias.values())
-        return {each.tag for each in found if each.fault is None}
+        return {metric.tag for metric in found if metric.fault is None}
 
 
 class _Node:
@@ -131,7 +131,7 @@ class BornNodes:
         if asked is not None and self._is_recent(asked, now):
             wait_ms = min(2 * asked.wait_ms, limits.longest_ask_ms)
         if asked is None and len(self._asked) >= limits.nodes:
-            self._asked = {each: known for each, known in self._asked.items() if self._is_recent(known, now)}
+            self._asked = {node_name: known for node_name, known in self._asked.items() if self._is_recent(known, now)}
             if len(self._asked) >= limits.nodes:
                 return False
         self._asked[node] = _Asked(now, wait_ms)
@@ -253,7 +253,7 @@ def _is_control(name: str) -> bool:
 
 
 def _bd_seq(message: MetricPayload) -> object:
-    return next((each.value for each in message.metrics if each.name == _BD_SEQ), None)
+    return next((metric.value for metric in message.metrics if metric.name == _BD_SEQ), None)
 
 
 def _may_be_born(metric: Metric) -> bool:

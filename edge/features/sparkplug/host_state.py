@@ -30,7 +30,7 @@ def read_state(known: HostState, payload: bytes) -> HostState | str:
     try:
         message = _DECODER.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return f"it is no state: {error}"
+        return f"it is not a state: {error}"
     if known.timestamp is not None and message.timestamp < known.timestamp:
         return "it is older than the state before"
     return HostState(message.online, message.timestamp)

@@ -73,7 +73,7 @@ class NodeMessages:
 
     def data(self, samples: Iterable[Sample], now: int) -> Iterator[DraftMessage]:
         """Yield the messages with the metrics that changed, one for each device; their times are in order."""
-        return self._grouped(sorted(samples, key=lambda each: each.at), self._table.data, now)
+        return self._grouped(sorted(samples, key=lambda sample: sample.at), self._table.data, now)
 
     def historical(self, samples: Iterable[Sample], now: int) -> Iterator[DraftMessage]:
         """Yield the messages with stored samples, in the order in which they were stored."""

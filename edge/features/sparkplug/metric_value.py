@@ -17,7 +17,11 @@ STALE: Final = 500
 _BAD: Final = 0
 _QUALITY: Final = {Quality.GOOD: GOOD, Quality.UNCERTAIN: GOOD, Quality.BAD: _BAD}
 """Sparkplug has no uncertain quality; the rules of the gateway take it as good, too."""
-_SYMBOLS: Final = {each.unit_id: each.display_name.text for each in UNITS.values() if each.display_name}
+_SYMBOLS: Final = {
+    eu_information.unit_id: eu_information.display_name.text
+    for eu_information in UNITS.values()
+    if eu_information.display_name
+}
 
 
 def data_type(definition: TagDefinition | None, sample: Sample | None) -> DataType:

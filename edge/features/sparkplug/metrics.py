@@ -62,8 +62,8 @@ def tag_of(template: str, topic: SparkplugTopic, metric: str) -> str:
     """Return the name of a tag; slashes of the metric become dots, and `{topic}` is all four parts."""
     name = metric.replace("/", ".")
     parts = {"group": topic.node.group, "node": topic.node.node, "device": topic.device, "metric": name}
-    found = template.replace("{topic}", ".".join(each for each in parts.values() if each))
-    # The metric comes last: what stands in braces in a name is no placeholder.
+    found = template.replace("{topic}", ".".join(word for word in parts.values() if word))
+    # The metric comes last: what stands in braces in a name is not a placeholder.
     for part, text in parts.items():
         found = found.replace(f"{{{part}}}", text)
     return found
@@ -80,7 +80,7 @@ def born_metric(template: str, topic: SparkplugTopic, metric: Metric) -> BornMet
     if datatype in _TYPES:
         return BornMetric(tag, datatype)
     what = _NAMES.get(datatype, f"data type {datatype}")
-    return BornMetric(tag, datatype, f"{metric.name[:80]!r} is no number, text or truth value, but {what}")
+    return BornMetric(tag, datatype, f"{metric.name[:80]!r} is not a number, text or truth value, but {what}")
 
 
 def sample_of(born: BornMetric, metric: Metric, sent_at: int | None, now: int) -> Sample | str:

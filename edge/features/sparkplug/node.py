@@ -62,7 +62,7 @@ class EdgeNode:
         self.stats = NodeStats()
         self._stores = stores
         self._store = next(iter(stores.values()))
-        self._brokers = [replace(each, clean_start=True, will_always=True) for each in brokers]
+        self._brokers = [replace(broker, clean_start=True, will_always=True) for broker in brokers]
         self._at = 0
         """The broker of the present connection; the next one follows when it, or the host there, is gone."""
         self._identity = identity
@@ -86,7 +86,7 @@ class EdgeNode:
                 except* Unavailable as group:
                     failure = _leaves(group)
                 # Without a CONNECT the number was not used.
-                bd_seq = bd_seq if any(isinstance(each, NotReached) for each in failure) else None
+                bd_seq = bd_seq if any(isinstance(error, NotReached) for error in failure) else None
                 self._report_failure(failure)
                 self._at = (self._at + 1) % len(self._brokers)
                 await backoff.pause()
@@ -94,7 +94,7 @@ class EdgeNode:
             self._note("")
 
     def _report_failure(self, failure: Sequence[BaseException]) -> None:
-        first = next((each for each in failure if isinstance(each, EdgeError)), None)
+        first = next((error for error in failure if isinstance(error, EdgeError)), None)
         reason = first.message if first else "the connection has ended"
         if not self.problem:
             log = logger.info if isinstance(first, HostOffline) else logger.warning
@@ -154,6 +154,6 @@ def _sample(text: str) -> Sample | None:
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     found: list[BaseException] = []
-    for each in group.exceptions:
-        found += _leaves(each) if isinstance(each, BaseExceptionGroup) else [each]
+    for exception in group.exceptions:
+        found += _leaves(exception) if isinstance(exception, BaseExceptionGroup) else [exception]
     return found

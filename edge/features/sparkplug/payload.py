@@ -81,8 +81,8 @@ def encode_parts(timestamp: int | None, metrics: Iterable[Metric], seq: int | No
     """Yield the bytes of a payload metric by metric: a birth certificate may have thousands."""
     if timestamp is not None:
         yield varint_field(1, max(0, timestamp))
-    for each in metrics:
-        yield bytes_field(2, encode_metric(each))
+    for metric in metrics:
+        yield bytes_field(2, encode_metric(metric))
     if seq is not None:
         yield varint_field(3, seq)
 
@@ -111,7 +111,7 @@ def encode_metric(metric: Metric) -> bytes:
 
 def _encode_properties(properties: Mapping[str, MetricProperty]) -> bytes:
     parts = [bytes_field(1, name.encode()) for name in properties]
-    parts += (bytes_field(2, _encode_property(each)) for each in properties.values())
+    parts += (bytes_field(2, _encode_property(metric_property)) for metric_property in properties.values())
     return b"".join(parts)
 
 
@@ -197,7 +197,11 @@ def _decode_properties(data: bytes) -> dict[str, MetricProperty]:
             values.append(_decode_property(as_bytes(raw)))
     if len(names) != len(values):
         raise MalformedPayload("properties have another number of names than of values")
-    return {name: each for name, each in zip(names, values, strict=True) if each is not None}
+    return {
+        name: metric_property
+        for name, metric_property in zip(names, values, strict=True)
+        if metric_property is not None
+    }
 
 
 def _decode_property(data: bytes) -> MetricProperty | None:

@@ -72,15 +72,15 @@ async def _open_edge_node(stack: contextlib.AsyncExitStack, core: GatewayParts, 
     topics = NodeTopics(settings.group, settings.edge_node or core.scopes[0])
     identity = NodeIdentity(topics, settings.primary_host, settings.tags)
     first = broker_settings(settings, core.settings.mqtt)
-    all_brokers = (first, *(msgspec.structs.replace(first, url=each) for each in settings.further_urls))
-    brokers = [broker_of(each, identity.client_id, 0) for each in all_brokers]
+    all_brokers = (first, *(msgspec.structs.replace(first, url=url) for url in settings.further_urls))
+    brokers = [broker_of(broker, identity.client_id, 0) for broker in all_brokers]
     stores: dict[str, Store] = {_DURABLE: core.store}
     if telemetry.volatile is not None:
         stores[_VOLATILE] = telemetry.volatile
 
     def gone() -> frozenset[str]:
-        watched = (each.equipment for each in core.watch.watched)
-        return frozenset(as_id(each.name) for each in watched if each.connected is False)
+        watched = (watched_equipment.equipment for watched_equipment in core.watch.watched)
+        return frozenset(as_id(equipment_port.name) for equipment_port in watched if equipment_port.connected is False)
 
     node = EdgeNode(stores, brokers, identity, telemetry.tags, gone, now_ms)
     core.health.problems.append(lambda: [] if node.waits_for_host else _line(node))

@@ -211,13 +211,13 @@ class NodeSession:
 
     async def _look_at_devices(self, now: float) -> None:
         gone, at = self._parts.gone(), self._parts.clock()
-        await self._send([self._messages.device_death(each, at) for each in sorted(self._messages.alive & gone)])
+        await self._send([self._messages.device_death(text, at) for text in sorted(self._messages.alive & gone)])
         unborn = self._parts.table.unborn
         if NODE in unborn and now - self._born_at >= self._parts.limits.birth_s:
             await self._bear()
             return
         missing = (unborn | set(self._parts.table.devices) - self._messages.alive) - gone - {NODE}
-        await self._send([self._messages.device_birth(each, at) for each in sorted(missing)])
+        await self._send([self._messages.device_birth(text, at) for text in sorted(missing)])
 
     async def _confirm(self) -> None:
         """Write down what was published, once the broker has answered a request that followed it."""
@@ -226,7 +226,7 @@ class NodeSession:
             return
         await self._connection.subscribe(self._parts.topics.of_node("NCMD"))
         keys = self._parts.store.keys
-        await self._parts.store.commit(join(sparkplug.save_cursor(keys, *each) for each in sent.items()))
+        await self._parts.store.commit(join(sparkplug.save_cursor(keys, *row) for row in sent.items()))
         self._parts.published.update(sent)
 
     async def _die(self) -> None:
@@ -261,7 +261,7 @@ class NodeSession:
         try:
             metrics = decode_payload(message.payload).metrics
         except MalformedPayload as error:
-            self._refuse(message.topic, f"it is no payload: {error}")
+            self._refuse(message.topic, f"it is not a payload: {error}")
             return
         is_of_node = message.topic == self._parts.topics.of_node("NCMD")
         for metric in metrics:

@@ -83,7 +83,7 @@ class SparkplugSource:
             if not session.connected:
                 continue
             # Those that were born again are asked too: a birth of one of their devices may have been missed.
-            self._to_ask += (each for each in self._missing if self._nodes.may_ask(each, self._clock()))
+            self._to_ask += (node_name for node_name in self._missing if self._nodes.may_ask(node_name, self._clock()))
             while self._to_ask:
                 node = self._to_ask.popleft()
                 self._missing.discard(node)

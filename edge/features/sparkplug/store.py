@@ -23,7 +23,7 @@ async def load(store: Store) -> NodeRecord:
     """Read what the edge node keeps."""
     found: dict[str, str] = await store.execute("HGETALL", store.keys.sparkplug())
     number = found.get(_BD_SEQ, "")
-    cursors = {name.removeprefix(_CURSOR): each for name, each in found.items() if name.startswith(_CURSOR)}
+    cursors = {name.removeprefix(_CURSOR): text for name, text in found.items() if name.startswith(_CURSOR)}
     return NodeRecord(int(number) if number.isdecimal() else None, cursors)
 
 

@@ -67,12 +67,12 @@ class MetricTable:
     @property
     def left_out(self) -> int:
         """Return how many tags have no metric."""
-        return len(self._beyond) + sum(each is None for each in self._entries.values())
+        return len(self._beyond) + sum(entry is None for entry in self._entries.values())
 
     @property
     def devices(self) -> list[str]:
         """Return the devices, in order of their names."""
-        return sorted(each for each in self._of_device if each != NODE)
+        return sorted(text for text in self._of_device if text != NODE)
 
     def announce(self, tags: Iterable[str]) -> None:
         """Add metrics of tags before their first sample."""

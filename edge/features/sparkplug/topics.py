@@ -31,4 +31,4 @@ def state_topic(host: str) -> str:
 
 def as_id(name: str) -> str:
     """Return a name as identifier of a device, shortened; characters that topics reserve or forbid are replaced."""
-    return "".join(each if each.isprintable() and each not in _RESERVED else "_" for each in name[:_LONGEST_ID])
+    return "".join(text if text.isprintable() and text not in _RESERVED else "_" for text in name[:_LONGEST_ID])

@@ -21,7 +21,7 @@ _U32_STRUCT: Final = struct.Struct("<I")
 
 
 class MalformedPayload(ValueError):
-    """Bytes that are no payload; the message says why."""
+    """Bytes that are not payload; the message says why."""
 
 
 def encode_varint(number: int) -> bytes:

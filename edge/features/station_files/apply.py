@@ -46,7 +46,7 @@ async def read_files(folder: Path, nodes: str, kinds: "NodeKinds | None" = None)
 
 def all_scopes(scopes: Iterable[str], files: Objects) -> frozenset[str]:
     """Return the scopes that are compared: those of a gateway and those of its files."""
-    return frozenset(scopes).union(each.scope for each in files if each.scope)
+    return frozenset(scopes).union(file.scope for file in files if file.scope)
 
 
 async def find_differences(store: Store, scopes: Iterable[str], files: Objects) -> tuple[ObjectDifference, ...]:
@@ -75,10 +75,10 @@ async def fill_store(
 
         async def fill() -> None:
             nonlocal written
-            for each in await find_differences(store, scopes, files):
+            for difference in await find_differences(store, scopes, files):
                 # What was changed since the filling began is a decision of somebody: it shows as a difference.
-                if each.change is ObjectChange.MISSING:
-                    written += await writer.put(each.subject, files[each.subject])
+                if difference.change is ObjectChange.MISSING:
+                    written += await writer.put(difference.subject, files[difference.subject])
 
         return fill
 
@@ -102,12 +102,12 @@ async def apply_files(
         if state is FillState.ABSENT:
             await store.commit(initialization.begin(store.keys))
         writer = ObjectWriter(store, read.plans, clock)
-        for each in await find_differences(store, scopes, files):
-            if each.change is not ObjectChange.EXTRA:
-                await writer.put(each.subject, files[each.subject])
-                await report(each)
+        for object_difference in await find_differences(store, scopes, files):
+            if object_difference.change is not ObjectChange.EXTRA:
+                await writer.put(object_difference.subject, files[object_difference.subject])
+                await report(object_difference)
             elif delete:
-                await writer.delete(each.subject)
-                await report(each)
+                await writer.delete(object_difference.subject)
+                await report(object_difference)
         if state is not FillState.FILLED:
             await store.commit(initialization.end(store.keys))

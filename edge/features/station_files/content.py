@@ -85,8 +85,8 @@ def _read_scope(found: FileContent, scope: str, data: object) -> None:
         if name == LIMIT:
             found.add(ObjectKind.JOB_ACCEPTANCE, scope, "", value)
         else:
-            for each in value:
-                found.add(ObjectKind(LISTS[name].value), scope, each)
+            for item in value:
+                found.add(ObjectKind(LISTS[name].value), scope, item)
 
 
 def _read_work_masters(found: FileContent, scope: str, stem: str, data: object) -> None:
@@ -109,9 +109,9 @@ def _read_work_masters(found: FileContent, scope: str, stem: str, data: object) 
 def _read_tags(found: FileContent, data: object) -> None:
     definitions, faults = parse_definitions(data if isinstance(data, list) else [data])
     found.faults += faults
-    for each in definitions:
+    for definition in definitions:
         # A second one of the same tag is a fault of `parse_definitions` already.
-        found.objects[StationObject(ObjectKind.TAG, "", each.tag)] = Described(as_values(each), found.file)
+        found.objects[StationObject(ObjectKind.TAG, "", definition.tag)] = Described(as_values(definition), found.file)
 
 
 def _read_rules(found: FileContent, data: object) -> None:

@@ -21,7 +21,7 @@ _MODE = 0o640
 
 def write_folder(folder: Path, objects: Objects) -> list[str]:
     """Write the files of a folder; return their names. Raises Refused for a folder with files, and OSError."""
-    if folder.exists() and any(each for each in folder.iterdir() if not each.name.startswith(".")):
+    if folder.exists() and any(file for file in folder.iterdir() if not file.name.startswith(".")):
         advice = "Name a new folder; or remove its files first: Git shows then what has changed."
         raise Refused("station", f"{folder} is not empty", advice)
     written = []
@@ -54,21 +54,26 @@ def _contents(objects: Objects) -> Iterator[tuple[PurePosixPath, Any]]:
     """Yield the name and the content of each file."""
     scopes: dict[str, dict[str, Any]] = {}
     names = {kind.value: name for name, kind in LISTS.items()}
-    for each, described in sorted(objects.items(), key=lambda pair: pair[0].place):
-        match each.kind:
+    for station_object, described in sorted(objects.items(), key=lambda pair: pair[0].place):
+        match station_object.kind:
             case ObjectKind.WORK_MASTER:
-                yield PurePosixPath("scopes", each.scope, "workmasters", file_name(each.id)), described.content
+                yield (
+                    PurePosixPath("scopes", station_object.scope, "workmasters", file_name(station_object.id)),
+                    described.content,
+                )
             case ObjectKind.TAG:
-                yield PurePosixPath("tags", file_name(each.id)), described.content
+                yield PurePosixPath("tags", file_name(station_object.id)), described.content
             case ObjectKind.RULE:
-                yield PurePosixPath("rules", file_name(each.id)), described.content
+                yield PurePosixPath("rules", file_name(station_object.id)), described.content
             case ObjectKind.FLOW:
                 folder = PurePosixPath("flows") if described.runs else PurePosixPath("flows", "stopped")
-                yield folder / file_name(each.id), described.content
+                yield folder / file_name(station_object.id), described.content
             case ObjectKind.JOB_ACCEPTANCE:
-                scopes.setdefault(each.scope, {})[LIMIT] = described.content
+                scopes.setdefault(station_object.scope, {})[LIMIT] = described.content
             case _:
-                scopes.setdefault(each.scope, {}).setdefault(names[each.kind.value], []).append(each.id)
+                scopes.setdefault(station_object.scope, {}).setdefault(names[station_object.kind.value], []).append(
+                    station_object.id
+                )
     for scope, content in scopes.items():
         yield PurePosixPath("scopes", scope, "station.json"), content
 

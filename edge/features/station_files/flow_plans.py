@@ -38,7 +38,7 @@ def plan_faults(plans: "Plans | None") -> PlanFaults:
 
         match plans.of(msgspec.json.encode(document).decode()):
             case Rejected(faults=faults):
-                return [f"{each.kind.value}: {_place(each.where)}: {each.message}" for each in faults]
+                return [f"{fault.kind.value}: {_place(fault.where)}: {fault.message}" for fault in faults]
             case _:
                 return ()
 

@@ -27,7 +27,7 @@ class StationFiles(Struct, frozen=True):
     def checked(self) -> Objects:
         """Return the objects. Raises SettingsError with all faults."""
         if self.faults:
-            problems = [f"{self.folder}: {each}" for each in self.faults]
+            problems = [f"{self.folder}: {fault}" for fault in self.faults]
             raise SettingsError(problems, f"Correct them all, then check again with: edge check station {self.folder}")
         return self.objects
 
@@ -66,24 +66,24 @@ def read_folder(folder: Path, faults_of_flow: PlanFaults) -> StationFiles:
         except OSError as error:
             faults.append(f"{name}: cannot be read: {error.strerror}")
             continue
-        faults += (f"{name}: {each}" for each in found.faults)
+        faults += (f"{name}: {fault}" for fault in found.faults)
         faults += _twice(objects, found.objects)
         objects |= found.objects
     for kind, most in ((ObjectKind.RULE, MAX_RULES), (ObjectKind.TAG, MAX_TAGS)):
-        if (count := sum(each.kind is kind for each in objects)) > most:
+        if (count := sum(station_object.kind is kind for station_object in objects)) > most:
             faults.append(f"{kind}s: there are {count} {kind}s; a store takes at most {most}")
     return StationFiles(folder, objects, tuple(faults))
 
 
 def _twice(known: Mapping[StationObject, Described], found: Mapping[StationObject, Described]) -> Iterator[str]:
-    for each in found.keys() & known.keys():
-        yield f"{found[each].file}: {each}: {known[each].file} has it, too"
+    for item in found.keys() & known.keys():
+        yield f"{found[item].file}: {item}: {known[item].file} has it, too"
 
 
 def _read(path: Path) -> bytes:
     if not path.is_file():
         path.stat()  # the reason why it cannot be read, if it is not the kind of file
-        raise OSError(0, "it is no regular file")
+        raise OSError(0, "it is not a regular file")
     return path.read_bytes()
 
 
@@ -96,7 +96,7 @@ def _paths(folder: Path, report: Callable[[str], None]) -> Iterator[Path]:
 
     for top, folders, files in os.walk(folder, onerror=report_error):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in [each for each in folders if Path(top, each).is_symlink()]:
+        for name in [text for text in folders if Path(top, text).is_symlink()]:
             report(f"{Path(top, name).relative_to(folder)}: a link to a folder is not read; link the files")
         for name in sorted(files):
             if name.endswith(".json") and not name.startswith("."):

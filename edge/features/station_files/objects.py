@@ -82,41 +82,47 @@ class ObjectDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def compare(files: Objects, stored: Objects) -> tuple[ObjectDifference, ...]:
-    """Return how a store differs from files, in the order of applying; whether a flow runs is no difference."""
+    """Return how a store differs from files, in the order of applying; whether a flow runs is not a difference."""
     found = [
-        *((ObjectChange.MISSING, each) for each in files.keys() - stored.keys()),
+        *((ObjectChange.MISSING, file) for file in files.keys() - stored.keys()),
         *(
-            (ObjectChange.CHANGED, each)
-            for each in files.keys() & stored.keys()
-            if not _same(files[each], stored[each])
+            (ObjectChange.CHANGED, file)
+            for file in files.keys() & stored.keys()
+            if not _same(files[file], stored[file])
         ),
-        *((ObjectChange.EXTRA, each) for each in stored.keys() - files.keys()),
+        *((ObjectChange.EXTRA, file) for file in stored.keys() - files.keys()),
     ]
     return tuple(
-        ObjectDifference(change=change, kind=each.kind, scope=each.scope, id=each.id, file=files[each].file)
-        if each in files
-        else ObjectDifference(change=change, kind=each.kind, scope=each.scope, id=each.id)
-        for change, each in sorted(found, key=lambda pair: pair[1].place)
+        ObjectDifference(
+            change=change,
+            kind=station_object.kind,
+            scope=station_object.scope,
+            id=station_object.id,
+            file=files[station_object].file,
+        )
+        if station_object in files
+        else ObjectDifference(change=change, kind=station_object.kind, scope=station_object.scope, id=station_object.id)
+        for change, station_object in sorted(found, key=lambda pair: pair[1].place)
     )
 
 
 def summary(differences: Iterable[ObjectDifference]) -> str:
     """Return the numbers of differences in words; "" without any."""
     counts = dict.fromkeys(ObjectChange, 0)
-    for each in differences:
-        counts[each.change] += 1
+    for difference in differences:
+        counts[difference.change] += 1
     words = {ObjectChange.MISSING: "missing", ObjectChange.CHANGED: "changed", ObjectChange.EXTRA: "not in the files"}
     return ", ".join(f"{count} {words[change]}" for change, count in counts.items() if count)
 
 
-def audit_action(each: ObjectDifference) -> str:
+def audit_action(object_difference: ObjectDifference) -> str:
     """Return the action of the audit record of a difference that was applied."""
-    return f"station {'delete' if each.change is ObjectChange.EXTRA else 'put'} {each.kind}"
+    return f"station {'delete' if object_difference.change is ObjectChange.EXTRA else 'put'} {object_difference.kind}"
 
 
-def audit_subject(each: ObjectDifference) -> str:
+def audit_subject(object_difference: ObjectDifference) -> str:
     """Return the subject of that record."""
-    return "/".join(filter(None, (each.scope, each.id)))
+    return "/".join(filter(None, (object_difference.scope, object_difference.id)))
 
 
 def _same(one: Described, other: Described) -> bool:
@@ -129,8 +135,8 @@ def _typed(value: Any) -> Any:
         case bool():
             return ("truth value", value)
         case dict():
-            return {name: _typed(each) for name, each in value.items()}
+            return {name: _typed(item) for name, item in value.items()}
         case list() | tuple():
-            return [_typed(each) for each in value]
+            return [_typed(item) for item in value]
         case _:
             return value

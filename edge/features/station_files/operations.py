@@ -53,20 +53,20 @@ async def _import(core: GatewayParts, operation: Operation, report: Report) -> s
     read = await read_files(Path(core.settings.station.files), core.settings.section(FlowsSettings).nodes)
     changed = 0
 
-    async def record(each: "ObjectDifference") -> None:
+    async def record(object_difference: "ObjectDifference") -> None:
         nonlocal changed
         changed += 1
-        report(min(ALMOST, float(changed)), str(each.subject))
+        report(min(ALMOST, float(changed)), str(object_difference.subject))
         core.trail.record(
             AuditRecord(
                 at=now_ms(),
                 kind="cli.call",
                 instance=core.settings.gateway.name,
                 user=operation.by,
-                action=audit_action(each),
-                subject=audit_subject(each),
+                action=audit_action(object_difference),
+                subject=audit_subject(object_difference),
                 status="Good",
-                comment=each.file,
+                comment=object_difference.file,
             )
         )
 

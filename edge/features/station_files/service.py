@@ -125,7 +125,10 @@ class StationWatch:
             self._compared = marks
             return
         found = await find_differences(self._core.store, self._core.scopes, files.objects)
-        counts = {change.value: sum(each.change is change for each in found) for change in ObjectChange}
+        counts = {
+            change.value: sum(object_difference.change is change for object_difference in found)
+            for change in ObjectChange
+        }
         self._set(summary(found), counts, 0, _names(found))
         self._compared = marks
 
@@ -151,7 +154,7 @@ class StationWatch:
 
 
 def _names(found: "Iterable[ObjectDifference]") -> list[str]:
-    return [f"{each.subject} {each.change}" for each in found]
+    return [f"{object_difference.subject} {object_difference.change}" for object_difference in found]
 
 
 def _folder(core: GatewayParts) -> Path | None:
@@ -165,7 +168,7 @@ def _holds_files(folder: Path) -> bool:
         if not folder.is_dir():
             return False
         found = (path.relative_to(folder) for path in folder.rglob("*.json"))
-        return not os.access(folder, os.R_OK | os.X_OK) or any(not _is_hidden(each) for each in found)
+        return not os.access(folder, os.R_OK | os.X_OK) or any(not _is_hidden(item) for item in found)
     except PermissionError:  # another user's settings are near it
         return False
 

@@ -30,7 +30,7 @@ async def load_objects(store: Store, scopes: Iterable[str]) -> Objects:
     for scope in sorted(set(scopes)):
         allowed = await resources.load_allowed(store, scope)
         for kind, ids in allowed.resources.items():
-            found |= {StationObject(ObjectKind(kind.value), scope, each): Described() for each in ids}
+            found |= {StationObject(ObjectKind(kind.value), scope, identifier): Described() for identifier in ids}
         if allowed.max_job_orders is not None:
             found[StationObject(ObjectKind.JOB_ACCEPTANCE, scope, "")] = Described(allowed.max_job_orders)
         masters = sorted(allowed.work_masters)
@@ -62,7 +62,7 @@ async def _load_flows(store: Store) -> Objects:
     from edge.features.flows.state import FlowStatus  # noqa: PLC0415
 
     state = RedisFlowState(store)
-    flows = [await state.load_flow(each) for each in await state.flow_ids()]
+    flows = [await state.load_flow(identifier) for identifier in await state.flow_ids()]
     return {
         StationObject(ObjectKind.FLOW, "", flow.flow_id): Described(
             _decoded(flow.document), runs=flow.status is FlowStatus.RUNNING
@@ -104,7 +104,7 @@ class ObjectWriter:
         return await self._change(subject, SettingsMethod.DELETE, payload)
 
     async def _change(self, subject: StationObject, method: SettingsMethod, payload: object) -> bool:
-        guarded = {each.key for each in self._guard.guards}
+        guarded = {guard.key for guard in self._guard.guards}
         while True:
             plan, _ = await self._settings.plan(subject.scope, subject.kind.value, method, payload)
             result = await self._store.commit(join((self._guard, plan)))

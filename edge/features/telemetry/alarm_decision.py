@@ -78,9 +78,9 @@ def count_recent(alarms: Mapping[str, Alarm], flood: Flood, at: int) -> int:
     withheld = {ident for ident, raised_at in flood.withheld.items() if raised_at > since}
     since = max(since, flood.ended_at)
     raised = {
-        each.id
-        for each in alarms.values()
-        if each.raised_at is not None and each.raised_at > since and each.rule != FLOOD_RULE
+        alarm.id
+        for alarm in alarms.values()
+        if alarm.raised_at is not None and alarm.raised_at > since and alarm.rule != FLOOD_RULE
     }
     return len(withheld | raised)
 
@@ -141,22 +141,22 @@ def decide_alarms(
     changes: list[AlarmChange] = []
     recent: int | None = None
     withheld: list[tuple[str, int]] = []
-    for each in found:
-        finding = each.finding
+    for found_alarm in found:
+        finding = found_alarm.finding
         ident = alarm_id(finding.rule, finding.subject)
         alarm = changed.get(ident) or Alarm(id=ident, rule=finding.rule, subject=finding.subject)
         if finding.event is FindingEvent.RAISED:
             if recent is None:
                 recent = count_recent(changed, flood, finding.at)
             # The station must get the actions of alarms in a flood too.
-            if not _action(each) and is_withheld(ident, changed, recent, limit):
+            if not _action(found_alarm) and is_withheld(ident, changed, recent, limit):
                 withheld.append((ident, finding.at))
                 summary = raise_summary(changed, recent, finding.severity)
                 _apply(summary_of(changed), summary, finding.at, "", changed, changes)
                 continue
             recent += ident not in changed
-        for event in _events(each):
-            _apply(changed.get(ident, alarm), event, finding.at, _action(each), changed, changes)
+        for event in _events(found_alarm):
+            _apply(changed.get(ident, alarm), event, finding.at, _action(found_alarm), changed, changes)
     return AlarmDecision(changes, flood.with_raises(dict(withheld)), len(withheld))
 
 
@@ -176,15 +176,15 @@ def end_flood(
     changed = dict(alarms)
     changes: list[AlarmChange] = []
     is_complete = True
-    for each in standing:
-        ident = alarm_id(each.finding.rule, each.finding.subject)
+    for item in standing:
+        ident = alarm_id(item.finding.rule, item.finding.subject)
         alarm = changed.get(ident)
         if alarm is None and len(changed) >= MAX_ALARMS:
             is_complete = False
         elif alarm is None or alarm.active is not ActiveState.ACTIVE:
-            alarm = alarm or Alarm(id=ident, rule=each.finding.rule, subject=each.finding.subject)
-            for event in _events(each):
-                _apply(alarm, event, now, _action(each), changed, changes)
+            alarm = alarm or Alarm(id=ident, rule=item.finding.rule, subject=item.finding.subject)
+            for event in _events(item):
+                _apply(alarm, event, now, _action(item), changed, changes)
     if is_complete:
         _apply(summary_of(changed), Clear(), now, "", changed, changes)
     return AlarmDecision(changes, Flood(ended_at=now))
@@ -193,14 +193,14 @@ def end_flood(
 def rename_subjects(alarms: Mapping[str, Alarm], renamed: Iterable[Renamed], now: int) -> list[AlarmChange]:
     """Return the changes that move alarms to the new names of their subjects, with all that persons have answered."""
     changes: list[AlarmChange] = []
-    for each in renamed:
-        before, ident = alarms.get(alarm_id(each.rule, each.before)), alarm_id(each.rule, each.after)
+    for element in renamed:
+        before, ident = alarms.get(alarm_id(element.rule, element.before)), alarm_id(element.rule, element.after)
         if before is None:
             continue
         gone = Alarm(id=before.id, rule=before.rule, subject=before.subject, changed_at=now)
         changes.append(AlarmChange(gone, AlarmChangeKind.CLEARED))
-        if each.after and ident not in alarms:
-            moved = replace(before, id=ident, subject=each.after, changed_at=now)
+        if element.after and ident not in alarms:
+            moved = replace(before, id=ident, subject=element.after, changed_at=now)
             is_active = moved.active is ActiveState.ACTIVE
             changes.append(AlarmChange(moved, AlarmChangeKind.RAISED if is_active else AlarmChangeKind.CLEARED))
     return changes
@@ -227,7 +227,7 @@ def expire_shelvings(alarms: Mapping[str, Alarm], now: int) -> list[AlarmChange]
 
 def next_expiry(alarms: Mapping[str, Alarm]) -> int | None:
     """Return the next instant at which a shelving ends; None when none does."""
-    ends = [each.shelving.until for each in alarms.values() if each.shelving and each.shelving.until is not None]
+    ends = [alarm.shelving.until for alarm in alarms.values() if alarm.shelving and alarm.shelving.until is not None]
     return min(ends, default=None)
 
 

@@ -58,7 +58,7 @@ class AlarmKeeper:
     @property
     def shelved(self) -> int:
         """Return the number of shelved alarms."""
-        return sum(each.shelving is not None for each in self._stored.alarms.values())
+        return sum(alarm.shelving is not None for alarm in self._stored.alarms.values())
 
     @property
     def rate(self) -> int:
@@ -71,7 +71,7 @@ class AlarmKeeper:
         """Return the next instant at which time alone may change an alarm; None when there is none."""
         check = self._checked_at + FLOOD_CHECK_MS if is_flooded(self._stored.alarms) else None
         ends = (next_expiry(self._stored.alarms), check)
-        return min((each for each in ends if each is not None), default=None)
+        return min((end for end in ends if end is not None), default=None)
 
     async def load(self, standing: Sequence[FoundAlarm], guard: Commit) -> None:
         """Read the alarms; clear those whose finding is gone, and raise findings that have none.
@@ -80,7 +80,7 @@ class AlarmKeeper:
         """
         self._stored = await alarms.load(self._store)
         now = self._clock()
-        active = {alarm_id(each.finding.rule, each.finding.subject) for each in standing}
+        active = {alarm_id(found_alarm.finding.rule, found_alarm.finding.subject) for found_alarm in standing}
         await self._save(clear_orphans(self._stored.alarms, active, now), guard)
         if is_flooded(self._stored.alarms):
             # How fast they came is forgotten: the flood lasts as if they came now.
@@ -161,4 +161,4 @@ class AlarmKeeper:
 
     def _note(self, changes: Sequence[AlarmChange]) -> None:
         self._stored = alarms.applied(self._stored, changes)
-        self._raised.extend(each.alarm.changed_at for each in changes if each.kind is AlarmChangeKind.RAISED)
+        self._raised.extend(change.alarm.changed_at for change in changes if change.kind is AlarmChangeKind.RAISED)

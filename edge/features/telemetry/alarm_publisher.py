@@ -102,7 +102,9 @@ class AlarmPublisher:
         else:
             lost = [change for at, change in self._confirmed if at >= now - self._times.confirmed]
             # Those of an earlier connection may wait for the MES still.
-            self._again = tuple({each.position: each for each in (*self._again, *lost)}.values())
+            self._again = tuple(
+                {alarm_change.position: alarm_change for alarm_change in (*self._again, *lost)}.values()
+            )
 
     async def _keep_retained(self) -> None:
         """Publish on each connection what the broker has to retain: it may have lost it, or restored an older state."""
@@ -118,7 +120,9 @@ class AlarmPublisher:
     async def _publish_retained(self) -> None:
         """Publish the retained message of each alarm, and remove those of alarms that are over. Raises Unavailable."""
         async with self._sending:
-            changes = {each.alarm.id: each for each in await alarms.newest(self._store, _RESTORED)}
+            changes = {
+                alarm_change.alarm.id: alarm_change for alarm_change in await alarms.newest(self._store, _RESTORED)
+            }
             current = (await alarms.load(self._store)).alarms
             for alarm in current.values():
                 position = f"{alarm.id}/{alarm.changed_at}"

@@ -264,4 +264,4 @@ def with_built_in(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 @functools.cache
 def _built_in_rules() -> tuple[Rule, ...]:
     # Without the check of their form, which finds the faults of a user: a test checks them.
-    return tuple(msgspec.convert(each, RULE_KINDS[each["kind"]]) for each in BUILT_IN)
+    return tuple(msgspec.convert(entry, RULE_KINDS[entry["kind"]]) for entry in BUILT_IN)

@@ -68,7 +68,7 @@ class StepTimes:
 
     def overdue(self, runs: Mapping[str, LoadedJob], now: int) -> Iterator[OverdueStep]:
         """Yield each activation of a step that takes longer than twice its mean and six standard deviations, once."""
-        self._found = {each for each in self._found if each[0] in runs}
+        self._found = {row for row in self._found if row[0] in runs}
         for job_id, loaded in runs.items():
             run = loaded.stored.run
             if run.paused or run.ended:
@@ -159,9 +159,9 @@ class GatewayTags:
                 gateway = None if name.startswith(_OF_STORE) else self._core.settings.gateway.name
                 self._put(Sample(now, name, value, self._quality(name, value), gateway=gateway))
         # Instants of runs are those of the reference clock.
-        for each in self._steps.overdue(self._core.active_runs.loaded, self._core.clock()):
-            facts = {"step": each.step, "seconds": each.seconds, "usual": each.usual}
-            self._put(Occurrence(now, STEP_OVERDUE, each.job_id, facts))
+        for overdue_step in self._steps.overdue(self._core.active_runs.loaded, self._core.clock()):
+            facts = {"step": overdue_step.step, "seconds": overdue_step.seconds, "usual": overdue_step.usual}
+            self._put(Occurrence(now, STEP_OVERDUE, overdue_step.job_id, facts))
 
     def _quality(self, name: str, value: float | None) -> Quality:
         if value is None:
@@ -172,8 +172,8 @@ class GatewayTags:
         """Count the jobs that stay beyond their time because the MES has not confirmed their results."""
         if self._core.retention.confirmation != "none":
             with contextlib.suppress(Unavailable):
-                kept = [await undelivered.counts(self._core.store, each) for each in self._core.scopes]
-                self._uncollected = sum(each.undelivered + each.unconfirmed for each in kept)
+                kept = [await undelivered.counts(self._core.store, scope) for scope in self._core.scopes]
+                self._uncollected = sum(kept_results.undelivered + kept_results.unconfirmed for kept_results in kept)
 
     def _unknown_outcomes(self) -> Counter[str]:
         """Count the commands whose outcome the recipe or a person has yet to decide, by type."""
@@ -186,8 +186,8 @@ class GatewayTags:
 
     def _awaits_person(self) -> int:
         """Count the jobs with a failure for which a person must intervene."""
-        loaded = [each for each in self._core.active_runs.loaded.values() if each.net.held]
-        return sum(bool(held_failures(each.net, each.stored.run)) for each in loaded)
+        loaded = [loaded_job for loaded_job in self._core.active_runs.loaded.values() if loaded_job.net.held]
+        return sum(bool(held_failures(loaded_job.net, loaded_job.stored.run)) for loaded_job in loaded)
 
     def _connected(self, tag: str, equipment: EquipmentPort, now: int) -> bool | None:
         """Return whether equipment is connected; None while that is not known and may still be shown.
@@ -202,19 +202,19 @@ class GatewayTags:
 
     def _values(self, now: int) -> Iterator[tuple[str, float]]:
         maybe_active, unknown = self._core.watch.maybe_active(), self._unknown_outcomes()
-        for each in self._core.watch.watched:
-            name = each.equipment.name
+        for watched_equipment in self._core.watch.watched:
+            name = watched_equipment.equipment.name
             tag = f"equipment.{name}.connected"
-            connected = self._connected(tag, each.equipment, now)
+            connected = self._connected(tag, watched_equipment.equipment, now)
             if connected is not None:
                 yield tag, int(connected)
             yield f"equipment.{name}.maybe_active", int(name in maybe_active)
-            yield f"equipment.{name}.fault", int(bool(each.equipment.problem))
+            yield f"equipment.{name}.fault", int(bool(watched_equipment.equipment.problem))
             yield f"equipment.{name}.answers_flooded", int(name in self._core.watch.flooding)
-            yield f"equipment.{name}.skipped_results", each.stats.skipped_since_answer
+            yield f"equipment.{name}.skipped_results", watched_equipment.stats.skipped_since_answer
             if self._core.settings.results_folder:
-                yield f"equipment.{name}.lost_traces", each.stats.lost_since_stored
-            yield f"equipment.{name}.unknown_outcomes", sum(unknown[type_id] for type_id in each.type_ids)
+                yield f"equipment.{name}.lost_traces", watched_equipment.stats.lost_since_stored
+            yield f"equipment.{name}.unknown_outcomes", sum(unknown[type_id] for type_id in watched_equipment.type_ids)
         yield "gateway.jobs_await_person", self._awaits_person()
         memory = self._core.health.memory
         if memory.limit:

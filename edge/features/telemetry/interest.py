@@ -35,11 +35,11 @@ class RuleInterest:
     def use_rules(self, rules: Iterable[Rule]) -> None:
         """Answer for other rules from now on."""
         self._ready = [ready_rule(rule) for rule in rules]
-        self._patterns = [each.rule.pattern for each in self._ready if isinstance(each.rule, OccursRule)]
-        for each in self._ready:
-            if isinstance(each.rule.while_, Span):
-                self._patterns += [each.rule.while_.after, each.rule.while_.until]
-        if any(_needs_jobs(each.rule) for each in self._ready):
+        self._patterns = [item.rule.pattern for item in self._ready if isinstance(item.rule, OccursRule)]
+        for element in self._ready:
+            if isinstance(element.rule.while_, Span):
+                self._patterns += [element.rule.while_.after, element.rule.while_.until]
+        if any(_needs_jobs(item.rule) for item in self._ready):
             self._patterns += [JOB_STARTED, JOB_ENDED]
         self._known: dict[str, bool] = {}
         self._of_rules: dict[str, bool] = {}
@@ -53,7 +53,7 @@ class RuleInterest:
         """Return whether a rule evaluates the samples of a tag."""
         known = self._of_rules.get(tag)
         if known is None:
-            known = any(takes(each, tag) for each in self._ready)
+            known = any(takes(rule, tag) for rule in self._ready)
             if len(self._of_rules) < _MAX_CACHED:
                 self._of_rules[tag] = known
         return known

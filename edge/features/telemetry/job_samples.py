@@ -46,8 +46,8 @@ class JobSamples:
         """Return the entries to append with a decision; none when no rule uses them."""
         if self._interest.is_empty:
             return Commit()
-        wanted = (each for each in job_lines(decision, self._equipment_of) if self._interest.wants(each))
-        lines = tuple(self._judged(each) for each in wanted)
+        wanted = (line for line in job_lines(decision, self._equipment_of) if self._interest.wants(line))
+        lines = tuple(self._judged(sample) for sample in wanted)
         if not lines:
             return Commit()
         batch = Batch("", 0, decision.at, lines, is_placed=True)
@@ -68,15 +68,15 @@ def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[L
     run = stored.run
     if stored.revision == at and run.started_at == at:
         yield Occurrence(at, JOB_STARTED, job.job_id, None)
-    for key, each in run.associations.items():
-        is_new = each.ended_at == at and each.state in _ANSWERED and ("action", key) in run.touched
-        if is_new and each.result is not None:
+    for key, association in run.associations.items():
+        is_new = association.ended_at == at and association.state in _ANSWERED and ("action", key) in run.touched
+        if is_new and association.result is not None:
             action = decision.loaded.net.actions[key.latest]
             parameters = action.parameters | run.parameters if run.parameters else action.parameters
             process = joining_process_of(parameters)
             carrier = next((str(parameters[name]) for name in _CARRIER if parameters.get(name)), None)
             source = equipment_of.get(action.type_id, action.type_id)
-            for name, value in islice(result_members(each.result), MAX_MEMBERS):
+            for name, value in islice(result_members(association.result), MAX_MEMBERS):
                 sample = Sample(
                     at, f"{source}.{name}", value, process=process, job=job.job_id, action=key.action, carrier=carrier
                 )
@@ -100,7 +100,7 @@ def result_members(result: Any) -> Iterator[tuple[str, Any]]:
             yield str(name), member["value"]
         else:
             inner = (
-                (key, each["value"] if isinstance(each, dict) and "value" in each else each)
-                for key, each in member.items()
+                (key, value["value"] if isinstance(value, dict) and "value" in value else value)
+                for key, value in member.items()
             )
-            yield from ((f"{name}.{key}", each) for key, each in inner if not isinstance(each, dict))
+            yield from ((f"{name}.{key}", value) for key, value in inner if not isinstance(value, dict))

@@ -55,8 +55,8 @@ class LatestTags:
             return
         samples = {name: self._latest[name] for name in self._unsaved}
         # An earlier release kept the tags of gateways without their name.
-        former = {each.tag for each in samples.values() if each.gateway is not None} - samples.keys()
-        commit = tags.save(self._store.keys, {name: encode_line(each) for name, each in samples.items()}, former)
+        former = {sample.tag for sample in samples.values() if sample.gateway is not None} - samples.keys()
+        commit = tags.save(self._store.keys, {name: encode_line(sample) for name, sample in samples.items()}, former)
         await self._store.commit(commit)
         self.written_bytes += written_size(commit)
         self._unsaved.clear()

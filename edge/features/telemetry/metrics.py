@@ -42,10 +42,10 @@ async def telemetry_metrics(service: TelemetryService, store: Store) -> list[Met
     """Return all metrics of telemetry. Raises Unavailable."""
     figures = await read_figures(service, store)
     found = []
-    for each in figures.metrics:
-        labels = (each.label,) if each.label else ()
-        samples = [((value,) if each.label else (), number) for value, number in each.samples]
-        found.append((counter if each.is_counter else gauge)(each.name, each.meaning, labels, samples))
+    for metric in figures.metrics:
+        labels = (metric.label,) if metric.label else ()
+        samples = [((value,) if metric.label else (), number) for value, number in metric.samples]
+        found.append((counter if metric.is_counter else gauge)(metric.name, metric.meaning, labels, samples))
     for name, meaning, latency in (
         ("alarm_latency_seconds", "Time from the arrival of a batch to the commit of its alarms.", figures.latency),
         ("alarm_confirmed_seconds", "Time from a sample to the broker's confirmation of its alarm.", figures.confirmed),
@@ -81,7 +81,7 @@ def _metrics(
         yield TelemetryMetric(f"telemetry_{name}", meaning, is_counter=True, samples=(("", counts.get(name, 0)),))
     for name, meaning in _RULE_COUNTS:
         prefix = f"rule:{name}:"
-        found = tuple((each.removeprefix(prefix), count) for each, count in counts.items() if each.startswith(prefix))
+        found = tuple((text.removeprefix(prefix), count) for text, count in counts.items() if text.startswith(prefix))
         yield TelemetryMetric(f"rule_{name}", meaning, is_counter=True, samples=found, label="rule")
     withheld = counts.get("withheld", 0)
     meaning = "Alarms that a flood withheld."
@@ -91,7 +91,7 @@ def _metrics(
     yield TelemetryMetric("telemetry_dropped", meaning, is_counter=True, samples=(("", dropped),))
     meaning = "Samples that cannot be taken: their value, their type or their name."
     yield TelemetryMetric("telemetry_samples_refused", meaning, is_counter=True, samples=(("", service.queue.refused),))
-    meaning = "Payloads and metrics of a source that are no samples."
+    meaning = "Payloads and metrics of a source that are not samples."
     refused = tuple(service.queue.refused_of.items())
     yield TelemetryMetric("telemetry_source_refused", meaning, is_counter=True, samples=refused, label="source")
     written, evaluated = service.written_bytes, service.processor.evaluated

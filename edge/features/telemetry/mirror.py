@@ -93,8 +93,8 @@ class SetMirror:
     async def _occurrences(self, now: int, known: frozenset[str], current: frozenset[str]) -> Commit:
         """Return the entries of the changes: as many as a set of any size needs."""
         jobs = await self._jobs()
-        changes = [("left", each) for each in sorted(known - current)]
-        changes += [("joined", each) for each in sorted(current - known)]
+        changes = [("left", text) for text in sorted(known - current)]
+        changes += [("joined", text) for text in sorted(current - known)]
         wanted: list[Line] = []
         for number, (verb, member) in enumerate(changes, 1):
             line = Occurrence(now, f"{self._name}.{verb}", jobs.get(member), {"member": member})

@@ -130,8 +130,8 @@ class RuleProcessor:
         suspects, self._has_begun = not self._has_begun, True
         async with self._entries(suspects=suspects) as taken:
             async for entries in taken:
-                for each in entries:
-                    await self._process(each)
+                for entry in entries:
+                    await self._process(entry)
                 if not entries:
                     await self._pass_time()
                 await self._claim_if_due()
@@ -174,7 +174,7 @@ class RuleProcessor:
 
     async def _durable_entries(self) -> AsyncIterator[list[TakenEntry]]:
         while True:
-            yield [TakenEntry(each, self._store) for each in await telemetry.take_new(self._store, self._block_ms())]
+            yield [TakenEntry(item, self._store) for item in await telemetry.take_new(self._store, self._block_ms())]
 
     async def _load(self) -> RuleMemory:
         rules = self._rules
@@ -225,7 +225,7 @@ class RuleProcessor:
                 # A defect in one batch must not stop the others; its states are half done, the store has whole ones.
                 logger.exception("batch cannot be evaluated", entry=entry.entry_id)
                 self._memory = None
-                self._open = [each for each in self._open if each.taken is not taken]
+                self._open = [open_block for open_block in self._open if open_block.taken is not taken]
                 deliveries = await telemetry.count_delivery(taken.source, entry.entry_id)
                 if deliveries <= telemetry.MAX_DELIVERIES:
                     continue
@@ -244,14 +244,14 @@ class RuleProcessor:
     async def _decide(self) -> RuleMemory:
         """Evaluate the open batches that the states do not contain; return the states."""
         memory = self._memory or await self._load()
-        for each in self._open[self._decided :]:
-            batch, facts = each.batch, memory.facts
+        for open_batch in self._open[self._decided :]:
+            batch, facts = open_batch.batch, memory.facts
             if not batch.producer or facts.producers.get(batch.producer, 0) < batch.number:
-                self._found_open += await self._feed(memory, each)
+                self._found_open += await self._feed(memory, open_batch)
             memory.facts = memory.facts.with_batch(batch.producer, batch.number)
             self._decided += 1
         renamed = memory.evaluator.take_renamed()
-        memory.forget([(each.rule, each.before) for each in renamed])
+        memory.forget([(item.rule, item.before) for item in renamed])
         self._renamed_open += renamed
         return memory
 
@@ -260,10 +260,10 @@ class RuleProcessor:
         while True:
             memory = await self._decide()
             found, renamed = self._found_open, self._renamed_open
-            taken = [each.taken for each in self._open]
-            lines = sum(len(each.batch.lines) for each in self._open)
+            taken = [open_block.taken for open_block in self._open]
+            lines = sum(len(open_block.batch.lines) for open_block in self._open)
             stats: _Stats = Counter({"processed": lines})
-            if faults := sum(each.faults for each in self._open):
+            if faults := sum(open_block.faults for open_block in self._open):
                 stats["refused"] = faults
             facts = replace(memory.facts, jobs=memory.evaluator.jobs)
             written = join((memory.plan_commit(self._store.keys, facts), self._acknowledge(taken)))
@@ -273,9 +273,9 @@ class RuleProcessor:
         if found:
             self.alarm_latency.record(max(0, self._clock() - self._open[-1].batch.arrived_at) / 1000)
         self.evaluated += lines
-        deliveries = sum(each.source is self._store for each in taken)
+        deliveries = sum(taken_entry.source is self._store for taken_entry in taken)
         self.written_bytes += deliveries * telemetry.delivery_size(self._store)
-        samples = [sample for each in self._open for sample in each.samples]
+        samples = [sample for open_block in self._open for sample in open_block.samples]
         self._open, self._found_open, self._renamed_open, self._decided = [], [], [], 0
         self._newest.commit()
         self._committed_at = self._clock()
@@ -288,17 +288,17 @@ class RuleProcessor:
             await self._commit_open()
 
     def _commit_interval_ms(self) -> int:
-        is_durable = any(each.taken.source is self._store for each in self._open)
+        is_durable = any(open_block.taken.source is self._store for open_block in self._open)
         return self._durable_interval_ms if is_durable else VOLATILE_INTERVAL_MS
 
     def _acknowledge(self, taken: Iterable[TakenEntry]) -> Commit:
         """Return the acknowledgement of the entries of the durable store, for the commit of their decision."""
-        ids = [each.entry.entry_id for each in taken if each.source is self._store]
+        ids = [taken_entry.entry.entry_id for taken_entry in taken if taken_entry.source is self._store]
         return telemetry.acknowledge(self._store.keys, ids) if ids else Commit()
 
     async def _release(self, taken: Iterable[TakenEntry]) -> None:
         """Acknowledge the entries of the volatile store, after the commit of their decision."""
-        ids = [each.entry.entry_id for each in taken if each.source is not self._store]
+        ids = [taken_entry.entry.entry_id for taken_entry in taken if taken_entry.source is not self._store]
         if self._intake and ids:
             await self._intake.release(ids)
 
@@ -323,13 +323,13 @@ class RuleProcessor:
         return found
 
     def _found(self, memory: RuleMemory, findings: Iterable[OrderedFinding], line: Line | None) -> Iterable[FoundAlarm]:
-        for each in findings:
+        for finding in findings:
             job = memory.evaluator.jobs.current
             if isinstance(line, Occurrence) or (line and line.job is not None):
                 job = line.job
-            value: Any = line.value if isinstance(line, Sample) else self.tags.value_of(each.finding.subject)
+            value: Any = line.value if isinstance(line, Sample) else self.tags.value_of(finding.finding.subject)
             data = line.data if isinstance(line, Occurrence) else line.context if line else None
-            yield FoundAlarm(each.finding, memory.rules[each.rule_number], value, job, data)
+            yield FoundAlarm(finding.finding, memory.rules[finding.rule_number], value, job, data)
 
     def _standing(self, memory: RuleMemory) -> list[FoundAlarm]:
         """Return the active findings, as if they were raised now."""
@@ -362,9 +362,9 @@ class RuleProcessor:
         self, written: Commit, found: Sequence[FoundAlarm], stats: _Stats, renamed: Sequence[Renamed] = ()
     ) -> bool:
         """Commit a decision with the alarms that follow from it; False when the states were changed meanwhile."""
-        for each in found:
-            if each.finding.event is FindingEvent.RAISED:
-                stats[f"rule:triggered:{each.finding.rule}"] += 1
+        for found_alarm in found:
+            if found_alarm.finding.event is FindingEvent.RAISED:
+                stats[f"rule:triggered:{found_alarm.finding.rule}"] += 1
         if self._memory:
             stats.update({f"rule:rate_limited:{rule}": n for rule, n in self._memory.evaluator.rate_limited.items()})
             self._memory.evaluator.rate_limited.clear()
@@ -381,5 +381,5 @@ class RuleProcessor:
         """Return how long to wait for samples: until the next timer or end of a shelving."""
         timers = (self._memory.evaluator.next_timer if self._memory else None, self.alarms.next_instant)
         state = self._committed_at + self._commit_interval_ms() if self._open else None
-        due = min((each for each in (*timers, state) if each is not None), default=None)
+        due = min((timer for timer in (*timers, state) if timer is not None), default=None)
         return block_ms() if due is None else min(block_ms(), max(1, due - self._clock()))

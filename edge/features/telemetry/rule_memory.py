@@ -189,7 +189,7 @@ class RuleMemory:
         """Return the commit of the facts and of every state that changed."""
         changed = self.evaluator.take_changed()
         texts: dict[RuleSubject, str | None] = dict.fromkeys(self._gone)
-        windows = [rule_states.save_window(keys, each, WindowChange()) for each in self._gone]
+        windows = [rule_states.save_window(keys, row, WindowChange()) for row in self._gone]
         for key, state in changed.items():
             subject = (self.rules[key[0]].id, key[1])
             text = None if state is None else encode_state(state)
@@ -242,7 +242,7 @@ async def _load_state(store: Store, subject: RuleSubject, text: str) -> tuple[Su
     """Return a state and its window in the store; None for one that cannot be read, which is logged."""
     try:
         parts = await rule_states.load_window(store, subject) if '"baseline"' in text else []
-        window = [decode_window(each) for each in parts]
+        window = [decode_window(word) for word in parts]
         state = decode_state(text, [sample for part in window for sample in part])
     except (ValueError, msgspec.DecodeError) as error:
         logger.error("state of a rule cannot be read", rule=subject[0], subject=subject[1], reason=str(error))  # noqa: TRY400 - the reason says all

@@ -94,7 +94,7 @@ class RuleUpdates:
     """Loads the rules of the MES when they have changed; `apply` gets all rules then."""
 
     def __init__(self, store: Store, own: Sequence[Rule], apply: Callable[[tuple[Rule, ...]], None]) -> None:
-        self.rules = tuple(each.rule for each in combine(own))
+        self.rules = tuple(known_rule.rule for known_rule in combine(own))
         self._store = store
         self._own = own
         self._apply = apply
@@ -108,6 +108,6 @@ class RuleUpdates:
         if sent.revision == self._revision:  # another task has loaded them meanwhile
             return
         self._revision = sent.revision
-        self.rules = tuple(each.rule for each in combine(self._own, sent.rules))
+        self.rules = tuple(known_rule.rule for known_rule in combine(self._own, sent.rules))
         self._apply(self.rules)
         logger.info("rules of the MES loaded", rules=len(sent.rules))

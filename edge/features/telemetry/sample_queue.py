@@ -181,7 +181,7 @@ class SampleQueue:
         self.refused = 0
         """Lines that cannot be taken."""
         self.refused_of: Counter[str] = Counter()
-        """Values that were no samples, by source."""
+        """Values that were not samples, by source."""
         self.appended = 0
         """Lines that are in the stream."""
         self.written_bytes = 0
@@ -254,11 +254,11 @@ class SampleQueue:
         self.dropped += 1
 
     def refuse(self, source: str, count: int) -> None:
-        """Count values of a source that are no samples."""
+        """Count values of a source that are not samples."""
         self.refused_of[source] += count
 
     def doubt(self, tag: str) -> None:
-        """Mark the value of a tag as uncertain: its source has sent one that is no sample."""
+        """Mark the value of a tag as uncertain: its source has sent one that is not a sample."""
         if is_name(tag):
             self.put(doubtful(tag, self._clock()))
 
@@ -297,7 +297,7 @@ class SampleQueue:
                 await retry_while_unavailable(self._task, self._wait_for_rules, limits.retry_s)
             batches, taken_at = self._take(), loop.time()
             await retry_while_unavailable(self._task, functools.partial(self._append, batches), limits.retry_s)
-            self.appended += sum(len(each.lines) for each in batches)
+            self.appended += sum(len(batch.lines) for batch in batches)
             self._settled = self._lines.settled
             self._progress.set()
             self._progress.clear()

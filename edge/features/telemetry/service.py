@@ -181,7 +181,7 @@ async def _members(core: GatewayParts) -> Mapping[str, str]:
     """
     await core.active_runs.look()
     loaded = core.active_runs.loaded.items()
-    return jobs_by_member((job_id, each.stored.run.parameters.values()) for job_id, each in loaded)
+    return jobs_by_member((job_id, loaded_job.stored.run.parameters.values()) for job_id, loaded_job in loaded)
 
 
 async def _reconcile_jobs(core: GatewayParts, processor: RuleProcessor, queue: SampleQueue) -> None:

@@ -76,7 +76,7 @@ async def take_either(
             taken: list[TakenEntry] = []
             # Reads that complete while the caller works are taken in the next iteration.
             if reading.done():
-                taken += [TakenEntry(each, store) for each in reading.result()]
+                taken += [TakenEntry(entry, store) for entry in reading.result()]
                 reading = asyncio.ensure_future(telemetry.take_new(store, block_ms()))
             if getting.done():
                 taken.append(getting.result())

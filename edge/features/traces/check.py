@@ -25,9 +25,9 @@ async def examine_traces(
 
 def _finding(settings: TracesSettings, may_write: Callable[[Path], bool]) -> HealthFinding:
     directory = Path(settings.directory)
-    present = next(each for each in (directory, *directory.parents) if each.exists())
+    present = next(parent for parent in (directory, *directory.parents) if parent.exists())
     if not present.is_dir():
-        return failing(SUBJECT, f"{present} is no directory", "Remove it, or change [traces] directory.")
+        return failing(SUBJECT, f"{present} is not a directory", "Remove it, or change [traces] directory.")
     if not may_write(present):
         advice = f"Create it for the service: install -d -o microdcs-edge -m 750 {directory}"
         return failing(SUBJECT, f"the gateway may not write {present}: traces are lost", advice)
@@ -41,10 +41,10 @@ def _finding(settings: TracesSettings, may_write: Callable[[Path], bool]) -> Hea
 
 
 def _sizes(directory: Path) -> Iterator[int]:
-    for each in directory.glob("*/*"):
+    for file in directory.glob("*/*"):
         # The gateway removes old files meanwhile.
         with suppress(FileNotFoundError):
-            yield each.stat().st_size
+            yield file.stat().st_size
 
 
 def checks(settings: Settings) -> Iterator[Examination]:

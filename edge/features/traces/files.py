@@ -178,13 +178,13 @@ class TraceFiles:
         """
         until = self._clock() - _ORPHAN_SECONDS
         removed = 0
-        for each in await asyncio.to_thread(lambda: list(self._stored())):
-            if not self._checked_until < each.at <= until or each.path.parent.name.startswith("~"):
+        for stored_file in await asyncio.to_thread(lambda: list(self._stored())):
+            if not self._checked_until < stored_file.at <= until or stored_file.path.parent.name.startswith("~"):
                 continue
-            job_id = unquote(each.path.parent.name)
-            if not await is_referenced(job_id, each.path.name.partition(".")[0]):
-                each.path.unlink(missing_ok=True)
-                _log.info("orphaned trace removed", job=job_id, file=each.path.name)
+            job_id = unquote(stored_file.path.parent.name)
+            if not await is_referenced(job_id, stored_file.path.name.partition(".")[0]):
+                stored_file.path.unlink(missing_ok=True)
+                _log.info("orphaned trace removed", job=job_id, file=stored_file.path.name)
                 removed += 1
         self._checked_until = until
         return removed
@@ -226,18 +226,18 @@ class TraceFiles:
 
     def _sweep(self, wanted: int = 0) -> None:
         """Remove files that are too old, then the oldest ones until `wanted` bytes have room. Raises OSError."""
-        oldest_first = sorted(self._stored(), key=lambda each: each.at)
-        self._bytes, self._files = sum(each.size for each in oldest_first), len(oldest_first)
+        oldest_first = sorted(self._stored(), key=lambda file: file.at)
+        self._bytes, self._files = sum(file.size for file in oldest_first), len(oldest_first)
         self._is_counted = True
         too_old = self._clock() - self._limits.max_age_s
         is_over = self._bytes + wanted > self._limits.max_bytes or self._files + bool(wanted) > self._limits.max_files
         most_bytes = self._limits.max_bytes * _ROOM - wanted
         most_files = self._limits.max_files * _ROOM - bool(wanted)
-        for each in oldest_first:
-            if each.at >= too_old and not (is_over and (self._bytes > most_bytes or self._files > most_files)):
+        for item in oldest_first:
+            if item.at >= too_old and not (is_over and (self._bytes > most_bytes or self._files > most_files)):
                 break
-            each.path.unlink(missing_ok=True)
-            self._bytes, self._files = self._bytes - each.size, self._files - 1
+            item.path.unlink(missing_ok=True)
+            self._bytes, self._files = self._bytes - item.size, self._files - 1
         for folder in self._directory.iterdir() if self._directory.is_dir() else ():
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()

@@ -44,7 +44,7 @@ def meas_id_of(command: Command) -> str:
 
 
 def parse_result(raw: Any) -> Mapping[str, Any]:
-    """Return data of a camera as a validated result. Raises Refused(`unreadable`) when it is no valid result.
+    """Return data of a camera as a validated result. Raises Refused(`unreadable`) when it is not a valid result.
 
     One of JobId and MeasId says whose result it is: the other one may be missing.
     """
@@ -55,7 +55,7 @@ def parse_result(raw: Any) -> Mapping[str, Any]:
     ids = {field: raw_id(raw.get(field)) for field in ("JobId", "MeasId")}
     if not any(ids.values()):
         raise Refused("unreadable", "a result is not as OPC 40100-1 has it: it has neither JobId nor MeasId")
-    return {**raw, **{field: each and {"Id": each} for field, each in ids.items()}}
+    return {**raw, **{field: identifier and {"Id": identifier} for field, identifier in ids.items()}}
 
 
 def raw_id(raw: Any) -> str | None:

@@ -125,8 +125,8 @@ class VisionResults:
     def _command_of(self, result: VisionResult) -> str | None:
         """Return the command id of a result, by its JobId or else its MeasId; None when it belongs to no command."""
         job_id, meas_id = id_of(result, "JobId"), id_of(result, "MeasId") or ""
-        for command_id, each in self._jobs.items():
-            if job_id and each == job_id:
+        for command_id, job in self._jobs.items():
+            if job_id and job == job_id:
                 return command_id
         if parse_command_id(meas_id) is not None:
             return meas_id
@@ -160,8 +160,8 @@ class VisionResults:
                     continue
                 # A camera may list the method without implementing it.
                 return None
-            mine = [each for each in listed if id_of(each, "MeasId") == meas_id and not each.get("IsPartial")]
-            if (found := next((each for each in mine if job_id in {None, id_of(each, "JobId")}), None)) is not None:
+            mine = [entry for entry in listed if id_of(entry, "MeasId") == meas_id and not entry.get("IsPartial")]
+            if (found := next((entry for entry in mine if job_id in {None, id_of(entry, "JobId")}), None)) is not None:
                 return found
             if is_complete or not listed:
                 return None
@@ -180,7 +180,7 @@ class VisionResults:
             case _:
                 return True, ()
         await self._release(results, handle)
-        return is_complete, [parse_result(each) for each in listed or ()]
+        return is_complete, [parse_result(value) for value in listed or ()]
 
     async def fetch_content(self, result: VisionResult) -> VisionResult:
         """Return a result with its content, which its event may leave out."""

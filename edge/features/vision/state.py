@@ -83,9 +83,9 @@ async def find_states(session: ClientSession, machines: Mapping[str, Node]) -> S
         below[name] = await session.children(parts["CurrentState"])
     first = next(iter(machines))
     for detail, nulls in (("Id", _NULL_IDS), ("Number", (None, 0))):
-        offered = all(detail in each for each in below.values())
+        offered = all(detail in entry for entry in below.values())
         if offered and await session.read(below[first][detail]) not in nulls:
-            return StateReader(session, {name: each[detail] for name, each in below.items()})
+            return StateReader(session, {name: entry[detail] for name, entry in below.items()})
     return StateReader(session, current)
 
 

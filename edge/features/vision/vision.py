@@ -173,7 +173,7 @@ class Camera:
             await self._handle_result(device_event)
         elif await self._session.is_a(event_type, _RECIPE_PREPARED):
             ids = [id_of(device_event, field) for field in _RECIPE_FIELDS]
-            self._prepared |= {each for each in ids if each}
+            self._prepared |= {text for text in ids if text}
         self._changed.set()
 
     async def _handle_result(self, device_event: DeviceEvent) -> None:
@@ -396,5 +396,5 @@ class Camera:
         """
         limit = self._ready_seconds if seconds == _UNTIL_READY else seconds
         if not await self._changed.wait_until(condition, limit):
-            states = ", ".join(each.title for each in self._states.values())
+            states = ", ".join(state.title for state in self._states.values())
             raise Refused("device", f"the camera does not {what}; it is {states}")

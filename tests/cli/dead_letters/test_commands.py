@@ -85,7 +85,7 @@ async def test_batch_of_samples_is_listed_evaluated_again_and_dropped(edge: Edge
     assert all(word in listed.output for word in (first, second, "batch of samples", "it met a defect"))
     assert '"tag":"t"' in (await edge("dead-letters", "show", first)).output
     assert (await edge("dead-letters", "retry", first)).output == f"{first}: retried\n"
-    (again,) = [each.fields for each in entries(await store.execute("XRANGE", store.keys.telemetry(), "-", "+"))]
+    (again,) = [item.fields for item in entries(await store.execute("XRANGE", store.keys.telemetry(), "-", "+"))]
     assert again == fields | {"producer": ""}
     assert (await edge("dead-letters", "drop", second)).output == "dropped: 1\n"
     assert await dead_letters.load_all(store) == {}

@@ -103,7 +103,7 @@ async def test_list_is_filtered_by_state(edge: Edge, plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J2"))
     await plant.ask(Cause.ABORT, "J2")
     listed = await edge("jobs", "list", "--state", "aborted", "--state", "Ended", "--json")
-    assert [each["job_order_id"] for each in json.loads(listed.output)] == ["J2"]
+    assert [load["job_order_id"] for load in json.loads(listed.output)] == ["J2"]
 
 
 async def test_json_list_has_instants_in_utc(edge: Edge, plant: Plant) -> None:
@@ -131,7 +131,7 @@ async def test_json_report_has_order_run_and_response_of_a_job(edge: Edge, plant
         await until_true(lambda: "b" in tool.received())
     shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
     assert shown["order"] == {"JobOrderID": "J1", "WorkMasterID": [{"ID": "linear"}]}
-    assert [(each["step"], each["X"], each["count"]) for each in shown["run"]["steps"]] == [
+    assert [(step["step"], step["X"], step["count"]) for step in shown["run"]["steps"]] == [
         ("one", False, 1),
         ("two", True, 1),
     ]

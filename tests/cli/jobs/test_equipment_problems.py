@@ -68,7 +68,7 @@ async def test_problem_of_awaited_equipment_is_named(
     await report(store, "line-1", health)
     lines = (await edge("jobs", "why", "J1")).output.splitlines()
     found = json.loads((await edge("jobs", "why", "J1", "--json")).output)["equipment"]
-    assert [each for each in lines if "equipment" in each] == ([LINE.replace(LOCKED, reason)] if reason else [])
+    assert [line for line in lines if "equipment" in line] == ([LINE.replace(LOCKED, reason)] if reason else [])
     assert found == ([FOUND | {"problem": reason}] if reason else [])
 
 

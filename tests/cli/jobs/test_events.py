@@ -13,7 +13,7 @@ def run(steps: dict[str, StepState], associations: dict[str, Association] | None
     return Run(
         **fields,
         steps=steps,
-        associations={parse_association_key(key): each for key, each in (associations or {}).items()},
+        associations={parse_association_key(key): association for key, association in (associations or {}).items()},
     )
 
 
@@ -22,7 +22,7 @@ def change(cause: Cause, status: JobStatus) -> Change:
 
 
 def formatted(before: Run | None, after: Run) -> list[str]:
-    return [format_event(each).split(maxsplit=2)[2] for each in run_events(before, after)]
+    return [format_event(event).split(maxsplit=2)[2] for event in run_events(before, after)]
 
 
 def test_events_at_the_same_instant_are_ordered_by_cause() -> None:
@@ -63,7 +63,7 @@ def test_job_start_precedes_and_job_end_follows_its_steps() -> None:
     started = change(Cause.RUN, JobStatus(JobState.RUNNING))
     ended = change(Cause.COMPLETE, JobStatus(JobState.ENDED, SubState.COMPLETED))
     happened = ordered_events([started, ended], None, run({"a": StepState(active=True, activated_at=1, count=1)}))
-    assert [type(each) for each in happened] == [StateChanged, StepChanged, StateChanged]
+    assert [type(item) for item in happened] == [StateChanged, StepChanged, StateChanged]
 
 
 def test_a_result_and_an_error_are_printed_without_control_characters() -> None:

@@ -31,7 +31,7 @@ async def test_retry_and_skip_complete_a_failed_job(
     async with plant.at_work():
         answer = await edge("jobs", "retry", "J1", "a", "--reason", "bit replaced")
         assert (answer.exit_code, answer.output) == (0, "job J1: retry of a is carried out\n")
-        await until_true(lambda: [each.attempt for each in tool.commands] == [1, 2])
+        await until_true(lambda: [command.attempt for command in tool.commands] == [1, 2])
         skipped = await edge("jobs", "skip", "J1", "a", "--data", '{"torque": 85}', "--reason", "by hand", "--json")
         assert json.loads(skipped.output)["waits_for_second"] is False
         await until_true(lambda: tool.received() == ["a", "a", "b"])
@@ -90,8 +90,12 @@ async def test_step_is_completed_by_two_engineers_and_refused_to_an_operator(
     assert first.output == repeated.output
     assert "complete of one waits: another person must ask for the same" in first.output
     assert second.output == "job J1: complete of one is carried out\n"
-    records = [json.loads(each.text) for each in await audit.newest(store, 50)]
-    taken = [(each["user"].partition(" (")[0], each["status"]) for each in records if each["action"] == "jobs complete"]
+    records = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 50)]
+    taken = [
+        (record["user"].partition(" (")[0], record["status"])
+        for record in records
+        if record["action"] == "jobs complete"
+    ]
     assert [name for name, _ in taken] == [operator_name().partition(" (")[0], "anna", "anna", "bert"]
     assert taken[3][1] == "Good"
     assert "another person" in taken[1][1]

@@ -51,5 +51,5 @@ async def test_lost_commands_are_sent_again(edge: Edge, plant: Plant, tool: Fake
     async with plant.at_work():
         answer = await edge("jobs", "resend", "J1")
         assert (answer.exit_code, answer.output) == (0, "1 commands are sent again\n")
-        await until_true(lambda: [each.offered_again for each in tool.commands] == [False, True])
+        await until_true(lambda: [command.offered_again for command in tool.commands] == [False, True])
     assert (await edge("jobs", "resend", "J9")).exit_code == 1

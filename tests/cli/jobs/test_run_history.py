@@ -22,14 +22,16 @@ async def test_history_shows_signals_and_their_changes(edge: Edge, plant: Plant,
     assert lines[0].split() == ["time", "after", "signal", "changes"]
     assert "0.000 s" in lines[1]
     assert "start" in lines[1]
-    assert any("answer to a 1: done" in each and "a ✓ completed" in each for each in lines)
+    assert any("answer to a 1: done" in line and "a ✓ completed" in line for line in lines)
 
 
 async def test_json_history_has_every_decision(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
     await worked(plant, tool)
     found = json.loads((await edge("jobs", "history", "J1", "--json")).output)
     assert found["job_order_id"] == "J1"
-    assert [each["number"] for each in found["decisions"]] == sorted(each["number"] for each in found["decisions"])
+    assert [decision["number"] for decision in found["decisions"]] == sorted(
+        decision["number"] for decision in found["decisions"]
+    )
     assert found["decisions"][0]["signal"] == "start"
     assert found["decisions"][0]["changes"]["commands"] == [{"phase": "start", "step": "one", "action": "a"}]
 
@@ -67,4 +69,6 @@ async def test_history_shows_queries_of_mirrored_sets(edge: Edge, plant: Plant, 
     result = await edge("jobs", "history", "J1")
     assert "carriers has C7 (stale); carriers has not C8 (stale)" in result.output
     decisions = json.loads((await edge("jobs", "history", "J1", "--json")).output)["decisions"]
-    assert {"carriers": {"members": ["C7"], "others": ["C8"], "stale": True}} in [each["mirrors"] for each in decisions]
+    assert {"carriers": {"members": ["C7"], "others": ["C8"], "stale": True}} in [
+        decision["mirrors"] for decision in decisions
+    ]

@@ -119,7 +119,7 @@ async def test_watch_writes_a_json_object_per_change(edge: Edge, plant: Plant, t
     answer = await edge("jobs", "watch", "J1", "--json")
     assert answer.exit_code == 1
     objects = [json.loads(line) for line in answer.output.splitlines()]
-    assert [each["kind"] for each in objects] == ["step", "action", "state"]
+    assert [value["kind"] for value in objects] == ["step", "action", "state"]
     assert (objects[1]["state"], objects[1]["error"]) == ("failed", "failed: no bolt")
     assert objects[2]["state"] == "Aborted"
 

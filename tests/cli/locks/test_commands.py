@@ -20,7 +20,7 @@ async def test_locks_are_listed_with_owners_and_waiters(edge: Edge, store: Store
     await put(store, JOB, "J1", "anna", "ben")
     await put(store, TOOL, "wrench", "dead", lease_ms=-1)
     shown = (await edge("locks", "list")).output
-    assert [each.split()[:3] for each in shown.splitlines()[1:]][:2] == [
+    assert [line.split()[:3] for line in shown.splitlines()[1:]][:2] == [
         ["equipment", "wrench", "dead"],
         ["job", "J1", "anna"],
     ]
@@ -39,8 +39,8 @@ async def test_locks_of_dead_owners_are_deleted_and_recorded(edge: Edge, store: 
     assert (await edge("locks", "delete", "job", "--id", "J2")).output == "job J2: deleted\n"
     assert (await edge("locks", "delete", "--force")).output == "job J1: deleted\n"
     assert (await edge("locks", "delete")).output == "no lock deleted\n"
-    statuses = [json.loads(each.text)["status"] async for each in audit.read_all(store)]
-    assert [each[:5] for each in statuses] == ["'anna", "Good", "Good", "Good"]
+    statuses = [json.loads(sealed_record.text)["status"] async for sealed_record in audit.read_all(store)]
+    assert [status[:5] for status in statuses] == ["'anna", "Good", "Good", "Good"]
 
 
 async def test_lock_is_held_while_a_command_runs(edge: Edge, store: Store, settings_file: Path) -> None:

@@ -20,9 +20,9 @@ async def test_operation_is_scheduled_shown_and_cancelled(edge: Edge, store: Sto
     assert (await edge("operations", "cancel", scheduled["id"])).exit_code == 1
     assert (await edge("operations", "watch", scheduled["id"])).exit_code == 1
     assert (await edge("operations", "repeat", scheduled["id"])).exit_code == 0
-    states = sorted(each["state"] for each in json.loads((await edge("operations", "list", "--json")).output))
+    states = sorted(load["state"] for load in json.loads((await edge("operations", "list", "--json")).output))
     assert states == ["cancelled", "scheduled"]
-    actions = [json.loads(each.text)["action"] async for each in audit.read_all(store)]
+    actions = [json.loads(sealed_record.text)["action"] async for sealed_record in audit.read_all(store)]
     assert actions == ["operations schedule", "operations cancel", "operations cancel", "operations schedule"]
 
 

@@ -68,7 +68,7 @@ async def test_recipe_with_an_id_becomes_a_work_master(edge: Edge, store: Store,
 async def test_one_work_master_or_a_list_is_accepted(edge: Edge, payload: object) -> None:
     answer = await edge("station", "set", "workmaster", "-", given=json.dumps(payload))
     assert (answer.exit_code, answer.stderr) == (0, "")
-    assert "axle" in [each["id"] for each in (await shown(edge))["work_masters"]]
+    assert "axle" in [master["id"] for master in (await shown(edge))["work_masters"]]
 
 
 async def test_faulty_recipe_is_refused_with_one_line_per_fault(edge: Edge, store: Store) -> None:
@@ -130,6 +130,6 @@ async def test_recipe_without_a_work_master_id_is_refused(edge: Edge) -> None:
 async def test_payload_with_the_wrong_structure_is_refused_like_that_of_a_mes(edge: Edge, store: Store) -> None:
     answer = await edge("station", "set", "equipment", "-", given='{"Id": "wrench"}')
     assert answer.exit_code == 1
-    assert "the payload is no Equipment" in answer.stderr
+    assert "the payload is not of the type Equipment" in answer.stderr
     allowed = await resources.load_allowed(store, SCOPE)
     assert not any(allowed.resources.values())

@@ -23,10 +23,10 @@ async def test_refused_command_is_recorded_with_the_reason(store: Store) -> None
     with pytest.raises(Unavailable):
         async with recorded(at, "jobs resend", "J2"):
             raise Unavailable("the effect is unknown")
-    records = [json.loads(each.text) for each in await audit.newest(store, 9)]
-    assert [(each["action"], each["subject"], each["status"]) for each in records] == [
+    records = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 9)]
+    assert [(record["action"], record["subject"], record["status"]) for record in records] == [
         ("jobs resend", "J1", "Good"),
         ("equipment release", "wrench", "no stop is open"),
     ]
-    assert {each["user"] for each in records} == {operator_name()}
+    assert {record["user"] for record in records} == {operator_name()}
     assert records[1]["comment"] == "checked by hand"

@@ -27,7 +27,7 @@ def alarms(
     table = FittedTable(("alarm", "severity", "state", "raised", "message"), ("severity", "raised"))
     for number in range(rows):
         cells = (f"2a54dfe{number}", "800", "unacknowledged", "2026-11-26 13:21:51", message)
-        table.add_row(*(Text(each) for each in cells))
+        table.add_row(*(Text(cell) for cell in cells))
     return table
 
 
@@ -72,7 +72,7 @@ def test_columns_are_dropped_in_their_order(room: int, kept: tuple[int, ...]) ->
 def test_no_id_is_broken_and_no_line_too_long(rows: list[tuple[str, str, str, str]], width: int) -> None:
     table = FittedTable(("id", "state", "scope", "message"), ("scope",))
     for row in rows:
-        table.add_row(*(Text(each) for each in row))
+        table.add_row(*(Text(text) for text in row))
     lines = printed(table, width)
     needed = max(len(row[0]) for row in rows) + max(len(row[1]) for row in rows) + 2 + 2 + 20
     if needed <= width:

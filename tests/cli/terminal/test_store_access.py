@@ -57,7 +57,7 @@ async def test_command_without_scope_is_refused_when_several_scopes_exist(
     assert "several scopes: use --scope station-1 or --scope station-2" in answer.stderr
     assert (await edge("jobs", "store", "-", "--scope", "station-2", given=order)).exit_code == 0
     assert (await plant.job("J1")).scope == "station-2"
-    assert [each["scope"] for each in json.loads((await edge("station", "show", "--json")).output)] == [
+    assert [load["scope"] for load in json.loads((await edge("station", "show", "--json")).output)] == [
         "station-1",
         "station-2",
     ]

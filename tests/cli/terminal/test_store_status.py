@@ -29,7 +29,7 @@ def line() -> StoreState:
         SentinelReport("192.168.100.101:26379", VIEW),
         SentinelReport("192.168.100.102:26379", None, "the sentinel 192.168.100.102:26379 does not answer"),
     ]
-    nodes = {each.address: each for each in (primary, replica)}
+    nodes = {node_report.address: node_report for node_report in (primary, replica)}
     return state_of(reports, nodes, durability="required", fence=FenceState(1.25))
 
 

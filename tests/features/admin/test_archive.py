@@ -36,13 +36,13 @@ def manifest_of(contents: dict[str, bytes], **changes: object) -> bytes:
 def tar_of(file: Path, *members: tarfile.TarInfo | tuple[str, bytes]) -> Path:
     """Write a tar.gz as anybody can."""
     with tarfile.open(file, "w:gz") as tar:
-        for each in members:
-            if isinstance(each, tarfile.TarInfo):
-                tar.addfile(each)
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                tar.addfile(member)
             else:
-                info = tarfile.TarInfo(each[0])
-                info.size = len(each[1])
-                tar.addfile(info, io.BytesIO(each[1]))
+                info = tarfile.TarInfo(member[0])
+                info.size = len(member[1])
+                tar.addfile(info, io.BytesIO(member[1]))
     return file
 
 

@@ -16,13 +16,13 @@ REDIS = "/etc/microdcs-edge/store.conf"
 
 
 def point(computer: Computer, board: str, subject: str) -> HealthFinding:
-    (found,) = (each for each in examine_board(computer, BOARDS[board]) if each.subject == subject)
+    (found,) = (finding for finding in examine_board(computer, BOARDS[board]) if finding.subject == subject)
     return found
 
 
 def test_healthy_board_has_no_faults(tmp_path: Path) -> None:
     findings = list(examine_board(computer(tmp_path, HEALTHY), BOARDS["rpi4"]))
-    assert {each.subject for each in findings} == {
+    assert {finding.subject for finding in findings} == {
         "GPIO",
         "append-only file",
         "memory",
@@ -32,7 +32,7 @@ def test_healthy_board_has_no_faults(tmp_path: Path) -> None:
         "storage",
         "watchdog",
     }
-    assert [each for each in findings if each.level is not Level.OK or each.advice] == []
+    assert [finding for finding in findings if finding.level is not Level.OK or finding.advice] == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,9 @@ def test_board_fault_is_reported_with_its_level(
 
 def test_missing_clock_is_reported_with_the_advice_of_the_board(tmp_path: Path) -> None:
     (found,) = (
-        each for each in examine_board(computer(tmp_path, {}), BOARDS["rpi5"]) if each.subject == "real-time clock"
+        finding
+        for finding in examine_board(computer(tmp_path, {}), BOARDS["rpi5"])
+        if finding.subject == "real-time clock"
     )
     assert "battery at J5" in found.advice
 
@@ -79,9 +81,9 @@ def test_watchdog_without_kernel_state_is_judged_by_systemd_settings(
         "/etc/systemd/system.conf.d/x.conf": f"RuntimeWatchdogSec={setting}\n",
     }
     (found,) = (
-        each
-        for each in examine_board(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"])
-        if each.subject == "watchdog"
+        finding
+        for finding in examine_board(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"])
+        if finding.subject == "watchdog"
     )
     assert found.level is level
 
@@ -90,8 +92,8 @@ def test_watchdog_without_kernel_state_is_judged_by_systemd_settings(
 def test_recommended_fsync_policy_depends_on_the_medium(tmp_path: Path, medium: str, policy: str) -> None:
     files = {"/sys/block/mmcblk0/device/type": medium, REDIS: f"appendonly yes\nappendfsync {policy}\n"}
     (found,) = (
-        each
-        for each in examine_board(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"])
-        if each.subject == "append-only file"
+        finding
+        for finding in examine_board(computer(tmp_path, HEALTHY | files), BOARDS["rpi4"])
+        if finding.subject == "append-only file"
     )
     assert found.level is Level.OK

@@ -35,7 +35,7 @@ async def examined(settings: Settings) -> dict[str, HealthFinding]:
 
 
 def named(settings: Settings) -> Sequence[tuple[str, list[str]]]:
-    return [(mqtt.url, [each.subject for each in listeners]) for mqtt, listeners in brokers(settings)]
+    return [(mqtt.url, [listener.subject for listener in listeners]) for mqtt, listeners in brokers(settings)]
 
 
 def test_broker_of_several_users_is_examined_once() -> None:
@@ -56,7 +56,7 @@ async def test_equipment_finding_follows_its_presence(mqtt: MqttSettings, unique
         await session.publish(f"{unique}/wrench/presence", b"online", retain=True)
         await session.publish(f"{unique}/camera/presence", b"offline", retain=True)
         found = await examined(settings_with(mqtt, unique, wrench="", camera="", light=""))
-    assert {name: each.level for name, each in found.items() if "equipment" in name} == {
+    assert {name: finding.level for name, finding in found.items() if "equipment" in name} == {
         "equipment wrench": Level.OK,
         "equipment camera": Level.FAILING,
         "equipment light": Level.OK,
@@ -68,7 +68,7 @@ async def test_equipment_finding_follows_its_presence(mqtt: MqttSettings, unique
 def test_each_broker_of_the_edge_node_is_examined() -> None:
     sparkplug = SparkplugSettings(group="plant", url="mqtt://a", further_urls=("mqtt://b",), primary_host="scada")
     settings = Settings(mqtt=MqttSettings(url="mqtt://main"), sections={"sparkplug": sparkplug})
-    assert named(settings)[1:] == [(f"mqtt://{each}", ["Sparkplug host scada"]) for each in "ab"]
+    assert named(settings)[1:] == [(f"mqtt://{text}", ["Sparkplug host scada"]) for text in "ab"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from edge.uaserver.application_trust import add_certificate
 
 
 async def only(findings: AsyncIterator[HealthFinding]) -> HealthFinding:
-    (finding,) = [each async for each in findings]
+    (finding,) = [item async for item in findings]
     return finding
 
 

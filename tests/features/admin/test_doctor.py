@@ -32,7 +32,7 @@ async def breaking(error: Exception) -> AsyncIterator[HealthFinding]:
 )
 async def test_failed_examination_is_a_finding_and_hides_no_other_finding(error: Exception, reported: str) -> None:
     found = await findings_of("part", breaking(error))
-    assert [(each.subject, each.level) for each in found] == [("first", Level.OK), ("part", Level.FAILING)]
+    assert [(finding.subject, finding.level) for finding in found] == [("first", Level.OK), ("part", Level.FAILING)]
     assert reported in found[1].found
     assert found[1].advice
 
@@ -51,10 +51,10 @@ async def test_examinations_run_concurrently(
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
     found = await examine(file, {})
-    subjects = [each.subject for each in found]
+    subjects = [finding.subject for finding in found]
     assert subjects[:2] == ["settings", "store"]
     assert {"MES", "equipment wrench", "equipment camera", "OPC UA port", "clock", "memory", "versions"} <= {*subjects}
-    assert not [each for each in found if each.level is Level.FAILING], found
+    assert not [finding for finding in found if finding.level is Level.FAILING], found
 
 
 async def test_invalid_settings_are_reported_and_the_machine_is_examined(
@@ -63,8 +63,8 @@ async def test_invalid_settings_are_reported_and_the_machine_is_examined(
     file = tmp_path / "edge.toml"
     file.write_text("[redis]\nulr = 1\n[mqtt]\nurl = 'http://x'\n")
     found = await examine(file, {})
-    assert [each.subject for each in found if each.level is Level.FAILING] == ["settings", "settings"]
-    assert "versions" in {each.subject for each in found}
+    assert [finding.subject for finding in found if finding.level is Level.FAILING] == ["settings", "settings"]
+    assert "versions" in {finding.subject for finding in found}
 
 
 def test_blocked_call_does_not_delay_the_end(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from edge.model.finding import HealthFinding, Level
 
 async def disk_with(monkeypatch: pytest.MonkeyPatch, place: Path, total: int, free: int) -> HealthFinding:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("U", (), {"total": total, "free": free}))
-    (finding,) = [each async for each in examine_disks([str(place)])]
+    (finding,) = [disk async for disk in examine_disks([str(place)])]
     return finding
 
 
@@ -43,15 +43,15 @@ async def test_disk_finding_depends_on_the_free_space(
 
 
 async def test_missing_directory_uses_its_parent_and_a_disk_is_found_once(tmp_path: Path) -> None:
-    found = [each async for each in examine_disks([str(tmp_path), str(tmp_path / "not" / "yet")])]
-    assert [each.subject for each in found] == [f"disk {tmp_path}"]
+    found = [disk async for disk in examine_disks([str(tmp_path), str(tmp_path / "not" / "yet")])]
+    assert [finding.subject for finding in found] == [f"disk {tmp_path}"]
 
 
 @pytest.mark.parametrize(("free", "level"), [(500_000, Level.OK), (80_000, Level.WARNING), (20_000, Level.FAILING)])
 async def test_memory_finding_depends_on_the_available_memory(tmp_path: Path, free: int, level: Level) -> None:
     file = tmp_path / "meminfo"
     file.write_text(f"MemTotal:        1000000 kB\nMemFree:  1 kB\nMemAvailable:    {free} kB\nHugePages_Total:  0\n")
-    (finding,) = [each async for each in examine_memory(file)]
+    (finding,) = [item async for item in examine_memory(file)]
     assert finding.level is level
 
 
@@ -64,12 +64,12 @@ def test_an_unsynchronised_clock_is_a_warning(known: Clock, level: Level) -> Non
 
 
 async def test_clock_of_this_machine_is_examined() -> None:
-    (finding,) = [each async for each in examine_clock()]
+    (finding,) = [item async for item in examine_clock()]
     assert finding.subject == "clock"
 
 
 async def test_versions_contain_the_product_and_its_libraries() -> None:
-    (finding,) = [each async for each in examine_versions()]
+    (finding,) = [version async for version in examine_versions()]
     assert finding.level is Level.OK
     assert "microdcs-edge 0." in finding.found
     assert set(host_check.LIBRARIES) <= versions().keys()

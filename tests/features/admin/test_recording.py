@@ -121,7 +121,7 @@ async def test_data_nested_too_deep_is_hidden_and_later_data_is_recorded(
             await session.publish(f"{unique}/wrench/data", payload, content_type="application/json")
         await session.publish(f"{unique}/wrench/data", b"behind")
         await wait_until(lambda: len(reported) == 3)
-    assert [each.hidden_bytes for each in reported if isinstance(each, MessageRecord)] == [1800, 200_000, 0]
+    assert [item.hidden_bytes for item in reported if isinstance(item, MessageRecord)] == [1800, 200_000, 0]
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ async def test_trace_of_a_gateway_is_recorded_without_secrets(
     head, *lines = lines_of(file)
     assert (head["settings"]["url"], head["settings"]["product_instance_uri"]) == ("opc.tcp://***", "***")
     assert [(line["gateway"], line["what"]) for line in lines] == [
-        ("edge", each) for each in ("begun", "asked", "happening", "lost")
+        ("edge", text) for text in ("begun", "asked", "happening", "lost")
     ]
     assert [line["data"] for line in lines[1:]] == [
         {
@@ -179,7 +179,7 @@ async def test_second_recorder_adds_no_line(
     ):
         gateway.of("drill")(TrafficKind.STOP, "J1/r/drill/1")
         await wait_until(lambda: len(reported) == 2)
-    assert [each.what for each in reported if isinstance(each, ExchangeRecord)] == [TrafficKind.BEGUN, TrafficKind.STOP]
+    assert [item.what for item in reported if isinstance(item, ExchangeRecord)] == [TrafficKind.BEGUN, TrafficKind.STOP]
 
 
 async def test_missing_gateway_trace_leaves_no_file(drill: Settings, tmp_path: Path) -> None:

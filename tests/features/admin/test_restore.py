@@ -90,7 +90,7 @@ async def test_restore_returns_files_and_store_to_the_saved_state(store: Store, 
     assert sorted(aside) == ["conf.d/later.toml.before-restore", "edge.toml.before-restore"]
     assert {name: content for name, content in files_of(settings.parent).items() if name not in aside} == files
     assert (settings.parent / "pki" / "own.pem").stat().st_mode & 0o777 == 0o600
-    assert [each for each in await dump(store, NOW) if not each.key.startswith(("audit", "operations"))] == kept
+    assert [key for key in await dump(store, NOW) if not key.key.startswith(("audit", "operations"))] == kept
     assert f"restored: {settings}" in reported
     assert any(line.startswith("store: ") for line in reported)
 

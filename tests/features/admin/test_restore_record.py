@@ -19,7 +19,7 @@ async def test_restore_is_recorded_in_operations_and_audit_trail(store: Store) -
     (found,) = await operations.load_all(store)
     assert (found.operation, found.progress) == (done, 100.0)
     assert (await operations.read_due(store, [done.type]))[1] == []
-    sealed = [each async for each in audit.read_all(store)]
+    sealed = [sealed_record async for sealed_record in audit.read_all(store)]
     assert list(find_faults(sealed, await audit.load_head(store), 1000)) == []
-    (record,) = (msgspec.json.decode(each.text) for each in sealed)
+    (record,) = (msgspec.json.decode(sealed_record.text) for sealed_record in sealed)
     assert (record["action"], record["user"], record["comment"]) == ("restore", "anna", done.id)

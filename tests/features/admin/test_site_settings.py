@@ -74,12 +74,12 @@ def test_refused_answers_leave_no_secret_and_no_certificate(tmp_path: Path) -> N
     wrong = replace(site, name="line 3", password="other")
     with pytest.raises(SettingsError):
         write_site(wrong, tmp_path)
-    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
     write_site(site, tmp_path)
-    before = {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     with pytest.raises(SettingsError):
         write_site(wrong, tmp_path)
-    assert {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()} == before
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
     assert mode_of(tmp_path / "passwords" / "mqtt") == 0o600
 
 
@@ -93,7 +93,7 @@ def test_any_text_is_unchanged_after_writing_toml(text: str) -> None:
 
 async def test_each_part_of_a_site_is_examined(tmp_path: Path, mqtt: MqttSettings) -> None:
     settings = write_site(Site("line-3", ("a",), mqtt.url, equipment=(WRENCH, SPINDLE, SCREWDRIVER)), tmp_path)
-    found = {each.subject: each.level for each in await examine_site(settings)}
+    found = {finding.subject: finding.level for finding in await examine_site(settings)}
     assert found["MES"] is Level.OK
     assert found["equipment wrench"] is Level.OK
     assert found["equipment spindle"] is Level.FAILING

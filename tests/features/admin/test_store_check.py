@@ -26,7 +26,7 @@ RELEASE = OpenSafing(what="release", since=1_700_000_000_000, tries=7, reason="M
 
 
 async def examined(settings: RedisSettings) -> dict[str, HealthFinding]:
-    return {each.subject: each async for each in examine_store(settings)}
+    return {finding.subject: finding async for finding in examine_store(settings)}
 
 
 async def on(directory: Path, *options: str, durability: str = "any") -> dict[str, HealthFinding]:
@@ -52,7 +52,7 @@ async def test_well_configured_store_is_ok(tmp_path: Path) -> None:
         async with open_store(settings, "edge") as store:
             await store.execute("SET", f"{settings.prefix}:lease:instance:edge", "token", "PX", 60_000)
         found = await examined(settings)
-    assert [each.level for each in found.values()] == [Level.OK] * 5
+    assert [finding.level for finding in found.values()] == [Level.OK] * 5
     assert found["gateway"].found == "at work: edge"
     assert found["store"].found.startswith("Valkey 9")
     assert "appendfsync always" in found["store durability"].found
@@ -195,7 +195,7 @@ async def test_undelivered_results_near_their_limit_are_reported(tmp_path: Path)
         levels = {}
         for limit in (2, 4, 5):
             limits = CountLimits(("station-1",), marks=9, undelivered=limit)
-            found = {each.subject: each async for each in examine_store(settings, limits=limits)}
+            found = {finding.subject: finding async for finding in examine_store(settings, limits=limits)}
             levels[limit] = found["undelivered results of station-1"].level
             assert found["marks of messages"].level is Level.OK
     assert levels == {2: Level.FAILING, 4: Level.WARNING, 5: Level.OK}

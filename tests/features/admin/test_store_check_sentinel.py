@@ -13,7 +13,7 @@ from tests.store.sentinel_line import SERVICE, Line, open_line, until
 
 
 async def examined(line: Line, unique: str) -> dict[str, HealthFinding]:
-    return {each.subject: each async for each in examine_store(line.settings(unique))}
+    return {finding.subject: finding async for finding in examine_store(line.settings(unique))}
 
 
 async def test_sentinels_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> None:

@@ -116,7 +116,7 @@ async def test_refused_command_is_answered_recorded_and_not_executed(store: Stor
     assert found is not None
     assert (found.state, found.reason[:11]) == (FleetState.REFUSED, "not_allowed")
     assert component.executed == []
-    assert [each.user for each in component.records] == ["anna"]
+    assert [record.user for record in component.records] == ["anna"]
 
 
 async def test_command_with_an_unknown_key_is_not_recorded(store: Store) -> None:
@@ -283,4 +283,4 @@ async def test_result_and_record_survive_an_outage_at_the_end(store: Store) -> N
     assert found is not None
     assert (found.state, next(losing.losses, None)) == (FleetState.SUCCESSFUL, None)
     assert (await fleet.load_results(store, COMMAND.jti))["gw-1"] == found
-    assert [each.status for each in component.records] == ["Good"]
+    assert [record.status for record in component.records] == ["Good"]

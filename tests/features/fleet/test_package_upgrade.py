@@ -54,7 +54,7 @@ def sources(tmp_path: Path) -> Path:
 def test_named_or_newest_version_is_installed(sources: Path, version: str, installed: str) -> None:
     apt = Apt()
     assert upgrade_package(version, apt, sources).startswith(f"microdcs-edge {installed} replaces 1.0")
-    update, install = (each for each in apt.calls if each[0] == "apt-get")
+    update, install = (item for item in apt.calls if item[0] == "apt-get")
     assert {f"-oDir::Etc::SourceList={sources}", "-oDir::Etc::SourceParts=/dev/null"} <= set(update)
     assert {"--only-upgrade", "--no-remove"} <= set(install)
     assert install[-1] == f"microdcs-edge={installed}"
@@ -67,7 +67,7 @@ def test_version_missing_in_the_repository_is_refused(sources: Path, version: st
     apt = Apt()
     with pytest.raises(Refused, match=reason):
         upgrade_package(version, apt, sources)
-    assert not [each for each in apt.calls if each[1] == "install"]
+    assert not [call for call in apt.calls if call[1] == "install"]
 
 
 def test_older_version_of_the_repository_is_refused(sources: Path) -> None:
@@ -79,7 +79,7 @@ def test_older_version_of_the_repository_is_refused(sources: Path) -> None:
 def test_installed_version_is_kept(sources: Path) -> None:
     apt = Apt("1.0")
     assert upgrade_package("", apt, sources) == "microdcs-edge 1.0 is installed already"
-    assert not [each for each in apt.calls if each[1] == "install"]
+    assert not [call for call in apt.calls if call[1] == "install"]
 
 
 @pytest.mark.parametrize("step", ["apt-get update", "apt-cache policy", "apt-get install", "dpkg-query --show"])

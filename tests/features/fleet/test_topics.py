@@ -76,9 +76,9 @@ class Plant:
 
 async def records_of(store: Store) -> list[dict[str, Any]]:
     """Return the audit records of a store, whose chain must be complete."""
-    sealed = [each async for each in audit.read_all(store)]
+    sealed = [sealed_record async for sealed_record in audit.read_all(store)]
     assert list(find_faults(sealed, await audit.load_head(store), 1000)) == []
-    return [json.loads(each.text) for each in sealed]
+    return [json.loads(sealed_record.text) for sealed_record in sealed]
 
 
 @pytest.fixture
@@ -112,20 +112,20 @@ async def test_command_reaches_fifty_components_including_late_ones(
         sent = await edge(
             settings_file, "fleet", "send", "--all", "--key", str(key_file), "--password-stdin", "--wait", "5", "status"
         )
-        results = {each["component"]: each for each in sent["results"]}
+        results = {result["component"]: result for result in sent["results"]}
         assert results.keys() == set(present)
-        refused = {name: each["reason"] for name, each in results.items() if each["state"] == "refused"}
+        refused = {name: result["reason"] for name, result in results.items() if result["state"] == "refused"}
         assert refused.keys() == REVOKED | {WRONG_CLOCK}
         assert all("key revoked" in refused[name] for name in REVOKED)
         assert "check the clocks" in refused[WRONG_CLOCK]
-        successful = {name for name, each in results.items() if each["state"] == "successful"}
+        successful = {name for name, result in results.items() if result["state"] == "successful"}
         assert len(successful) == COMPONENTS - len(OFFLINE) - 3
         assert all(results[name]["output"] == f"status of {name}" for name in successful)
         for name in sorted(OFFLINE):
             await stack.enter_async_context(plant.component(name))
         await wait_until(lambda: plant.executed.keys() >= OFFLINE)
         later = await edge(settings_file, "fleet", "results", "--wait", "2", sent["id"])
-        assert {each["component"] for each in later["results"]} == set(names)
+        assert {result["component"] for result in later["results"]} == set(names)
         assert set(plant.executed.values()) == {1}
     # The trails have been closed, so that all records are written.
     for name in names:
@@ -145,12 +145,12 @@ async def test_named_components_and_labels_are_addressed(
     signed = ("--key", str(key_file), "--password-stdin", "--wait")
     async with plant.component("gw-20"), plant.component("gw-21"), plant.component("gw-22"):
         named = await edge(settings_file, "fleet", "send", "--to", "gw-20", "--to", "gw-99", *signed, "2", "status")
-        assert [each["component"] for each in named["results"]] == ["gw-20"]
+        assert [result["component"] for result in named["results"]] == ["gw-20"]
         assert named["missing"] == ["gw-99"]
         labelled = await edge(settings_file, "fleet", "send", "--label", "line=0", *signed, "2", "status")
-        assert {each["component"] for each in labelled["results"]} == {"gw-20", "gw-22"}
+        assert {result["component"] for result in labelled["results"]} == {"gw-20", "gw-22"}
         refused = await edge(settings_file, "fleet", "send", "--to", "gw-21", *signed, "30", "restart")
-        assert [each["state"] for each in refused["results"]] == ["refused"]
+        assert [result["state"] for result in refused["results"]] == ["refused"]
     assert plant.executed == {"gw-20": 2, "gw-22": 1}
 
 
@@ -167,5 +167,5 @@ async def test_floods_of_forged_commands_and_results_change_nothing(
             await attacker.publish(topics.command(f"forged{number}"), b"a.b." + b"c" * 86)
         async with open_store(plant.redis_of("gw-20"), None) as store:
             assert await store.execute("KEYS", f"{store.keys.prefix}:execut*") == []
-            assert [each async for each in audit.read_all(store)] == []
+            assert [sealed_record async for sealed_record in audit.read_all(store)] == []
     assert plant.executed == {}

@@ -65,7 +65,7 @@ def test_signed_command_is_executed_once_with_a_record(host: UpgradeHost) -> Non
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"cmd": "status"}, "is no upgrade"),
+        ({"cmd": "status"}, "is not a upgrade"),
         ({"cmd": "restart"}, "not_allowed"),
         ({"aud": ("gw-2",)}, "for other components"),
         ({"aud": ()}, "malformed: it names no component"),
@@ -73,14 +73,14 @@ def test_signed_command_is_executed_once_with_a_record(host: UpgradeHost) -> Non
         ({"iat": NOW_S - 600, "exp": NOW_S}, "expired"),
         ({"iat": NOW_S + 3600, "exp": NOW_S + 4000}, "clock"),
         ({"args": ("--version=1.0", "-oX=y")}, "arguments"),
-        ({"args": ("--version=../../etc/passwd",)}, "is no version"),
-        ({"args": ("--version=-oDir::Etc=/tmp",)}, "is no version"),
+        ({"args": ("--version=../../etc/passwd",)}, "is not a version"),
+        ({"args": ("--version=-oDir::Etc=/tmp",)}, "is not a version"),
         ({"jti": "../../etc/cron.d/x"}, "malformed"),
     ],
 )
 def test_other_command_is_refused(host: UpgradeHost, changed: dict[str, object], reason: str) -> None:
     assert reason in refused(host, sign(replace(COMMAND, **changed), PRIVATE, PUBLIC.kid))
-    assert [each.name for each in host.records.iterdir() if each.name != "lock"] == []
+    assert [file.name for file in host.records.iterdir() if file.name != "lock"] == []
 
 
 def test_text_without_the_signature_of_an_administrator_is_refused(host: UpgradeHost) -> None:

@@ -35,8 +35,8 @@ def attempt(**inputs: Any) -> Attempt:
     ("value", "reason"),
     [
         ("v" * LARGEST_OUTPUT, "at most 1048576 are allowed"),
-        (LOOP, "the output is no JSON"),
-        (object(), "the output is no JSON"),
+        (LOOP, "the output is not JSON"),
+        (object(), "the output is not JSON"),
         (ZeroDivisionError("by zero"), "the node met a defect: ZeroDivisionError: by zero"),
     ],
 )

@@ -73,7 +73,7 @@ async def test_dead_worker_without_a_task_is_removed(store: Store) -> None:
     # "idle" has taken the task of "dead" over, and holds it.
     assert (await clean_up(store)).consumers == 0
     assert (await clean_up(store, idle_ms=0)).consumers == 1
-    assert [each["name"] for each in await store.execute("XINFO CONSUMERS", key, GROUP)] == ["idle"]
+    assert [value["name"] for value in await store.execute("XINFO CONSUMERS", key, GROUP)] == ["idle"]
 
 
 async def test_task_written_while_its_flow_is_deleted_is_removed(store: Store) -> None:

@@ -88,7 +88,7 @@ async def test_terminated_cycle_ends_at_once(plant: Plant, outside: FakeOutside)
 async def test_flows_are_listed_in_order_of_their_ids(plant: Plant) -> None:
     for name in ("b", "a"):
         await plant.service.put({**CHAIN, "id": name})
-    assert [each.flow_id for each in await plant.service.load_all()] == ["a", "b"]
+    assert [flow_record.flow_id for flow_record in await plant.service.load_all()] == ["a", "b"]
 
 
 async def test_status_has_flow_cycle_and_node_details(plant: Plant) -> None:

@@ -12,7 +12,7 @@ Graph = dict[str, tuple[str, ...]]
 graphs = st.integers(0, 8).flatmap(
     lambda size: st.fixed_dictionaries(
         {
-            f"n{node}": st.lists(st.sampled_from([f"n{each}" for each in range(size)]), unique=True)
+            f"n{node}": st.lists(st.sampled_from([f"n{number}" for number in range(size)]), unique=True)
             for node in range(size)
         }
     )

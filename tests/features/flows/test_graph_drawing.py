@@ -67,7 +67,7 @@ def test_chain_is_drawn_from_top_to_bottom() -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=200), min_size=1, max_size=4, unique=True))
 def test_any_id_of_a_node_is_drawn(ids: list[str]) -> None:
-    document = flow([node(each, "constant", value=each) for each in ids])
+    document = flow([node(identifier, "constant", value=identifier) for identifier in ids])
     plan = plan_of(document)
     drawing = draw_flow(plan, next(run_trial(plan, TrialInput(SampleHistory({})), 1, 0)))
     ET.fromstring(chart_svg(drawing))  # noqa: S314 - it is our own document
@@ -101,7 +101,7 @@ def layout_of(successors: dict[str, tuple[str, ...]]) -> GraphLayout:
 
 
 def is_bent(layout: GraphLayout, wire: Wire) -> bool:
-    return any(layout.centres[each] != layout.centres[wire.source] for each in wire.targets)
+    return any(layout.centres[target] != layout.centres[wire.source] for target in wire.targets)
 
 
 @given(graphs())
@@ -145,5 +145,5 @@ def test_wire_above_the_end_of_another_wire_has_a_row_above() -> None:
     layout = layout_of({"a": ("c", "d"), "b": ("e",), "c": (), "d": ("e",), "e": ()})
     by_source = {wire.source: wire for wire in layout.wires[0]}
     above, other = by_source["b", 0], by_source["a", 0]
-    assert layout.centres[above.source] in {layout.centres[each] for each in other.targets}
+    assert layout.centres[above.source] in {layout.centres[target] for target in other.targets}
     assert above.row < other.row

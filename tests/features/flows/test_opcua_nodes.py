@@ -91,7 +91,10 @@ async def test_flow_can_be_read(flows: FlowNodes, space: Space, client: Client) 
     flows.show("press/report", VIEW)
     found = await flow_node(space, "press/report")
     assert found.nodeid == ua.NodeId("Gateway/Flows/press%2Freport", 1)
-    values = {each.name: await (await member(space, "press/report", each.name)).read_value() for each in FLOW}
+    values = {
+        variable_spec.name: await (await member(space, "press/report", variable_spec.name)).read_value()
+        for variable_spec in FLOW
+    }
     assert values == {
         "State": "running",
         "Reason": "",
@@ -107,10 +110,10 @@ async def test_flow_can_be_read(flows: FlowNodes, space: Space, client: Client) 
     }
     kind = client.get_node(await found.read_type_definition())
     assert (await kind.read_browse_name()).Name == "FlowType"
-    for each in FLOW:
-        declared = await kind.get_child([space.name(each.name, TYPES_URI)])
-        made = await member(space, "press/report", each.name)
-        assert await made.read_data_type() == await declared.read_data_type() == each.data_type
+    for spec in FLOW:
+        declared = await kind.get_child([space.name(spec.name, TYPES_URI)])
+        made = await member(space, "press/report", spec.name)
+        assert await made.read_data_type() == await declared.read_data_type() == spec.data_type
 
 
 async def test_flow_ids_that_contain_each_other_have_separate_nodes(flows: FlowNodes, space: Space) -> None:

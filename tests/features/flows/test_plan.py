@@ -38,7 +38,7 @@ def test_structure_is_sorted_by_code_point() -> None:
         (flow([node("a", "merge"), node("b", "merge")], "a>b b>a"), [("cycle", ("a", "b"))]),
         (flow([node("a", "merge")], "a>a"), [("cycle", ("a",))]),
         (
-            flow([node(each, "merge") for each in "abcde"], "a>b b>a b>c c>d d>c d>e"),
+            flow([node(word, "merge") for word in "abcde"], "a>b b>a b>c c>d d>c d>e"),
             [("cycle", ("a", "b")), ("cycle", ("c", "d"))],
         ),
         (
@@ -125,7 +125,7 @@ def test_random_document_is_planned_or_refused_with_its_faults(document: object)
             assert faults
             assert all(fault.message for fault in faults)
         case Plan(nodes=nodes, layers=layers):
-            assert sorted(nodes) == sorted(each for layer in layers for each in layer)
+            assert sorted(nodes) == sorted(text for layer in layers for text in layer)
 
 
 class _UnprintableError(Exception):

@@ -29,7 +29,7 @@ Document = dict[str, Any]
 
 
 def _of(document: Document, name: str) -> Document:
-    found: Document = next(each for each in document["nodes"] if each["id"] == name)
+    found: Document = next(value for value in document["nodes"] if value["id"] == name)
     return found
 
 
@@ -116,10 +116,10 @@ def nodes_of(count: int) -> st.SearchStrategy[list[Document]]:
 @st.composite
 def flows(draw: st.DrawFn) -> Document:
     nodes = draw(st.integers(1, 7).flatmap(nodes_of))
-    ids = [each["id"] for each in nodes]
+    ids = [entry["id"] for entry in nodes]
     pairs = st.tuples(st.sampled_from(ids), st.sampled_from(ids)).filter(lambda pair: pair[0] < pair[1])
     edges = draw(st.lists(pairs, max_size=8, unique=True)) if len(ids) > 1 else []
-    return {"id": "f", "interval_seconds": 1, "nodes": nodes, "edges": [list(each) for each in edges]}
+    return {"id": "f", "interval_seconds": 1, "nodes": nodes, "edges": [list(edge_) for edge_ in edges]}
 
 
 @given(flows())

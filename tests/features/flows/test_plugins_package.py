@@ -50,14 +50,14 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | Path, ...]:
     python = folder / "venv" / "bin" / "python"
     run(*pip, "--python", python, "install", "--no-index", "--no-deps", folder / "site_checks-1.0-py3-none-any.whl")
     launcher = folder / "edge.py"
-    product = [str(ROOT), *(each for each in sys.path if each.endswith("site-packages"))]
+    product = [str(ROOT), *(text for text in sys.path if text.endswith("site-packages"))]
     launcher.write_text(LAUNCHER.format(paths=product))
     return python, "-I", launcher
 
 
 def test_installed_kind_is_listed_and_runs(edge: tuple[str | Path, ...], tmp_path: Path) -> None:
     kinds = json.loads(run(*edge, "flows", "kinds", "--json"))
-    (found,) = [each for each in kinds if each["kind"] == "site.part_check"]
+    (found,) = [kind for kind in kinds if kind["kind"] == "site.part_check"]
     assert (found["in_worker"], found["config"]["$defs"]["PartCheckConfig"]["required"]) == (True, ["weights"])
     weights, file = tmp_path / "weights.json", tmp_path / "flow.json"
     weights.write_text("[0.5, 0.5]")

@@ -179,7 +179,7 @@ def test_each_shift_is_due_once_per_local_day(zone: str, shifts: list[str], day:
     for at in found:
         moment = datetime.fromtimestamp(at / 1000, ZoneInfo(zone))
         before = moment - timedelta(hours=1)
-        is_late = any(f"{before:%H:%M}" <= each <= f"{moment:%H:%M}" for each in shifts)
+        is_late = any(f"{before:%H:%M}" <= shift <= f"{moment:%H:%M}" for shift in shifts)
         is_change_day = moment.utcoffset() != (moment - timedelta(days=1)).utcoffset()
         assert f"{moment:%H:%M}" in shifts or (is_change_day and is_late)
     spans = [(after - before) / HOUR for before, after in itertools.pairwise(found)]

@@ -16,8 +16,8 @@ def test_json_is_unchanged() -> None:
     [
         (None, "the node returned NoneType"),
         (Output(1, withheld="switch"), "unknown withheld"),  # type: ignore[arg-type]
-        (Output(float("nan")), "the output is no JSON"),
-        (Output(1, memory={1, 2}), "the memory is no JSON"),
+        (Output(float("nan")), "the output is not JSON"),
+        (Output(1, memory={1, 2}), "the memory is not JSON"),
         (Output(1, memory="x" * LARGEST_MEMORY), "the memory has more than 65536 bytes"),
     ],
 )

@@ -213,10 +213,10 @@ async def test_results_of_workers_stay_until_a_decision_consumes_them(state: Flo
     await finish(state, 1)
     await finish(state, 2)
     position, found = await state.results("")
-    assert [each.result.value for each in found] == [1, 2]
+    assert [received_result.result.value for received_result in found] == [1, 2]
     assert await state.commit(FlowChange(Written(None, FLOW), queued=(TASK,), taken=(found[0].entry_id,)))
-    assert [each.result.value for each in (await state.results(""))[1]] == [2]
+    assert [result.result.value for result in (await state.results(""))[1]] == [2]
     await finish(state, 3)
-    assert [each.result.value for each in (await state.results(position))[1]] == [3]
+    assert [result.result.value for result in (await state.results(position))[1]] == [3]
     assert not await state.commit(FlowChange(Written(None, FLOW), taken=(found[1].entry_id,)))
-    assert [each.result.value for each in (await state.results(""))[1]] == [2, 3]
+    assert [result.result.value for result in (await state.results(""))[1]] == [2, 3]

@@ -134,7 +134,7 @@ class NaiveCycle:
     """One cycle, evaluated node by node from its predecessors, straight from the sentences of the page."""
 
     def __init__(self, document: Shown, at: int, stopped: set[str], terminated: set[str]) -> None:
-        self.nodes = {each["id"]: each for each in document["nodes"]}
+        self.nodes = {value["id"]: value for value in document["nodes"]}
         self.sources = {name: [a for a, b in document["edges"] if b == name] for name in self.nodes}
         self.at, self.stopped, self.terminated = at, stopped, terminated
         self.found: dict[str, Shown] = {}
@@ -214,7 +214,9 @@ def flows(draw: st.DrawFn) -> Shown:
     nodes, edges = [], []
     for index in range(draw(st.integers(1, 8))):
         name = f"n{index}"
-        sources = draw(st.lists(st.sampled_from([f"n{each}" for each in range(index)]), unique=True)) if index else []
+        sources = (
+            draw(st.lists(st.sampled_from([f"n{number}" for number in range(index)]), unique=True)) if index else []
+        )
         kinds = ["merge", "fail"] if len(sources) > 1 else ["merge", "fail", "constant" if not sources else "delay"]
         kind = draw(st.sampled_from([*kinds, *(["switch", "delay"] if len(sources) == 1 else [])]))
         configs: dict[str, Shown] = {

@@ -43,7 +43,7 @@ async def taken_by(queue: WorkQueue) -> TakenTask:
 
 
 async def results(state: RedisFlowState) -> list[TaskResult]:
-    return [each.result for each in (await state.results(""))[1]]
+    return [result.result for result in (await state.results(""))[1]]
 
 
 async def test_task_is_claimed_and_reported_by_one_worker(store: Store) -> None:
@@ -57,7 +57,7 @@ async def test_task_is_claimed_and_reported_by_one_worker(store: Store) -> None:
     mark = json.loads(await store.execute("GET", store.keys.node_worker("f", 3, "n")))
     assert (mark["worker_id"], mark["attempt"], mark["progress"], mark["message"]) == ("a", 2, 40, "half")
     assert await first.report(taken, result_of(TASK, ResultKind.COMPLETED, value=7))
-    assert [each.value for each in await results(state)] == [7]
+    assert [result.value for result in await results(state)] == [7]
     assert await store.execute("XLEN", store.keys.node_work("site.check")) == 0
 
 

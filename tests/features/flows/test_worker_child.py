@@ -59,12 +59,12 @@ def test_json_output_is_returned_unchanged(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (LOOP, "the output is no JSON"),
-        (DEEP, "the output is no JSON"),
-        (float("inf"), "the output is no JSON"),
-        ({(1, 2): 3}, "the output is no JSON"),
-        ("\ud800", "the output is no JSON"),
-        ([10**5000], "the output is no JSON"),
+        (LOOP, "the output is not JSON"),
+        (DEEP, "the output is not JSON"),
+        (float("inf"), "the output is not JSON"),
+        ({(1, 2): 3}, "the output is not JSON"),
+        ("\ud800", "the output is not JSON"),
+        ([10**5000], "the output is not JSON"),
         (NodeError("\ud800" * 2000), "\\ud800"),
         (["v" * 100] * 20_000, "the output has more than 1048576 bytes of JSON"),
         (MemoryError(), "the node needs more memory than it may have"),

@@ -20,4 +20,6 @@ async def test_workers_are_listed_with_their_tasks(store: Store) -> None:
     (task,) = (await list_workers(store))[0].tasks
     assert (task.begun_at, task.progress, task.message) == (taken.begun_at, 40, "half")
     await first.unregister()
-    assert [(each.id, each.last_heartbeat is None) for each in await list_workers(store)] == [("a", True), ("b", False)]
+    assert [
+        (listed_worker.id, listed_worker.last_heartbeat is None) for listed_worker in await list_workers(store)
+    ] == [("a", True), ("b", False)]

@@ -151,8 +151,8 @@ async def test_forks_and_threads_of_a_node_do_not_affect_other_attempts(tmp_path
 
     process = WorkerProcess(write_check(tmp_path), 0)
     for inputs, value in (([1, 2], 3), ([3, 4], 7)):
-        for each in (how, "works"):
-            task = msgspec.structs.replace(TASK, config={"how": each}, inputs={"x": inputs})
+        for text in (how, "works"):
+            task = msgspec.structs.replace(TASK, config={"how": text}, inputs={"x": inputs})
             result = await process.run(task, repeatable=True, on_progress=wanted)
             assert (result.kind, result.value) == (ResultKind.COMPLETED, value)
     await process.kill()

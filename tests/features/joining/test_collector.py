@@ -116,7 +116,7 @@ async def test_all_results_of_a_batch_are_acknowledged_with_it(
         await controller.end_joining(classification=BATCH)
         # A result that a poll and an event report is acknowledged twice.
         await wait_until(lambda: len(set(controller.acknowledged[before:])) == 2)
-    assert [each.command_id for each in bench.station.answers] == [WORK.command_id]
+    assert [answer.command_id for answer in bench.station.answers] == [WORK.command_id]
 
 
 class Mute:
@@ -216,7 +216,7 @@ async def test_latest_result_of_an_abandoned_command_is_late_after_a_restart(*, 
 
     methods = Latest()
     await collector(methods, ControllerState(), reporter(station)).catch_up()
-    assert [each.command_id for each in station.late_results] == ([WORK.command_id] if open_stop else [])
+    assert [result.command_id for result in station.late_results] == ([WORK.command_id] if open_stop else [])
     assert station.answers == []
 
 
@@ -269,7 +269,7 @@ async def test_search_does_not_wait_for_numbers_before_the_first() -> None:
     results = collector(methods, memory, reporter(), ResultLimits(missed_seconds=0))
     with capture_logs() as logs:
         await results.search(WORK)
-    assert "missed results incomplete" not in [each["event"] for each in logs]
+    assert "missed results incomplete" not in [entry["event"] for entry in logs]
 
 
 async def test_result_interrupted_by_a_lost_connection_is_requested_on_the_next() -> None:
@@ -325,7 +325,7 @@ async def test_reused_result_id_of_own_joinings_is_reported_each_time() -> None:
     for number in (1, 2, 1):
         raw = {"ResultMetaData": {"ResultId": "R1", "SequenceNumber": number}}
         await results.handle_live(raw)
-    assert len({each.key for each in station.late_results}) == len(station.late_results) == 2
+    assert len({result.key for result in station.late_results}) == len(station.late_results) == 2
 
 
 async def test_second_result_of_a_command_is_kept_as_late() -> None:
@@ -336,7 +336,7 @@ async def test_second_result_of_a_command_is_kept_as_late() -> None:
     assert station.late_results == []
     await results.settle(WORK)
     await results.handle_live(numbered(WORK.command_id, "R3", 3))
-    assert [(each.key, each.command_id) for each in station.late_results] == [
+    assert [(result.key, result.command_id) for result in station.late_results] == [
         ("R2", WORK.command_id),
         ("R3", WORK.command_id),
     ]
@@ -350,7 +350,7 @@ async def test_result_of_another_process_leaves_the_command_waiting() -> None:
     raw["ResultMetaData"]["AssociatedEntities"].append({"Name": "P", "EntityId": "P2 10Nm", "EntityType": 26})
     await results.handle_live(raw)
     assert results.find(WORK) is None
-    assert [(each.command_id, each.reason != "") for each in station.late_results] == [(WORK.command_id, True)]
+    assert [(result.command_id, result.reason != "") for result in station.late_results] == [(WORK.command_id, True)]
     await results.handle_live(numbered(WORK.command_id, "R2", 2))
     assert results.find(WORK)
 

@@ -99,7 +99,7 @@ def test_violations_of_steps_and_errors_are_reported() -> None:
 def test_a_batch_holds_the_results_of_its_joinings() -> None:
     single = result({"OverallResultValues": []}, ResultEvaluation=1)
     answer = answer_data(result(single, single, ResultEvaluation=1, Classification=3))
-    assert [each["evaluation"] for each in answer["results"].values()] == ["OK", "OK"]
+    assert [value["evaluation"] for value in answer["results"].values()] == ["OK", "OK"]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_result_of_an_operator_has_no_command_id() -> None:
 def test_process_and_identifiers_are_read_from_the_command() -> None:
     command = replace(WORK, parameters={"selection_name": "P1", "part_id": "SN-7", "identifiers": {"Cell": 7}})
     assert process(command) == {"SelectionName": "P1"}
-    assert [(each["Name"], each["EntityId"]) for each in entities(command)] == [
+    assert [(entity["Name"], entity["EntityId"]) for entity in entities(command)] == [
         ("CommandID", WORK.command_id),
         ("JobOrderID", "J1"),
         ("PartID", "SN-7"),

@@ -50,7 +50,7 @@ async def test_each_joining_that_offers_a_file_has_it(*, is_flat: bool) -> None:
     batch = joining("N4", *(() if is_flat else JOININGS), classification=3)
     data, reader = answer_data(batch, JOININGS), Reader()
     await files(reader).add(WORK, batch, JOININGS, data)
-    assert [each.get("file") for each in (data, *data["results"].values())] == [
+    assert [result.get("file") for result in (data, *data["results"].values())] == [
         {"file": "N4"},
         {"file": "N1"},
         None,

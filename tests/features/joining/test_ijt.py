@@ -79,7 +79,10 @@ async def test_identifiers_of_a_job_replace_the_previous_ones(
         parameters = {"joining_process_id": "P1", "vin": "WDB1", "identifiers": {"Cell": 7}}
         await bench.equipment.send(replace(WORK, parameters=parameters))
         await wait_until(lambda: bench.device.begun)
-        sent = {(each["Name"], each["EntityId"], each["EntityType"]) for each in controller.identifiers}
+        sent = {
+            (identifier["Name"], identifier["EntityId"], identifier["EntityType"])
+            for identifier in controller.identifiers
+        }
     assert sent == {
         ("CommandID", WORK.command_id, 31),
         ("JobOrderID", "J1", 25),

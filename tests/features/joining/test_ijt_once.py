@@ -78,7 +78,7 @@ async def test_joining_lost_in_a_power_cut_is_unknown_and_not_repeated(
         async with bench.device.away():
             pass
         await wait_until(lambda: bench.station.unknown)
-    assert [each.command_id for each in bench.station.unknown] == [WORK.command_id]
+    assert [outcome_unknown.command_id for outcome_unknown in bench.station.unknown] == [WORK.command_id]
     assert controller.begun == [SPINDLE]
 
 
@@ -182,7 +182,7 @@ async def test_unsolicited_result_is_reported_but_not_acknowledged(
     async with opener() as bench:
         await controller.end_joining()
         await wait_until(lambda: bench.station.late_results)
-        assert [(each.scope, each.command_id) for each in bench.station.late_results] == [("station-1", None)]
+        assert [(result.scope, result.command_id) for result in bench.station.late_results] == [("station-1", None)]
     assert controller.acknowledged == []
 
 
@@ -214,7 +214,7 @@ async def test_unconfirmed_start_is_not_sent_again(
         await wait_until(lambda: bench.equipment.connected)
         await bench.device.finish()
         await wait_until(lambda: bench.station.answers)
-    assert [each.error for each in bench.station.answers] == [None]
+    assert [answer.error for answer in bench.station.answers] == [None]
     assert (controller.begun, controller.declined) == ([SPINDLE], [])
 
 
@@ -271,7 +271,7 @@ async def test_next_result_is_taken_from_a_controller_that_does_not_echo(
         with capture_logs() as logs:
             answer = await answered(bench, wait_until)
     assert answer.data["torque"] == {"value": 85.2, "unit": "N·m"}
-    assert "result without command id" in {each["event"] for each in logs}
+    assert "result without command id" in {entry["event"] for entry in logs}
 
 
 async def test_result_of_another_process_is_not_the_next_result(
@@ -362,7 +362,7 @@ async def test_result_that_cannot_be_read_is_unknown_and_the_tool_safe(
         await wait_until(lambda: bench.station.unknown)
         await wait_until(lambda: controller.stopped)
     assert "cannot be read" in bench.station.unknown[0].reason
-    assert [each.kind for each in bench.station.refused] == ["unreadable"]
+    assert [refused.kind for refused in bench.station.refused] == ["unreadable"]
 
 
 async def test_result_that_cannot_be_read_as_an_event_is_read_by_its_id(

@@ -21,8 +21,8 @@ def made_at(created: datetime, result_id: str) -> dict[str, Any]:
 async def test_next_result_follows_one_whose_time_is_none(year: int) -> None:
     """Before, a single CreationTime in the year 9999 made every later result older than it."""
     results = collector(Mute(), ControllerState(), reporter(), correlation="next")
-    for each in (datetime(2026, 11, 26, 12, tzinfo=UTC), datetime(year, 12, 31, tzinfo=UTC)):
-        await results.handle_live(made_at(each, f"R{each.year}"))
+    for item in (datetime(2026, 11, 26, 12, tzinfo=UTC), datetime(year, 12, 31, tzinfo=UTC)):
+        await results.handle_live(made_at(item, f"R{item.year}"))
     results.expect(WORK)
     await results.handle_live(made_at(datetime(2026, 11, 26, 12, 0, 1, tzinfo=UTC), "own"))
     assert results.find(WORK)

@@ -58,7 +58,7 @@ async def test_first_result_of_a_controller_is_reported_after_a_lost_connection(
     controller.latest = numbered("", "R1", 1)
     for _ in range(2):
         await collector(controller, state, reporter(station)).catch_up()
-    assert [each.key for each in station.late_results] == ["R1"]
+    assert [result.key for result in station.late_results] == ["R1"]
 
 
 @pytest.mark.parametrize("number", [None, 7])

@@ -50,7 +50,7 @@ async def test_joining_with_the_id_of_a_durable_one_has_another_key() -> None:
     for sequence in (1, 2):
         await reports.joinings.report_own(report(sequence), OWN)
         reports.ledger.settle([report(sequence)])
-    assert [each.key for each in reports.station.late_results] == ["R1", "R1 2/None/None"]
+    assert [result.key for result in reports.station.late_results] == ["R1", "R1 2/None/None"]
 
 
 async def test_second_joining_of_a_command_is_kept_with_its_file() -> None:

@@ -61,7 +61,7 @@ async def test_tool_disabled_by_another_system_stays_disabled(
         await bench.equipment.send(NEXT)
         await wait_until(lambda: len(bench.station.answers) > 1)
         assert not controller.enabled
-        assert [each.error for each in bench.station.answers] == [REASON, REASON]
+        assert [answer.error for answer in bench.station.answers] == [REASON, REASON]
         assert (bench.equipment.problem, len(bench.station.disabled)) == (REASON, 1)
         # The other system enables it again: commands are carried out from then on.
         controller.enabled = True
@@ -82,7 +82,7 @@ async def test_a_tool_disabled_while_idle_stays_disabled_after_a_restart(
         assert equipment.problem == ""
         with capture_logs() as logs:
             controller.enabled = True
-            await wait_until(lambda: any(each["event"] == "tool enabled without a command" for each in logs))
+            await wait_until(lambda: any(entry["event"] == "tool enabled without a command" for entry in logs))
         controller.enabled = False
         await wait_until(lambda: equipment.problem == REASON)
     second = RecordingStation()
@@ -92,7 +92,7 @@ async def test_a_tool_disabled_while_idle_stays_disabled_after_a_restart(
         assert again.problem == REASON
         await again.send(NEXT)
         await wait_until(lambda: second.answers)
-        assert ([each.error for each in second.answers], controller.enabled) == ([REASON], False)
+        assert ([answer.error for answer in second.answers], controller.enabled) == ([REASON], False)
         controller.enabled = True
         await wait_until(lambda: not again.problem and not second.disabled)
 
@@ -107,7 +107,7 @@ async def test_own_calls_are_not_attributed_to_another_system(
             await bench.device.finish()
             await wait_until(partial(_has, bench.station.answers, number))
         await wait_until(lambda: not controller.enabled)
-        assert [each.error for each in bench.station.answers] == [None] * 5
+        assert [answer.error for answer in bench.station.answers] == [None] * 5
         assert (bench.equipment.problem, bench.station.disabled) == ("", set())
 
 

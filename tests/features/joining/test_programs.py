@@ -40,7 +40,7 @@ async def test_batch_of_four_contains_the_bad_bolt_and_its_rework(
         await wait_until(lambda: bench.station.answers)
         data = bench.station.answers[0].data
         await wait_until(lambda: len(set(controller.acknowledged)) == 6)
-    assert [each["evaluation"] for each in data["results"].values()] == ["OK", "NotOK", "OK", "OK", "OK"]
+    assert [result["evaluation"] for result in data["results"].values()] == ["OK", "NotOK", "OK", "OK", "OK"]
     assert (data["evaluation"], data["counters"]) == ("OK", {"batch_size": 4, "batch_count": 4})
     assert (data["vin"], data["process"], len(controller.finished)) == ("VIN-1", "wheel 120Nm", 5)
     assert data["results"]["2"]["violations"]["Torque"]["violation"] == "High"

@@ -49,7 +49,7 @@ def command(**parameters: Any) -> Command:
 
 
 def result(processes: Sequence[str] = (), *, is_ours: bool = True, **meta: Any) -> dict[str, Any]:
-    entities = [{"EntityId": each, "Name": "Process", "EntityType": 26} for each in processes]
+    entities = [{"EntityId": process, "Name": "Process", "EntityType": 26} for process in processes]
     entities += [{"EntityId": WORK.command_id, "Name": "CommandID"}] if is_ours else []
     meta = {"ResultId": "R1", "Classification": 1, "AssociatedEntities": entities} | meta
     return {"ResultMetaData": meta, "ResultContent": None}

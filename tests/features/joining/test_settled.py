@@ -52,7 +52,7 @@ def connected(controller: Acknowledging, state: ControllerState, station: Record
 
 
 def late_of(station: RecordingStation) -> list[tuple[str, str | None]]:
-    return [(each.key, each.command_id) for each in station.late_results]
+    return [(result.key, result.command_id) for result in station.late_results]
 
 
 async def test_second_result_is_reported_when_the_acknowledgement_is_declined() -> None:
@@ -102,7 +102,7 @@ async def test_result_that_came_before_the_stop_of_its_command_is_reported() -> 
     await results.handle_live(numbered(WORK.command_id, "R1", 1))
     station.stopped_meanwhile.add(WORK.command_id)
     await results.settle_left()
-    assert [each.command_id for each in station.answers] == [WORK.command_id]
+    assert [answer.command_id for answer in station.answers] == [WORK.command_id]
     assert state.ledger.unsettled() == ()
 
 

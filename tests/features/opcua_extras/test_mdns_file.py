@@ -18,7 +18,7 @@ def announced(settings: Settings) -> tuple[str | None, str | None, str | None, l
     """Return the name, the type, the port and the TXT records."""
     group = ET.fromstring(service_file(settings))  # noqa: S314 - ours
     (service,) = group.findall("service")
-    records = [each.text for each in service.findall("txt-record")]
+    records = [element.text for element in service.findall("txt-record")]
     return group.findtext("name"), service.findtext("type"), service.findtext("port"), records
 
 

@@ -60,7 +60,7 @@ LINE = ROOT.authority("line", 2)
 
 
 def text(*found: Any) -> list[str]:
-    return [base64.b64encode(each.public_bytes(pki.DER)).decode() for each in found]
+    return [base64.b64encode(value.public_bytes(pki.DER)).decode() for value in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ async def test_a_new_certificate_is_served_without_restart(
         assert request.subject.rfc4514_string() in {"O=plant,CN=gateway", "CN=gateway,O=plant"}
         certificate = issued(request)
         assert await pusher.update(certificate, *text(LINE.certificate, ROOT.certificate)) is True
-        assert {each.ServerCertificate for each in await offered(pusher.server)} == {before}
+        assert {value.ServerCertificate for value in await offered(pusher.server)} == {before}
         assert await pusher.call("ApplyChanges") == []
         for endpoint in await offered(pusher.server):
             own, *above = read_chain(endpoint.ServerCertificate)

@@ -18,7 +18,7 @@ async def test_client_finds_certificate_groups_and_permitted_methods(tmp_path: P
         for user in ("engineer", "operator"):
             async with connected(server.endpoint, friend, user=user) as client:
                 groups = client.get_node(ua.ObjectIds.ServerConfiguration_CertificateGroups)
-                names = [(await each.read_browse_name()).Name for each in await groups.get_children()]
+                names = [(await child.read_browse_name()).Name for child in await groups.get_children()]
                 assert names == ["DefaultApplicationGroup", "DefaultUserTokenGroup"]
                 place = ["0:DefaultApplicationGroup", "0:TrustList"]
                 trust_list = await groups.get_child(place)

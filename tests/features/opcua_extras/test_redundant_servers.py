@@ -15,7 +15,7 @@ PEERS = {"urn:b": "opc.tcp://b:4840", "urn:a": "opc.tcp://a:4840"}
 async def set_of(client: Client) -> tuple[int, int, list[str]]:
     """Return the type of ServerRedundancy, the support and the servers."""
     node = client.get_node(_I.Server_ServerRedundancy)
-    members = {(await each.read_browse_name()).Name: await each.read_value() for each in await node.get_properties()}
+    members = {(await value.read_browse_name()).Name: await value.read_value() for value in await node.get_properties()}
     type_id = (await node.read_type_definition()).Identifier
     return type_id, members["RedundancySupport"], members.get("ServerUriArray", [])
 
@@ -31,13 +31,13 @@ async def test_servers_of_a_store_form_a_hot_redundant_set() -> None:
         assert await set_of(client) == (_I.ServerRedundancyType, 0, [])
         await redundancy.show(PEERS)
         assert await set_of(client) == (_I.NonTransparentRedundancyType, 3, sorted((own, *PEERS)))
-        found = {each.ApplicationUri: each.DiscoveryUrls for each in await client.find_servers()}
+        found = {value.ApplicationUri: value.DiscoveryUrls for value in await client.find_servers()}
         assert found.keys() == {own, *PEERS}
         assert found["urn:b"] == ["opc.tcp://b:4840"]
         await redundancy.show({"urn:b": "opc.tcp://b:4841"})
-        found = {each.ApplicationUri: each.DiscoveryUrls for each in await client.find_servers()}
+        found = {value.ApplicationUri: value.DiscoveryUrls for value in await client.find_servers()}
         assert found.keys() == {own, "urn:b"}
         assert found["urn:b"] == ["opc.tcp://b:4841"]
         await redundancy.show({})
         assert await set_of(client) == (_I.ServerRedundancyType, 0, [])
-        assert {each.ApplicationUri for each in await client.find_servers()} == {own}
+        assert {value.ApplicationUri for value in await client.find_servers()} == {own}

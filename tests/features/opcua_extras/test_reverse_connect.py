@@ -62,8 +62,8 @@ async def listening(port: int) -> AsyncIterator[Listener]:
         yield listener
     finally:
         server.close()
-        for each in listener.writers:
-            each.transport.abort()
+        for writer in listener.writers:
+            writer.transport.abort()
 
 
 @contextlib.asynccontextmanager
@@ -114,7 +114,7 @@ async def test_reverse_hello_contains_server_uri_and_endpoint() -> None:
     port = free_port()
     async with listening(port) as listener, connecting(port) as server:
         await listener.next()
-        texts = b"".join(struct.pack("<i", len(each)) + each for each in (URI.encode(), server.endpoint.encode()))
+        texts = b"".join(struct.pack("<i", len(data)) + data for data in (URI.encode(), server.endpoint.encode()))
         assert listener.greetings[0] == struct.pack("<4sI", b"RHEF", 8 + len(texts)) + texts
     with pytest.raises(ValueError, match="up to 4095 bytes"):
         reverse_hello("u" * 4096, "opc.tcp://a")
@@ -143,9 +143,9 @@ async def test_refused_reverse_connection_and_its_recovery_are_logged_once(wait_
             taken = await listener.next()
             await taken.hello()
             await taken.open()
-            await wait_until(lambda: len([each for each in logs if "reverse" in each["event"]]) == 2)
-    found = [each for each in logs if "reverse" in each["event"]]
-    assert [each["event"] for each in found] == [
+            await wait_until(lambda: len([entry for entry in logs if "reverse" in entry["event"]]) == 2)
+    found = [entry for entry in logs if "reverse" in entry["event"]]
+    assert [entry["event"] for entry in found] == [
         "opcua reverse connection failed, retrying",
         "opcua reverse connection restored",
     ]
@@ -156,10 +156,10 @@ async def test_reverse_connection_reaches_a_client_that_starts_later(wait_until:
     port = free_port()
     with structlog.testing.capture_logs() as logs:
         async with connecting(port):
-            await wait_until(lambda: any("reverse" in each["event"] for each in logs))
+            await wait_until(lambda: any("reverse" in entry["event"] for entry in logs))
             async with listening(port) as listener:
                 await (await listener.next()).hello()
-    assert [each["event"] for each in logs if "reverse" in each["event"]] == [
+    assert [entry["event"] for entry in logs if "reverse" in entry["event"]] == [
         "opcua reverse connection failed, retrying"
     ]
 
@@ -192,7 +192,7 @@ async def test_server_at_its_limit_opens_no_reverse_connection(wait_until: WaitU
             first = await listener.next()
             await first.hello()
             await first.open()
-            await wait_until(lambda: any("reverse" in each["event"] for each in logs))
+            await wait_until(lambda: any("reverse" in entry["event"] for entry in logs))
             assert (len(listener.writers), len(server.listener.clients)) == (1, 1)
             assert "all connections are in use" in str(logs)
 
@@ -204,5 +204,5 @@ async def test_invalid_host_name_of_a_client_is_reported(wait_until: WaitUntil) 
 
     with structlog.testing.capture_logs() as logs:
         async with background_task(wait_at_clients(connect, ("opc.tcp://a..b",), FAST), "reverse connect"):
-            await wait_until(lambda: any("reverse" in each["event"] for each in logs))
-    assert [each["client"] for each in logs if "reverse" in each["event"]] == ["opc.tcp://a..b"]
+            await wait_until(lambda: any("reverse" in entry["event"] for entry in logs))
+    assert [entry["client"] for entry in logs if "reverse" in entry["event"]] == ["opc.tcp://a..b"]

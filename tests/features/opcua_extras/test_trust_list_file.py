@@ -88,11 +88,11 @@ async def test_a_list_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 async def test_removed_authority_loses_its_revocation_lists(tmp_path: Path) -> None:
     root, other = pki.root("plant"), pki.root("other", 2)
-    lists = tuple(each.revoke().public_bytes(pki.DER) for each in (root, other))
-    both = tuple(each.certificate.public_bytes(pki.DER) for each in (root, other))
+    lists = tuple(authority.revoke().public_bytes(pki.DER) for authority in (root, other))
+    both = tuple(authority.certificate.public_bytes(pki.DER) for authority in (root, other))
     replace_lists(tmp_path, TrustLists(both, lists))
     file = TrustListFile(tmp_path)
     await file.remove(root.certificate.fingerprint(hashes.SHA1()).hex(), is_trusted=True)  # noqa: S303 - a name
     handle = await file.open(ALICE, READ)
     content = file.read(ALICE, handle, 1 << 20)
-    assert [each in content for each in (*both, *lists)] == [False, True, False, True]
+    assert [data in content for data in (*both, *lists)] == [False, True, False, True]

@@ -64,7 +64,7 @@ async def test_result_belongs_to_the_command_with_its_mark() -> None:
         assert not one.results.find(WORK)
         await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
         assert one.results.find(WORK)
-        assert [each.data["identifier"] for each in one.station.late_results] == ["OTHER"]
+        assert [result.data["identifier"] for result in one.station.late_results] == ["OTHER"]
 
 
 async def test_gap_before_a_live_result_is_filled() -> None:
@@ -74,7 +74,7 @@ async def test_gap_before_a_live_result_is_filled() -> None:
             one.tighten(name)
         await one.results.handle_live(one.live(4))
         await one.results.fill()
-        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "D", "B", "C"]
+        assert [result.data["identifier"] for result in one.station.late_results] == ["A", "D", "B", "C"]
 
 
 async def test_frame_that_is_sent_again_before_its_acknowledgement_counts_once() -> None:
@@ -92,7 +92,7 @@ async def test_equal_frame_after_the_acknowledgement_is_another_result() -> None
         result = one.tighten("A")
         await one.results.handle_live(result)
         await one.results.handle_live(result)
-        keys = {each.key for each in one.station.late_results}
+        keys = {late_result.key for late_result in one.station.late_results}
         assert len(keys) == len(one.station.late_results) == 2
 
 
@@ -112,7 +112,7 @@ async def test_restarted_result_numbering_of_a_controller_is_followed() -> None:
         assert one.state.numbers.last == 1
         one.tighten("B")
         await one.results.catch_up()
-        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "B"]
+        assert [result.data["identifier"] for result in one.station.late_results] == ["A", "B"]
 
 
 async def test_search_finds_the_result_of_a_command_among_others() -> None:
@@ -134,7 +134,7 @@ async def test_controller_without_old_results_reports_live_results_only() -> Non
         await one.results.handle_live(one.tighten("A"))
         one.tighten("B")
         await one.results.handle_live(one.tighten("C"))
-        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "C"]
+        assert [result.data["identifier"] for result in one.station.late_results] == ["A", "C"]
 
 
 async def test_results_without_matching_numbers_are_not_requested_again() -> None:
@@ -143,7 +143,7 @@ async def test_results_without_matching_numbers_are_not_requested_again() -> Non
         one.tighten("B")
         await one.results.handle_live(one.tighten("C"))
         await one.results.catch_up()
-        assert [each.data["identifier"] for each in one.station.late_results] == ["A", "C"]
+        assert [result.data["identifier"] for result in one.station.late_results] == ["A", "C"]
 
 
 @pytest.mark.parametrize("used", [True, False])

@@ -13,14 +13,14 @@ from edge.model.finding import HealthFinding, Level
 
 async def examined(port: int) -> HealthFinding:
     settings = OpenProtocolSettings(kind="openprotocol", type_ids=("t",), url=f"tcp://127.0.0.1:{port}")
-    (finding,) = [each async for each in examine_controller("wrench", settings)]
+    (finding,) = [item async for item in examine_controller("wrench", settings)]
     return finding
 
 
 async def test_controller_is_identified() -> None:
     async with open_openprotocol_controller("station 7", supplier="BRC") as controller:
         finding = await examined(controller.server.port)
-        assert {each.mid for each in controller.server.received} == {Mid.START, Mid.STOP}
+        assert {mid_frame.mid for mid_frame in controller.server.received} == {Mid.START, Mid.STOP}
     assert finding.level is Level.OK
     assert "Bosch Rexroth, 'station 7', revision 6" in finding.found
 

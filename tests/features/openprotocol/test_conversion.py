@@ -28,11 +28,11 @@ def command(**parameters: Any) -> Command:
 
 @pytest.mark.parametrize("parameters", [{}, {"vin": VIN}, {"vin": "A"}])
 def test_identifier_has_a_mark_of_its_command_in_25_characters(parameters: dict[str, str]) -> None:
-    one, other = (replace(each, parameters=parameters) for each in (WORK, NEXT))
-    identifiers = {identifier_of(each, "mark") for each in (one, other)}
+    one, other = (replace(order, parameters=parameters) for order in (WORK, NEXT))
+    identifiers = {identifier_of(order, "mark") for order in (one, other)}
     assert len(identifiers) == 2
-    assert {len(each) for each in identifiers} <= {20, 25}
-    assert all(each.startswith(parameters.get("vin", "")) for each in identifiers)
+    assert {len(identifier) for identifier in identifiers} <= {20, 25}
+    assert all(identifier.startswith(parameters.get("vin", "")) for identifier in identifiers)
 
 
 def test_identifier_without_a_mark_is_the_vin() -> None:

@@ -44,7 +44,7 @@ async def test_missed_results_are_requested_when_no_command_is_at_work(
         await wait_until(lambda: controller.begun)
         # Two results whose messages are lost, and one of the operator's own that comes.
         missed = [dict(controller.results[1]) | {"result": number, "identifier": "OWN"} for number in (2, 3, 4)]
-        controller.results |= {each["result"]: each for each in missed}
+        controller.results |= {entry["result"]: entry for entry in missed}
         controller.report(4)
         await wait_until(lambda: len(bench.station.late_results) == 2)
         assert bench.station.answers == []

@@ -74,9 +74,9 @@ async def test_results_of_another_gateway_are_taken_over_once() -> None:
     await ours.keep(first)
     await theirs.keep(second)
     await ours.take_over()
-    assert sorted(await ours.unsettled(), key=lambda each: each.data) == [first, second]
+    assert sorted(await ours.unsettled(), key=lambda mid_frame: mid_frame.data) == [first, second]
     await theirs.take_over()
-    assert sorted(await theirs.unsettled(), key=lambda each: each.data) == [first, second]
+    assert sorted(await theirs.unsettled(), key=lambda mid_frame: mid_frame.data) == [first, second]
     await theirs.keep(third)
     await ours.take_over()
     assert len(await ours.unsettled()) == 3

@@ -16,4 +16,4 @@ def test_unknown_supplier_gets_the_default() -> None:
 
 
 def test_keep_alive_interval_is_below_the_controller_timeout() -> None:
-    assert all(0 < each.keep_alive <= 7 for each in MAKES.values())
+    assert all(0 < controller_make.keep_alive <= 7 for controller_make in MAKES.values())

@@ -26,7 +26,7 @@ async def test_message_is_parsed_and_an_invalid_one_has_a_reason() -> None:
     station = RecordingStation()
     inbox = ResultInbox(partial(station.recall, "wrench"), partial(station.remember, "wrench"), "edge")
     events = device_events(cast("OpenProtocolSession", Session()), inbox, (), lambda _: False, confirms_at_once=True)
-    found = [dict(each) async for each in events if isinstance(each, dict)]
+    found = [dict(event) async for event in events if isinstance(event, dict)]
     header = {"mid": Mid.IDENTIFIER_CHANGED, "revision": 1, "station": 0, "spindle": 0, "received": 7.0}
     assert found[0] == {"identifier": "A"} | header
     assert (found[1]["mid"], found[1]["data"]) == (Mid.RESULT, "no result")

@@ -227,7 +227,7 @@ async def test_results_of_the_operator_during_an_outage_are_reported(
             controller.end_tightening()
             controller.end_tightening()
         await wait_until(lambda: len(bench.station.late_results) == 2)
-        assert {each.data["result_id"] for each in bench.station.late_results} == {"2", "3"}
+        assert {result.data["result_id"] for result in bench.station.late_results} == {"2", "3"}
         assert len(bench.station.answers) == 1
 
 
@@ -277,12 +277,12 @@ async def test_scan_own_result_and_alarm_are_events(controller: TighteningContro
         bench.station.task = Task("J1", "own", {})
         # They are subscribed to in the background.
         asked = {Mid.IDENTIFIER_SUBSCRIBE, Mid.ALARM_SUBSCRIBE}
-        await wait_until(lambda: asked <= {each.mid for each in controller.server.received})
+        await wait_until(lambda: asked <= {mid_frame.mid for mid_frame in controller.server.received})
         controller.set_identifier("SCAN-1")
         controller.end_tightening()
         controller.break_down()
         await wait_until(lambda: len(bench.station.events) == 3)
-        events: dict[str, EquipmentEvent] = {each.type_id: each for each in bench.station.events}
+        events: dict[str, EquipmentEvent] = {event.type_id: event for event in bench.station.events}
     assert events["scanned.v1"].data == {"identifier": "SCAN-1"}
     assert (events["own.v1"].data["identifier"], events["alarm.v1"].data["code"]) == ("SCAN-1", JAMMED)
     assert bench.station.late_results == []
@@ -308,7 +308,7 @@ async def test_tool_lock_of_another_system_is_unchanged_with_lock_off(
         await wait_until(lambda: bench.station.answers)
         await bench.equipment.stop(BOLT)
         assert controller.enabled
-    sent = {each.mid for each in controller.server.received}
+    sent = {mid_frame.mid for mid_frame in controller.server.received}
     assert not sent & {Mid.ENABLE_TOOL, Mid.DISABLE_TOOL}
 
 
@@ -329,9 +329,9 @@ async def test_requests_are_reported_with_their_answers(
         controller.fault = OpenProtocolFault.REFUSED
         await tightened(bench, wait_until, parameter_set=3)
         calls = [data for what, data in bench.station.traffic if what is TrafficKind.ASKED]
-    (declined,) = [each for each in calls if each.question == "MID 0043 revision 1"]
+    (declined,) = [call for call in calls if call.question == "MID 0043 revision 1"]
     assert (declined.arguments, declined.error) == ([], "MID 0043 declined: the tool cannot be reached")
-    assert any(each.found and each.found["answer"] == "MID 0005 revision 1" for each in calls)
+    assert any(call.found and call.found["answer"] == "MID 0005 revision 1" for call in calls)
 
 
 async def test_unreadable_result_is_stored_and_acknowledged(
@@ -347,7 +347,7 @@ async def test_unreadable_result_is_stored_and_acknowledged(
 
 async def test_clock_of_the_controller_is_set(controller: TighteningController, wait_until: WaitUntil) -> None:
     async with connected(controller, wait_until, clock="set"):
-        assert Mid.SET_TIME not in {each.mid for each in controller.server.received}
+        assert Mid.SET_TIME not in {mid_frame.mid for mid_frame in controller.server.received}
 
 
 async def test_controller_with_few_messages_works(controller: TighteningController, wait_until: WaitUntil) -> None:

@@ -41,8 +41,8 @@ async def test_batch_of_four_contains_the_bad_bolt_and_its_rework(
         data = bench.station.answers[0].data
     assert (data["evaluation"], data["counts"]) == ("OK", {"ok": 4, "not_ok": 1})
     assert data["batch"] == {"size": 4, "counter": 4, "status": "OK"}
-    assert [each["evaluation"] for each in data["results"].values()] == ["OK", "NotOK", "OK", "OK", "OK"]
-    assert [each["status"] for each in controller.results.values()] == [1, 0, 1, 1, 1]
+    assert [result["evaluation"] for result in data["results"].values()] == ["OK", "NotOK", "OK", "OK", "OK"]
+    assert [result["status"] for result in controller.results.values()] == [1, 0, 1, 1, 1]
     assert (data["vin"], len(controller.begun), controller.enabled) == ("WDB1HXQZKRAMPLE", 1, False)
 
 
@@ -78,7 +78,7 @@ async def test_results_of_a_failed_batch_are_late_results(
         await wait_until(lambda: bench.station.answers)
         assert JAMMED in (bench.station.answers[0].error or "")
         # Later than the answer: the result of an open command would be its answer.
-        await wait_until(lambda: [each.data["evaluation"] for each in bench.station.late_results] == ["OK"])
+        await wait_until(lambda: [result.data["evaluation"] for result in bench.station.late_results] == ["OK"])
 
 
 async def test_unknown_classification_is_refused(controller: TighteningController, wait_until: WaitUntil) -> None:

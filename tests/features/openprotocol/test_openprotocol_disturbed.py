@@ -32,15 +32,17 @@ class DurableStation(RecordingStation):
         return await super().begin(command_id)
 
     async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
-        waiting = [each for each in self.unanswered if not self.is_settled(each.command_id)]
+        waiting = [command for command in self.unanswered if not self.is_settled(command.command_id)]
         begun = set(self.begun)
-        return [replace(each, begun=each.command_id in begun, offered_again=True) for each in waiting]
+        return [replace(command, begun=command.command_id in begun, offered_again=True) for command in waiting]
 
     async def is_outstanding(self, command_id: str) -> bool:
         return not self.is_settled(command_id)
 
     def is_settled(self, command_id: str) -> bool:
-        ended = {each.command_id for each in self.answers} | {each.command_id for each in self.unknown}
+        ended = {answer.command_id for answer in self.answers} | {
+            outcome_unknown.command_id for outcome_unknown in self.unknown
+        }
         return command_id in ended | self.stopped_meanwhile
 
 
@@ -122,11 +124,13 @@ async def test_no_bolt_is_tightened_twice_and_no_result_is_lost(seed: int, wait_
         gateway = RestartedEquipment(controller, station)
         await gateway.start()
         commands = [command_of(number) for number in range(JOBS)]
-        ended = [await carry_out(each, gateway, station, chance, wait_until) for each in commands]
+        ended = [await carry_out(command, gateway, station, chance, wait_until) for command in commands]
         await gateway.kill()
     begun = Counter(controller.begun)
-    answered = {each.data["identifier"] for each in station.answers if each.data}
-    late = {each.data["identifier"] for each in station.late_results}
-    assert [begun[identifier_of(each, "mark")] for each in commands if begun[identifier_of(each, "mark")] > 1] == []
+    answered = {answer.data["identifier"] for answer in station.answers if answer.data}
+    late = {result.data["identifier"] for result in station.late_results}
+    assert [
+        begun[identifier_of(command, "mark")] for command in commands if begun[identifier_of(command, "mark")] > 1
+    ] == []
     assert set(controller.finished) <= answered | late
     assert sum(ended) >= JOBS - 1

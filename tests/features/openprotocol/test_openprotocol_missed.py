@@ -23,7 +23,7 @@ def own_bolts(controller: StrictController, count: int, *, time: str = "") -> No
 
 
 def numbers(station: RecordingStation) -> list[int]:
-    return sorted(int(each.data["result_id"]) for each in station.late_results)
+    return sorted(int(result.data["result_id"]) for result in station.late_results)
 
 
 async def test_unanswered_old_result_costs_this_result_only(wait_until: WaitUntil) -> None:

@@ -60,13 +60,13 @@ async def test_result_of_two_spindles_answers_its_command(wait_until: WaitUntil,
     async with strict(wait_until, Quirks(spindles=2, link=link), spindles="several") as bench:
         for n in range(2):
             data = await completed(bench, wait_until, bolt(n))
-            assert {name: each["evaluation"] for name, each in data["results"].items()} == {"1": "OK", "2": "OK"}
+            assert {name: result["evaluation"] for name, result in data["results"].items()} == {"1": "OK", "2": "OK"}
         await wait_until(lambda: bench.controller.acknowledged == [1, 2])
         assert bench.controller.violations == []
 
 
 async def test_two_gateways_at_one_controller_work_in_turn(wait_until: WaitUntil) -> None:
-    """Each sees the results of the other: these are no answers of its own commands."""
+    """Each sees the results of the other: these are not answers of its own commands."""
     async with open_strict_controller() as controller, attached(controller) as one, attached(controller) as other:
         await wait_until(lambda: one.equipment.connected and other.equipment.connected)
         for n, bench in enumerate((one, other, one)):
@@ -74,7 +74,7 @@ async def test_two_gateways_at_one_controller_work_in_turn(wait_until: WaitUntil
             assert data["vin"] == f"J{n}"
         pulled = [entry.vin[:2] for entry in controller.tool.entries("pulled")]
         assert pulled == ["J0", "J1", "J2"]
-        assert [each.command_id for each in (*one.station.answers, *other.station.answers)] == [
+        assert [answer.command_id for answer in (*one.station.answers, *other.station.answers)] == [
             bolt(n).command_id for n in (0, 2, 1)
         ]
         assert controller.violations == []
@@ -190,5 +190,5 @@ async def test_result_is_heard_while_the_identifier_is_unknown(wait_until: WaitU
                 tool.tighten()
             await wait_until(lambda: not tool.enabled, deadline=10.0)
             await wait_until(lambda: len(controller.acknowledged) == size and station.answers, deadline=10.0)
-        assert [each.error for each in station.answers] == [None]
+        assert [answer.error for answer in station.answers] == [None]
         assert controller.violations == []

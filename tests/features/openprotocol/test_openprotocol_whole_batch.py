@@ -44,7 +44,7 @@ async def test_bolt_confirmed_before_a_kill_is_in_its_batch(quirks: Quirks, wait
             await wait_until(lambda: station.memory[memory_at(controller)].get("unsettled_results:edge", "[]") == "[]")
         data = station.answers[0].data
         assert (data["evaluation"], data["counts"]) == ("OK", {"ok": 3, "not_ok": 0})
-        assert [each["batch"]["counter"] for each in data["results"].values()] == [1, 2, 3]
+        assert [result["batch"]["counter"] for result in data["results"].values()] == [1, 2, 3]
         assert (station.late_results, controller.acknowledged, controller.violations) == ([], [1, 2, 3], [])
 
 
@@ -61,8 +61,8 @@ async def test_batch_whose_bolts_are_missing_is_never_ok(wait_until: WaitUntil) 
             assert "1 of its results have not come" in station.unknown[0].reason
             quirks.unanswered_results = frozenset()
             await wait_until(lambda: len(station.late_results) == 3)
-        assert sorted(each.data["result_id"] for each in station.late_results) == ["1", "2", "3"]
-        assert {each.command_id for each in station.late_results} == {BATCH.command_id}
+        assert sorted(result.data["result_id"] for result in station.late_results) == ["1", "2", "3"]
+        assert {result.command_id for result in station.late_results} == {BATCH.command_id}
         assert (station.answers, controller.violations) == ([], [])
 
 
@@ -80,7 +80,7 @@ async def test_last_bolt_after_a_time_limit_takes_the_first_ones_along(wait_unti
         controller.tool.tighten()
         await wait_until(lambda: station.answers and len(controller.acknowledged) == 3)
         await wait_until(lambda: station.memory[memory_at(controller)].get("unsettled_results:edge", "[]") == "[]")
-        assert [each.data["counts"] for each in station.answers] == [{"ok": 3, "not_ok": 0}]
+        assert [answer.data["counts"] for answer in station.answers] == [{"ok": 3, "not_ok": 0}]
         assert (station.late_results, controller.violations) == ([], [])
 
 

@@ -47,5 +47,5 @@ async def test_programs_without_a_description_have_their_number(missing: Mid, ex
         async with open_openprotocol("127.0.0.1", controller.server.port) as session:
             programs = ParameterSets(session)
             await programs.read()
-            assert any(each.startswith(expected) for each in programs.names)
+            assert any(name.startswith(expected) for name in programs.names)
             assert {"parameter set 1", "job 1"} & set(programs.names)

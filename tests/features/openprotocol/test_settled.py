@@ -64,7 +64,9 @@ async def test_single_result_that_came_before_a_stop_is_settled(wait_until: Wait
         station.stopped_meanwhile.add(bolt(1).command_id)
         await bench.equipment.stop(stop_of(bolt(1)))
         await wait_until(lambda: controller.acknowledged == [1])
-        assert [(each.command_id, each.data["evaluation"]) for each in station.answers] == [(bolt(1).command_id, "OK")]
+        assert [(answer.command_id, answer.data["evaluation"]) for answer in station.answers] == [
+            (bolt(1).command_id, "OK")
+        ]
         assert (await completed(bench, wait_until, bolt(2)))["vin"] == "J2"
         await wait_until(lambda: controller.acknowledged == [1, 2])
         assert (controller.connections, controller.violations, station.late_results) == (1, [], [])
@@ -81,7 +83,7 @@ async def test_bolts_of_a_stopped_batch_are_late_and_confirmed(wait_until: WaitU
         await bench.equipment.stop(stop_of(BATCH))
         count = len(controller.tool.results)
         await wait_until(lambda: len(controller.acknowledged) == count)
-        assert {each.command_id for each in station.late_results} == {BATCH.command_id}
+        assert {result.command_id for result in station.late_results} == {BATCH.command_id}
         assert (len(station.late_results), station.answers) == (count, [])
 
 
@@ -104,7 +106,7 @@ async def test_bolts_of_a_batch_that_is_reset_are_settled(wait_until: WaitUntil)
             BATCH.command_id: "the action was reset before it ended",
         }
         await wait_until(lambda: station.late_results)
-        assert [each.command_id for each in station.late_results] == [BATCH.command_id]
+        assert [result.command_id for result in station.late_results] == [BATCH.command_id]
         assert not controller.tool.enabled
         # Nothing is unsettled: a restart continues after the last result.
         await wait_until(lambda: '"number":1' in station.memory[memory_at(controller)]["last_result"])
@@ -129,7 +131,7 @@ async def test_answered_result_is_confirmed_on_the_next_connection(wait_until: W
         assert controller.violations == []
 
 
-async def test_last_bolt_of_a_batch_that_was_given_up_is_no_answer(wait_until: WaitUntil) -> None:
+async def test_last_bolt_of_a_batch_that_was_given_up_is_not_an_answer(wait_until: WaitUntil) -> None:
     """An answer of the last bolt alone would resolve the unknown outcome of the whole batch."""
     async with strict(wait_until, habits=Habits(reaction=0.3)) as bench:
         station, controller = bench.station, bench.controller
@@ -142,5 +144,5 @@ async def test_last_bolt_of_a_batch_that_was_given_up_is_no_answer(wait_until: W
             # The operator had pulled the trigger before the tool was disabled.
             controller.tool.tighten()
         await wait_until(lambda: len(station.late_results) == 3)
-        assert {each.command_id for each in station.late_results} == {BATCH.command_id}
+        assert {result.command_id for result in station.late_results} == {BATCH.command_id}
         assert station.answers == []

@@ -31,13 +31,13 @@ async def test_result_has_its_curves_of_torque_and_angle(
     async with connected(controller, wait_until, traces="on") as bench:
         data = (await tightened(bench, wait_until, parameter_set=3)).data
         received = controller.server.received
-        await wait_until(lambda: len([each for each in received if each.mid == Mid.ACCEPTED]) > 2)
-    channels = {each["name"]: each for each in data["trace"]["channels"]}
-    sizes = {name: (each["unit"], len(each["values"])) for name, each in channels.items()}
+        await wait_until(lambda: len([mid_frame for mid_frame in received if mid_frame.mid == Mid.ACCEPTED]) > 2)
+    channels = {channel["name"]: channel for channel in data["trace"]["channels"]}
+    sizes = {name: (channel["unit"], len(channel["values"])) for name, channel in channels.items()}
     assert sizes == {"Torque": ("N·m", 2000), "Angle": ("°", 2000)}
     assert channels["Torque"]["values"][-1] == pytest.approx(data["torque"]["value"])
-    acknowledged = [each for each in received if each.mid == Mid.ACCEPTED]
-    assert [each.data for each in acknowledged] == [b"0901", b"0900", b"0900"]
+    acknowledged = [mid_frame for mid_frame in received if mid_frame.mid == Mid.ACCEPTED]
+    assert [mid_frame.data for mid_frame in acknowledged] == [b"0901", b"0900", b"0900"]
     assert sorted(data["plot"].values()) == ["76.5", "93.5"]
 
 
@@ -66,9 +66,9 @@ async def test_result_of_several_spindles_contains_each_of_them(
         data = (await tightened(bench, wait_until, parameter_set=3)).data
         await wait_until(lambda: controller.acknowledged == [1])
     assert (data["evaluation"], data["result_id"]) == ("NotOK", "1")
-    assert {name: each["evaluation"] for name, each in data["results"].items()} == {"1": "OK", "2": "NotOK"}
+    assert {name: result["evaluation"] for name, result in data["results"].items()} == {"1": "OK", "2": "NotOK"}
     assert data["results"]["2"]["torque"] == {"value": 102.0, "unit": "N·m"}
-    assert Mid.RESULT_ACKNOWLEDGE not in {each.mid for each in controller.server.received}
+    assert Mid.RESULT_ACKNOWLEDGE not in {mid_frame.mid for mid_frame in controller.server.received}
 
 
 async def test_selection_by_another_system_is_an_event(controller: TighteningController, wait_until: WaitUntil) -> None:
@@ -82,8 +82,8 @@ async def test_selection_by_another_system_is_an_event(controller: TighteningCon
         await wait_until(lambda: len(bench.station.events) > 1)
         received = controller.server.received
         wanted = {Mid.PARAMETER_SET_ACKNOWLEDGE, Mid.JOB_ACKNOWLEDGE}
-        await wait_until(lambda: wanted <= {each.mid for each in received})
-    events = [(each.type_id, each.data) for each in bench.station.events]
+        await wait_until(lambda: wanted <= {mid_frame.mid for mid_frame in received})
+    events = [(event.type_id, event.data) for event in bench.station.events]
     assert events == [("com.example.set.v1", {"parameter_set": 2}), ("com.example.job.v1", {"job": 2})]
 
 
@@ -95,7 +95,9 @@ async def test_unreadable_plot_is_recorded_and_acknowledged(
             controller.server.send_raw(MidFrame(Mid.TRACE_PARAMETERS, data))
         await wait_until(lambda: len(bench.station.refused) == 3)
         received = controller.server.received
-        await wait_until(lambda: [each.data for each in received if each.mid == Mid.ACCEPTED] == [b"0901"] * 3)
+        await wait_until(
+            lambda: [mid_frame.data for mid_frame in received if mid_frame.mid == Mid.ACCEPTED] == [b"0901"] * 3
+        )
 
 
 async def test_tool_that_another_system_locks_during_a_command_is_a_problem(
@@ -114,20 +116,20 @@ async def test_tool_that_another_system_locks_during_a_command_is_a_problem(
         await wait_until(lambda: bench.station.answers)
         await wait_until(lambda: not controller.enabled)
         assert bench.equipment.problem == ""
-    assert Mid.RELAY_ACKNOWLEDGE in {each.mid for each in controller.server.received}
+    assert Mid.RELAY_ACKNOWLEDGE in {mid_frame.mid for mid_frame in controller.server.received}
 
 
-async def test_own_disabling_of_the_tool_is_no_lock_by_another_system(
+async def test_own_disabling_of_the_tool_is_not_a_lock_by_another_system(
     controller: TighteningController, wait_until: WaitUntil
 ) -> None:
     """The controller reports the lock before it accepts our message."""
     with capture_logs() as logs:
         async with connected(controller, wait_until) as bench:
             received = controller.server.received
-            await wait_until(lambda: Mid.RELAY_ACKNOWLEDGE in [each.mid for each in received])
+            await wait_until(lambda: Mid.RELAY_ACKNOWLEDGE in [mid_frame.mid for mid_frame in received])
             assert (await tightened(bench, wait_until, parameter_set=3)).error is None
-            await wait_until(lambda: [each.mid for each in received].count(Mid.RELAY_ACKNOWLEDGE) == 3)
-    assert "tool locked at the controller" not in [each["event"] for each in logs]
+            await wait_until(lambda: [mid_frame.mid for mid_frame in received].count(Mid.RELAY_ACKNOWLEDGE) == 3)
+    assert "tool locked at the controller" not in [entry["event"] for entry in logs]
 
 
 @pytest.mark.parametrize(("supplier", "lock", "asked"), [("ACT", "on", 1), ("ACT", "off", 0), ("ATG", "on", 0)])
@@ -140,8 +142,8 @@ async def test_only_makes_that_report_the_lock_are_asked_for_it(
         connected(other, wait_until, lock=lock),
     ):
         # The tool is read after all subscriptions.
-        await wait_until(lambda: Mid.TOOL in [each.mid for each in other.server.received])
-        assert [each.mid for each in other.server.received].count(Mid.RELAY_SUBSCRIBE) == asked
+        await wait_until(lambda: Mid.TOOL in [mid_frame.mid for mid_frame in other.server.received])
+        assert [mid_frame.mid for mid_frame in other.server.received].count(Mid.RELAY_SUBSCRIBE) == asked
 
 
 async def test_controller_without_the_relay_function_works_as_before(

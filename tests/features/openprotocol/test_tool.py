@@ -43,7 +43,7 @@ async def test_tool_is_disabled_before_it_is_prepared(
     controller, tool = parts
     controller.enable()
     await tool.prepare(replace(WORK, parameters=parameters))
-    assert [each.mid for each in controller.server.received][1:] == expected
+    assert [mid_frame.mid for mid_frame in controller.server.received][1:] == expected
     assert (controller.enabled, controller.identifier) == (False, WORK.mark)
 
 
@@ -52,7 +52,7 @@ async def test_job_still_running_after_an_interruption_is_restarted(parts: Parts
     controller.select_job(1)
     controller.job_runs, controller.batch_counter = True, 2
     await tool.prepare(replace(WORK, parameters={"job": 1}))
-    assert Mid.RESTART_JOB in [each.mid for each in controller.server.received]
+    assert Mid.RESTART_JOB in [mid_frame.mid for mid_frame in controller.server.received]
     assert (controller.job, controller.job_runs, controller.batch_counter) == (1, False, 0)
 
 
@@ -78,7 +78,7 @@ async def test_declined_lock_is_logged_or_refused(parts: Parts) -> None:
     controller.server.missing = {Mid.DISABLE_TOOL}
     with capture_logs() as logs:
         await tool.release()
-    assert [each["event"] for each in logs] == ["tool not disabled after its command"]
+    assert [entry["event"] for entry in logs] == ["tool not disabled after its command"]
     with pytest.raises(Refused, match="may still be enabled"):
         await tool.make_safe(WORK)
 
@@ -91,7 +91,7 @@ async def test_tool_whose_disable_is_declined_still_counts_as_enabled(parts: Par
     assert tool.is_enabled
 
 
-async def test_declined_abort_of_a_job_without_the_lock_is_no_stop(parts: Parts) -> None:
+async def test_declined_abort_of_a_job_without_the_lock_is_not_a_stop(parts: Parts) -> None:
     controller, _ = parts
     controller.server.missing = {Mid.ABORT_JOB}
     tool = TighteningTool(parts[1]._session, correlation="mark", locks=False)  # noqa: SLF001
@@ -108,4 +108,4 @@ async def test_clock_is_set_when_it_differs(parts: Parts) -> None:
     controller.server.missing = {Mid.TIME}
     with capture_logs() as logs:
         await tool.set_clock(now)
-    assert [each["event"] for each in logs] == ["optional message not accepted", "controller clock not set"]
+    assert [entry["event"] for entry in logs] == ["optional message not accepted", "controller clock not set"]

@@ -68,7 +68,7 @@ async def test_body_of_another_content_type_is_refused(browser: Browser) -> None
 
 
 def _queued(trail: AuditTrail) -> list[AuditRecord]:
-    return [each.record for each in trail._waiting]  # noqa: SLF001
+    return [queued_record.record for queued_record in trail._waiting]  # noqa: SLF001
 
 
 async def test_login_records_of_one_user_do_not_displace_other_records(services: WebServices) -> None:
@@ -76,7 +76,7 @@ async def test_login_records_of_one_user_do_not_displace_other_records(services:
     for _ in range(500):
         services.audit.logged_in("eve", Role.OBSERVER, "::1", "curl")
     services.audit.logged_in("alice", Role.OPERATOR, "::1", "curl")
-    assert [each.user for each in _queued(trail)] == ["eve"] * 60 + ["alice"]
+    assert [audit_record.user for audit_record in _queued(trail)] == ["eve"] * 60 + ["alice"]
 
 
 async def test_refusals_of_one_user_hide_none_of_another(browser: Browser, services: WebServices) -> None:
@@ -85,7 +85,11 @@ async def test_refusals_of_one_user_hide_none_of_another(browser: Browser, servi
         services.audit.refused("nobody", "::1", "curl", "login", "unknown")
     eve = await browser.logged_in("eve")
     await eve.post("/api/v1/jobs/J1/pause", {})
-    kinds = [(each.user, each.action) for each in _queued(trail) if each.kind == "web.refused"]
+    kinds = [
+        (audit_record.user, audit_record.action)
+        for audit_record in _queued(trail)
+        if audit_record.kind == "web.refused"
+    ]
     assert kinds.count(("nobody", "login")) == 20
     assert kinds[-1] == ("eve", "POST /jobs/{job}/pause")
 
@@ -96,7 +100,10 @@ async def test_calls_logins_and_refusals_are_recorded(browser: Browser, services
     await eve.post("/api/v1/jobs/J1/pause", {})
     await alice.post("/api/v1/jobs/J1/pause", {"comment": "lunch"})
     await alice.post("/api/v1/jobs/J1/pause", {})
-    records = [(each.kind, each.user, each.action, each.comment, each.status) for each in _queued(trail)]
+    records = [
+        (audit_record.kind, audit_record.user, audit_record.action, audit_record.comment, audit_record.status)
+        for audit_record in _queued(trail)
+    ]
     assert records[2:4] == [
         ("web.refused", "eve", "POST /jobs/{job}/pause", "", "role"),
         ("web.call", "alice", "Pause", "lunch", "Good"),

@@ -89,4 +89,4 @@ async def test_gateway_page_shows_the_servers_of_the_store(
     state = line({THIRD: replica_node(THIRD, is_linked=False)})
     async with serving(replace(services, store_state=lambda: state)) as browser:
         page = (await (await browser.logged_in("eve")).get("/gateway", accept_language=language)).text
-    assert [each for each in texts if each not in page] == []
+    assert [text for text in texts if text not in page] == []

@@ -71,14 +71,17 @@ def test_translations_have_the_placeholders_of_their_text() -> None:
 
 def test_every_refusal_of_the_page_has_a_translation() -> None:
     named = {text.replace("{}", "7") for source in SOURCES for text in stated(source)}
-    assert {each for each in named if reason_in(each, "de") == each} <= OF_PROGRAMS
+    assert {word for word in named if reason_in(word, "de") == word} <= OF_PROGRAMS
 
 
 async def test_problem_is_in_the_language_of_the_reader(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
-    answers = [(await eve.get("/api/v1/jobs/X", accept_language=each)).json for each in ("de", "en", "")]
-    assert [each["reason"] for each in answers] == ["es gibt keinen Auftrag 'X'", *["there is no job order 'X'"] * 2]
-    assert {each["kind"] for each in answers} == {"unknown_job"}
+    answers = [(await eve.get("/api/v1/jobs/X", accept_language=text)).json for text in ("de", "en", "")]
+    assert [answer["reason"] for answer in answers] == [
+        "es gibt keinen Auftrag 'X'",
+        *["there is no job order 'X'"] * 2,
+    ]
+    assert {answer["kind"] for answer in answers} == {"unknown_job"}
     assert "es gibt keinen Auftrag" in (await eve.get("/job?id=X", accept_language="de")).text
 
 
@@ -106,6 +109,6 @@ def _text(node: ast.expr) -> str:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=parts):
-            return "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in parts)
+            return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
         case _:
             return ""

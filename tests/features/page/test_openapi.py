@@ -41,10 +41,12 @@ _CHECKS = (
 
 def test_every_operation_has_its_own_name_and_every_reference_a_target() -> None:
     document = openapi()
-    names = [operation_id(each) for each in OPERATIONS]
+    names = [operation_id(api_operation) for api_operation in OPERATIONS]
     assert len(set(names)) == len(names)
     assert references(document) <= {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
-    assert {path.removeprefix("/api/v1") for path in document["paths"]} >= {each.path for each in OPERATIONS}
+    assert {path.removeprefix("/api/v1") for path in document["paths"]} >= {
+        api_operation.path for api_operation in OPERATIONS
+    }
 
 
 async def test_answers_have_the_types_of_the_document(browser: Browser) -> None:
@@ -94,7 +96,9 @@ def _exercise(browser: Browser, examples: int) -> int:
     headers = {"Cookie": browser.cookie, "Origin": browser.origin}
     sent = 0
     for operation in _operations():
-        cases = st.one_of(*(operation.as_strategy(generation_mode=each) for each in GenerationMode))
+        cases = st.one_of(
+            *(operation.as_strategy(generation_mode=generation_mode) for generation_mode in GenerationMode)
+        )
 
         @settings(
             max_examples=examples,
@@ -133,7 +137,7 @@ async def test_many_requests_of_each_role_are_answered_as_documented(page: Brows
 def test_operations_are_grouped_by_subject() -> None:
     found = subjects_of(openapi())
     assert {"jobs", "alarms", "session", "events"} <= found.keys()
-    order = next(each for each in found["jobs"] if (each.method, each.path) == ("POST", "/api/v1/jobs"))
+    order = next(job for job in found["jobs"] if (job.method, job.path) == ("POST", "/api/v1/jobs"))
     assert (order.role, order.body and order.body.link, order.answer and order.answer.link) == (
         "engineer",
         "JobOrderBody",
@@ -142,11 +146,11 @@ def test_operations_are_grouped_by_subject() -> None:
     (events,) = found["events"]
     assert events.answer
     assert events.answer.text == "text/event-stream"
-    assert {each.method for each in found["session"]} == {"POST", "DELETE"}
+    assert {read_operation.method for read_operation in found["session"]} == {"POST", "DELETE"}
 
 
 def test_types_are_described_in_words() -> None:
-    found = {each.name: {one.name: one for one in each.members} for each in types_of(openapi())}
+    found = {read_type.name: {one.name: one for one in read_type.members} for read_type in types_of(openapi())}
     assert found["MethodDone"]["job"].type.text in {"JobSummary or null", "null or JobSummary"}
     assert found["MethodDone"]["job"].type.link == "JobSummary"
     assert found["AlarmHistory"]["changes"].type.text == "list of AlarmChangeView"

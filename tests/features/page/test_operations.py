@@ -68,10 +68,10 @@ async def test_unknown_outcome_is_shown_with_its_reason(browser: Browser, plant:
 
 async def test_jobs_are_filtered_and_running_ones_come_first(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
-    assert [each["job_order_id"] for each in (await eve.get("/api/v1/jobs")).json["jobs"]] == ["J1", ATTACK]
+    assert [job["job_order_id"] for job in (await eve.get("/api/v1/jobs")).json["jobs"]] == ["J1", ATTACK]
     assert (await eve.get("/api/v1/jobs?state=Running&text=j")).json["total"] == 1
     assert (await eve.get("/api/v1/jobs?text=none")).json["total"] == 0
-    assert [each["job_order_id"] for each in (await eve.get("/api/v1/jobs?offset=1")).json["jobs"]] == [ATTACK]
+    assert [job["job_order_id"] for job in (await eve.get("/api/v1/jobs?offset=1")).json["jobs"]] == [ATTACK]
     assert (await eve.get("/api/v1/jobs?offset=-1")).json["kind"] == "invalid_query"
     assert 'rel="prev"' in (await eve.get("/jobs?offset=1")).text
     assert (await eve.get("/api/v1/jobs?state=Sleeping")).json["kind"] == "invalid_query"
@@ -126,7 +126,9 @@ async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant)
 
 async def test_changes_by_an_observer_are_refused(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
-    for path in [each.path.format_map(IN_PATHS) for each in OPERATIONS if each.method == "POST"]:
+    for path in [
+        api_operation.path.format_map(IN_PATHS) for api_operation in OPERATIONS if api_operation.method == "POST"
+    ]:
         assert (await eve.post(f"/api/v1{path}", {})).json["kind"] == "forbidden", path
 
 
@@ -211,7 +213,7 @@ async def test_repeated_change_with_the_same_key_is_executed_once(browser: Brows
 async def test_trend_and_control_chart_are_drawn(browser: Browser, plant: Plant) -> None:
     await plant.store.commit(tags.save(plant.store.keys, {"oven": '{"at": 1, "tag": "oven", "value": 7.5}'}))
     eve = await browser.logged_in("eve")
-    assert [each["value"] for each in (await eve.get("/api/v1/tags/oven/trend")).json["points"]] == [1.5, 2.5]
+    assert [point["value"] for point in (await eve.get("/api/v1/tags/oven/trend")).json["points"]] == [1.5, 2.5]
     assert "polyline" in (await eve.get("/api/v1/tags/oven/trend.svg")).text
     assert (await eve.get("/api/v1/tags/none/trend")).json["kind"] == "unknown_tag"
     assert "2.5" in (await eve.get("/tag?name=oven")).text

@@ -22,7 +22,7 @@ TEMPLATES = Path(edge.features.page.__file__).parent / "templates"
 
 
 def test_first_known_language_of_the_reader_is_used() -> None:
-    assert [language_for(each) for each in (("fr", "de-AT", "en"), ("fr",), ())] == ["de", "en", "en"]
+    assert [language_for(row) for row in (("fr", "de-AT", "en"), ("fr",), ())] == ["de", "en", "en"]
     assert text_of("jobs", "de") == "Aufträge"
 
 
@@ -49,7 +49,7 @@ def test_catalogue_has_every_text_that_pages_name() -> None:
     ],
 )
 def test_every_state_name_of_the_product_has_a_text(prefix: str, names: Iterable[Enum]) -> None:
-    assert {f"{prefix}.{each.value}" for each in names} <= CATALOGUE.keys()
+    assert {f"{prefix}.{name.value}" for name in names} <= CATALOGUE.keys()
 
 
 def test_every_text_of_the_catalogue_is_filled() -> None:

@@ -54,7 +54,7 @@ async def test_page_is_complete_and_executes_no_data(browser: Browser, path: str
     reply = await engineer.get(path, accept_language=language)
     assert reply.status == 200
     scripts = [attributes for tag, attributes in Elements(reply.text).tags if tag == "script"]
-    assert [each["type"] for each in scripts] == ["module"]
+    assert [script["type"] for script in scripts] == ["module"]
     assert ATTACK not in reply.text
     assert f'<html lang="{language}">' in reply.text
 
@@ -75,7 +75,7 @@ async def test_station_names_why_equipment_is_not_connected(
     async with serving(replace(services, equipment=lambda: (away,))) as browser:
         eve = await browser.logged_in("eve")
         page = (await eve.get("/", accept_language=language)).text
-    assert [each for each in texts if each not in page] == []
+    assert [text for text in texts if text not in page] == []
 
 
 async def test_station_names_a_disconnected_tool_that_may_be_active(services: WebServices) -> None:

@@ -13,7 +13,7 @@ NUMBERS = st.floats(-1e300, 1e300)
 @given(st.lists(st.tuples(st.floats(0, 1e15), NUMBERS), max_size=100), st.lists(NUMBERS, max_size=3))
 def test_every_plot_is_well_formed(points: list[tuple[float, float]], limits: list[float]) -> None:
     drawn = plot_svg(
-        "<script>", [PlotPoint(*each) for each in points], [PlotLimit("&", each) for each in limits], is_time=True
+        "<script>", [PlotPoint(*point) for point in points], [PlotLimit("&", limit) for limit in limits], is_time=True
     )
     assert ET.fromstring(drawn).tag.endswith("svg")  # noqa: S314 - our own picture
     assert "nan" not in drawn
@@ -23,7 +23,7 @@ def test_every_plot_is_well_formed(points: list[tuple[float, float]], limits: li
 def test_points_and_limits_are_drawn_in_order() -> None:
     drawn = plot_svg("t", [PlotPoint(0, 1), PlotPoint(1, 2)], [PlotLimit("upper", 3)], is_time=False)
     root = ET.fromstring(drawn)  # noqa: S314 - our own picture
-    circles = [each for each in root if each.tag.endswith("circle")]
+    circles = [element for element in root if element.tag.endswith("circle")]
     assert float(circles[0].get("cy", "")) > float(circles[1].get("cy", ""))
     assert "upper" in drawn
 
@@ -32,12 +32,12 @@ def test_points_beyond_the_limits_are_marked() -> None:
     points = [PlotPoint(0, 1), PlotPoint(1, 4), PlotPoint(2, -1)]
     limits = [PlotLimit("CL", 0, is_bound=False), PlotLimit("LCL", -2), PlotLimit("UCL", 3)]
     root = ET.fromstring(plot_svg("t", points, limits, is_time=False))  # noqa: S314 - our own picture
-    looks = [each.get("class") for each in root if each.tag.endswith("circle")]
+    looks = [element.get("class") for element in root if element.tag.endswith("circle")]
     assert looks == ["dot", "dot out", "dot"]
 
 
 def test_small_plots_have_their_figures_inside() -> None:
     drawn = plot_svg("t", [PlotPoint(0, -123456), PlotPoint(1, 123456)], is_time=False)
     root = ET.fromstring(drawn)  # noqa: S314 - our own picture
-    assert [each.get("class") for each in root if each.get("text-anchor") == "end"][:3] == ["figure"] * 3
+    assert [element.get("class") for element in root if element.get("text-anchor") == "end"][:3] == ["figure"] * 3
     assert "@media(max-width:500px){text{font-size:22px}.figure{text-anchor:start" in drawn

@@ -13,7 +13,7 @@ BROKEN = {**SUPERVISED, "transitions": [{"source": "one", "target": "none", "con
 async def test_work_masters_are_listed_and_drawn(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
     found = (await eve.get("/api/v1/recipes")).json["recipes"]
-    assert [(each["scope"], each["id"], each["has_recipe"]) for each in found] == [
+    assert [(value["scope"], value["id"], value["has_recipe"]) for value in found] == [
         ("station-1", "linear", True),
         ("station-1", "supervised", True),
     ]
@@ -44,7 +44,7 @@ async def test_recipe_is_checked_with_all_faults(browser: Browser) -> None:
     [
         {"branches": [{"name": "A", "type": "selection", "branches": [["A"]]}]},
         {"branches": [{"name": "X", "type": "selection", "branches": [["X"]]}]},
-        {"branches": [{"name": each, "type": "simultaneous", "branches": [[other]]} for each, other in ("XY", "YX")]},
+        {"branches": [{"name": text, "type": "simultaneous", "branches": [[other]]} for text, other in ("XY", "YX")]},
         {"steps": [{"name": "A", "initial": True}, {"name": "A"}]},
         {"steps": [{"name": "A", "initial": True}, {"name": "B", "initial": True}]},
         {"steps": [{"name": "A"}]},
@@ -61,8 +61,8 @@ def test_faulty_recipe_is_drawn_without_an_endless_loop(faulty: dict[str, object
 async def test_recipe_with_many_faulty_steps_is_marked_in_part() -> None:
     """2,400 steps with 4,800 faults took eleven seconds of a core."""
     names = [f"s{number}" for number in range(150)]
-    steps = [{"name": each, "initial": each == "s0"} for each in names]
-    ends = [{"source": each, "target": "Z", "condition": "true"} for each in names]
+    steps = [{"name": name, "initial": name == "s0"} for name in names]
+    ends = [{"source": name, "target": "Z", "condition": "true"} for name in names]
     found = check_recipe({"steps": steps, "transitions": ends}, ())
     unmarked = check_recipe({"steps": steps, "transitions": ends}, names[-1:])
     assert len(found.faults) == 150
@@ -89,7 +89,7 @@ async def test_engineer_orders_a_job_from_a_work_master(browser: Browser, plant:
     assert (await engineer.post("/api/v1/jobs", order | {"start": False})).json["job"]["state"] == "NotAllowedToStart"
     stored = (await plant.job("N1")).order
     assert stored.priority == 3
-    assert [(each.id, each.value) for each in stored.job_order_parameters or ()] == [("torque", 7.5)]
+    assert [(parameter.id, parameter.value) for parameter in stored.job_order_parameters or ()] == [("torque", 7.5)]
     assert (await engineer.post("/api/v1/jobs", order)).status in {409, 422}
     endless = order | {"id": "N5", "start_time": "9999-12-31T23:59:59.9999999Z"}
     assert (await engineer.post("/api/v1/jobs", endless)).status == 200

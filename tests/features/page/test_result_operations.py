@@ -38,7 +38,7 @@ async def answered(plant: Plant, tool: FakeEquipment, browser: Browser, folder: 
         return bool((await browser.get("/api/v1/jobs/J1/results")).json["results"])
 
     await until(shown)
-    return next((each.sha256 for each in stored_in(kept)), "")
+    return next((reference.sha256 for reference in stored_in(kept)), "")
 
 
 async def test_each_bolt_of_a_batch_is_shown(
@@ -49,7 +49,7 @@ async def test_each_bolt_of_a_batch_is_shown(
     batch = {"evaluation": "OK", "counts": {"ok": 24, "not_ok": 0}, "results": bolts}
     await answered(plant, tool, eve, tmp_path / "traces", batch)
     (line,) = (await eve.get("/api/v1/jobs/J1/results")).json["results"]
-    assert [each["name"] for each in line["values"]] == ["evaluation", "counts.ok", "counts.not_ok"]
+    assert [value["name"] for value in line["values"]] == ["evaluation", "counts.ok", "counts.not_ok"]
     assert len(line["parts"]) == 24
     assert line["parts"][23] == {
         "name": "24",

@@ -62,6 +62,6 @@ async def test_tls_is_served_with_the_certificate_of_opcua(
         await wait_until(lambda: bounds.open.total() == 2)
         reader, writer = await asyncio.open_connection(found.host, found.port)
         assert await reader.read() == b""
-        for each in (*(other for _, other in silent), writer):
-            each.close()
+        for stream_writer in (*(other for _, other in silent), writer):
+            stream_writer.close()
         await wait_until(lambda: not bounds.open)

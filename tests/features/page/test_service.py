@@ -56,7 +56,7 @@ async def test_port_in_use_is_retried_while_the_gateway_serves(
     web = WebSettings(listen=f"127.0.0.1:{port}", kiosk="on")
     with capture_logs() as logs:
         async with open_gateway(settings_of(redis, tmp_path, web)):
-            await wait_until(lambda: any("cannot listen for browsers" in each.get("reason", "") for each in logs), 60)
+            await wait_until(lambda: any("cannot listen for browsers" in entry.get("reason", "") for entry in logs), 60)
             other.close()
             await other.wait_closed()
             assert b"200 OK" in await first_line(port)

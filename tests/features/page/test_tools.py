@@ -69,4 +69,4 @@ def test_oldest_record_is_dropped() -> None:
     memory = LogMemory(lines=2)
     for text in ("a", "b", "c"):
         memory.emit(logging.LogRecord("edge", logging.INFO, "", 0, text, None, None))
-    assert [each.text for each in memory.lines] == ["b", "c"]
+    assert [line.text for line in memory.lines] == ["b", "c"]

@@ -44,4 +44,4 @@ async def test_control_chart_is_read_from_the_state_of_its_rule(store: Store, tm
 
 
 def test_only_finite_numbers_are_shown() -> None:
-    assert [number_of(each) for each in (True, 2, 10**400, float("nan"), "x")] == [1.0, 2.0, None, None, None]
+    assert [number_of(number) for number in (True, 2, 10**400, float("nan"), "x")] == [1.0, 2.0, None, None, None]

@@ -19,15 +19,15 @@ _texts = st.lists(st.text(st.characters(min_codepoint=33, max_codepoint=126), mi
 
 def framed(raw: bytes, *, stx: bool = False) -> list[str]:
     lines = list(LineFramer(framed=stx).feed(raw))
-    return [f"refused: {each.kind}" if isinstance(each, Refused) else each.decode("latin-1") for each in lines]
+    return [f"refused: {line.kind}" if isinstance(line, Refused) else line.decode("latin-1") for line in lines]
 
 
 @given(_texts, st.sampled_from([b"\r", b"\n", b"\r\n", b"\0"]), st.integers(1, 20))
 def test_lines_are_split_at_every_line_end(texts: list[str], end: bytes, size: int) -> None:
-    raw = b"".join(each.encode() + end for each in texts)
+    raw = b"".join(text.encode() + end for text in texts)
     framer = LineFramer(framed=False)
     pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
-    assert [line for piece in pieces for line in framer.feed(piece)] == [each.encode() for each in texts]
+    assert [line for piece in pieces for line in framer.feed(piece)] == [text.encode() for text in texts]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_line_without_an_end_is_refused_and_not_joined_with_the_next(*, stx: boo
 
 def test_flood_without_a_line_end_is_refused_once_and_ends_by_a_pause() -> None:
     framer = LineFramer(framed=False)
-    assert [each.kind for each in framer.feed(b"x" * (9 * LINE_BYTES)) if isinstance(each, Refused)] == ["too_large"]
+    assert [data.kind for data in framer.feed(b"x" * (9 * LINE_BYTES)) if isinstance(data, Refused)] == ["too_large"]
     assert framer.pause_s == UNENDED_SECONDS
     assert list(framer.end()) == []
     assert list(framer.feed(b"B2\n")) == [b"B2"]
@@ -107,7 +107,7 @@ async def test_lines_of_a_tcp_reader_end_with_its_connection() -> None:
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         async with open_tcp_lines("127.0.0.1", port, framed=False) as lines:
-            assert [each async for each in lines] == [b"A1", b"B2"]
+            assert [line async for line in lines] == [b"A1", b"B2"]
     with pytest.raises(Unavailable, match="cannot connect"):
         async with open_tcp_lines("127.0.0.1", port, framed=False):
             pass
@@ -160,7 +160,7 @@ async def test_lines_of_a_serial_port_end_when_it_is_gone() -> None:
             os.write(ours, b"B2\r")
             assert await anext(lines) == b"B2"
             os.close(ours)
-            assert [each async for each in lines] == []
+            assert [line async for line in lines] == []
     finally:
         for descriptor in (ours, port):
             try:

@@ -56,7 +56,7 @@ class Reading:
 
     @property
     def codes(self) -> list[str]:
-        return [each.data["code"] for each in self.station.events]
+        return [event.data["code"] for event in self.station.events]
 
 
 @asynccontextmanager
@@ -135,11 +135,11 @@ async def test_groups_of_the_pattern_are_data_and_other_codes_are_refused(wait_u
         await wait_until(lambda: device.writers)
         device.scan("garbage", "WDB1-7", "WDB2-")
         await wait_until(lambda: len(one.station.events) == 2)
-    assert [each.data for each in one.station.events] == [
+    assert [event.data for event in one.station.events] == [
         {"code": "WDB1-7", "vin": "WDB1", "color": "7"},
         {"code": "WDB2-", "vin": "WDB2"},
     ]
-    assert [each.kind for each in one.station.refused] == ["unreadable"]
+    assert [refused.kind for refused in one.station.refused] == ["unreadable"]
 
 
 @pytest.mark.parametrize("used", [True, False])
@@ -151,7 +151,7 @@ async def test_code_starts_a_job_unless_a_job_waits_for_it(wait_until: WaitUntil
         device.scan("A1", "end")
         await wait_until(lambda: "end" in one.codes)
         await wait_until(lambda: used or len(one.jobs) == 2)
-    found = [(each.job_order_id, each.work_master, each.parameters) for each in one.jobs][:1]
+    found = [(job.job_order_id, job.work_master, job.parameters) for job in one.jobs][:1]
     assert found == ([] if used else [("A1", "WM-1", {"code": "A1"})])
 
 
@@ -168,11 +168,11 @@ async def test_code_in_another_encoding_is_refused_with_its_bytes(wait_until: Wa
         device.send(b"\xef\xbb\xbf\xc3\x9cML-8\r\n")
         await wait_until(lambda: one.jobs)
         assert equipment.problem == ""
-    assert [(each.kind, each.payload) for each in one.station.refused] == [
+    assert [(refused.kind, refused.payload) for refused in one.station.refused] == [
         ("unreadable", b"\xdcML-8"),
         ("unreadable", "ÜML-\ufffd".encode()),
     ]
-    assert [each.job_order_id for each in one.jobs] == ["ÜML-8"]
+    assert [job.job_order_id for job in one.jobs] == ["ÜML-8"]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ async def test_gs1_code_starts_a_job(wait_until: WaitUntil, keys: dict[str, str]
         await wait_until(lambda: device.writers)
         device.scan(GS1_CODE)
         await wait_until(lambda: one.jobs)
-    assert [each.job_order_id for each in one.jobs] == [job_id]
+    assert [job.job_order_id for job in one.jobs] == [job_id]
     assert one.jobs[0].parameters["code"] == GS1_CODE
     identifiers = {name: value for name, value in one.jobs[0].parameters.items() if name.startswith("gs1_")}
     expected = {"gs1_01": "09501101530003", "gs1_21": "SER1", "gs1_10": "AB-123"}

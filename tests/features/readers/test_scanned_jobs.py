@@ -29,7 +29,7 @@ async def prepared(store: Store) -> Plant:
 def outcomes(logs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what the log says of each scanned job."""
     started = "scanned job "
-    return [each["event"].removeprefix(started) for each in logs if each["event"].startswith(started)]
+    return [entry["event"].removeprefix(started) for entry in logs if entry["event"].startswith(started)]
 
 
 async def test_new_job_has_the_scanned_code_as_id_and_parameter(store: Store, wait_until: WaitUntil) -> None:
@@ -42,7 +42,9 @@ async def test_new_job_has_the_scanned_code_as_id_and_parameter(store: Store, wa
     assert outcomes(logs) == ["started", "refused"]
     job = await jobs.load(store, "VIN-7")
     assert job
-    assert [(each.id, each.value) for each in job.order.job_order_parameters or ()] == [("code", "VIN-7")]
+    assert [(parameter.id, parameter.value) for parameter in job.order.job_order_parameters or ()] == [
+        ("code", "VIN-7")
+    ]
 
 
 async def test_stored_job_is_started_and_an_unknown_one_refused(store: Store, wait_until: WaitUntil) -> None:

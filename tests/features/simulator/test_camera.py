@@ -18,7 +18,10 @@ class PatientStation(RecordingStation):
 
     async def event(self, event: EquipmentEvent) -> Task | None:
         self.events.append(event)
-        if sum(each.type_id == event.type_id for each in self.events) < 3 or event.type_id in self.given:
+        if (
+            sum(equipment_event.type_id == event.type_id for equipment_event in self.events) < 3
+            or event.type_id in self.given
+        ):
             return None
         self.given.add(event.type_id)
         return Task("J1", "inspect", {})

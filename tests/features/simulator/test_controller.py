@@ -148,7 +148,7 @@ async def test_controller_declines_a_known_command_id_with_other_parameters(
         await wait_until(lambda: len(answers) == 2)
     assert answers.unknown == ["another command had this id"]
     assert (answers[0].error, answers[1]) == (None, answers[0])
-    assert [each.id for each in controller.commands] == [TIGHTEN.command_id]
+    assert [command.id for command in controller.commands] == [TIGHTEN.command_id]
     assert [len(controller.conflicts), len(controller.duplicates)] == [1, 1]
 
 
@@ -271,4 +271,4 @@ async def test_retained_command_is_dropped(mqtt: MqttSettings, unique: str, wait
         async with open_controller(device, "wrench", topic_prefix=unique, delay=0.0) as controller:
             await edge.publish(commands, b"{}", user_properties=attributes | {"id": "new"})
             await wait_until(lambda: controller.commands)
-            assert [each.id for each in controller.commands] == ["new"]
+            assert [command.id for command in controller.commands] == ["new"]

@@ -29,17 +29,22 @@ def chosen(over: str) -> DemoDevices:
 def test_every_action_of_the_recipe_has_its_device(over: str, tmp_path: Path) -> None:
     devices = chosen(over)
     file = tmp_path / "edge.toml"
-    file.write_text("\n".join(each.section() for each in devices.every))
+    file.write_text("\n".join(demo_device.section() for demo_device in devices.every))
     southbound = load_settings(file, {}, declared_sections()).southbound
     assert sorted(southbound) == [CAMERA, CONTROLLER]
-    taken = sorted(type_id for each in southbound.values() for type_id in each.type_ids)
+    taken = sorted(type_id for equipment_settings in southbound.values() for type_id in equipment_settings.type_ids)
     assert taken == sorted({action.type_id for action in recipe_of(devices).actions})
 
 
 def test_chart_is_the_same_for_every_device_protocol() -> None:
     def chart(recipe: Recipe) -> list[Any]:
-        places = [(each.name, each.step, each.qualifier) for each in recipe.actions]
-        return [recipe.steps, recipe.branches, places, [(each.source, each.target) for each in recipe.transitions]]
+        places = [(action.name, action.step, action.qualifier) for action in recipe.actions]
+        return [
+            recipe.steps,
+            recipe.branches,
+            places,
+            [(transition.source, transition.target) for transition in recipe.transitions],
+        ]
 
     charts = [chart(recipe_of(chosen(over))) for over in DEVICES]
     assert charts == [charts[0]] * len(DEVICES)
@@ -48,7 +53,15 @@ def test_chart_is_the_same_for_every_device_protocol() -> None:
 def test_opcua_devices_have_their_own_addresses() -> None:
     one, other = chosen("opcua"), chosen("opcua")
     assert (
-        len({argument for each in (*one.every, *other.every) for argument in each.arguments if argument.isdigit()}) == 4
+        len(
+            {
+                argument
+                for demo_device in (*one.every, *other.every)
+                for argument in demo_device.arguments
+                if argument.isdigit()
+            }
+        )
+        == 4
     )
     assert one.unheard["com.example.station.tighten.v1"] == CONTROLLER
     assert chosen("mqtt").unheard == {}

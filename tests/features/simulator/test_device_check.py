@@ -21,7 +21,7 @@ async def check(mqtt: MqttSettings, prefix: str, answer_s: float) -> dict[str, C
     """Return what the test of the wrench finds."""
     async with open_session(mqtt, f"{prefix}-check", session_expiry=0) as session:
         found = await DeviceCheck(session, f"{prefix}/wrench", TYPE_ID, "station-1", answer_s).run()
-    return {each.check: each for each in found}
+    return {check_finding.check: check_finding for check_finding in found}
 
 
 @pytest.mark.parametrize("forgetful", [False, True])
@@ -33,7 +33,7 @@ async def test_simulated_controller_passes_with_and_without_memory(
         open_controller(session, "wrench", topic_prefix=unique, delay=0.0, forgetful=forgetful),
     ):
         found = await check(mqtt, unique, 30.0)
-    assert [each for each in found.values() if each.grade is not OK] == []
+    assert [check_finding for check_finding in found.values() if check_finding.grade is not OK] == []
     assert len(found) == 10
     assert ("unknown" in found["start that was offered before"].detail) is forgetful
 
@@ -45,7 +45,7 @@ async def test_device_without_answers_fails_with_reasons(mqtt: MqttSettings, uni
     async with open_session(mqtt, f"{unique}-device") as session:
         await session.subscribe(f"{unique}/wrench/commands", swallow)
         found = await check(mqtt, unique, 0.1)
-    grades = {name: each.grade for name, each in found.items()}
+    grades = {name: check_finding.grade for name, check_finding in found.items()}
     assert grades == {
         "presence": NOTE,
         "subscription": OK,

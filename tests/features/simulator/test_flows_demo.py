@@ -43,5 +43,5 @@ def test_flow_of_the_demo_has_no_faults(document: dict[str, Any]) -> None:
 def test_flow_of_two_components_has_two_components() -> None:
     plan = plan_flow(two_components(5))
     assert isinstance(plan, Plan)
-    assert [len(each) for each in plan.components] == [5, 3]
+    assert [len(component) for component in plan.components] == [5, 3]
     assert "soak" in plan.components[1]

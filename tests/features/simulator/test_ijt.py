@@ -70,7 +70,7 @@ async def test_joining_ends_with_a_result_with_its_identifiers(
 ) -> None:
     event = (await happening(controller, session, IjtFault.NONE))["Result"]
     meta = event["ResultMetaData"]
-    assert [each["EntityId"] for each in meta["AssociatedEntities"]] == ["WDB1"]
+    assert [entity["EntityId"] for entity in meta["AssociatedEntities"]] == ["WDB1"]
     assert (meta["Name"], meta["ResultEvaluation"]) == ("front 50Nm", 1)
     assert event["ResultContent"][0]["OverallResultValues"][0]["MeasuredValue"] == 50.1
     results = (await parts(session))["ResultManagement"]

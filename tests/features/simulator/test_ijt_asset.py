@@ -33,9 +33,11 @@ async def test_asset_has_its_identification_and_implements_its_type(folder: str,
         assert (await (await asset.get_parent()).read_browse_name()).Name == folder
         (interface,) = await asset.get_referenced_nodes(ua.ObjectIds.HasInterface)
         assert (await interface.read_browse_name()).Name in {"IControllerType", "IToolType"}
-        parts = {(await each.read_browse_name()).Name: each for each in await asset.get_children()}
+        parts = {(await child.read_browse_name()).Name: child for child in await asset.get_children()}
         assert parts.keys() == {"Identification", "MachineryBuildingBlocks", "Parameters"}
-        members = {(await each.read_browse_name()).Name: each for each in await parts["Identification"].get_children()}
+        members = {
+            (await child.read_browse_name()).Name: child for child in await parts["Identification"].get_children()
+        }
         values = {member: await node.read_value() for member, node in members.items()}
         assert values["ProductInstanceUri"].startswith("urn:microdcs-edge:sim:")
         assert {"Manufacturer", "SerialNumber", "Model", "SoftwareRevision"} <= values.keys()

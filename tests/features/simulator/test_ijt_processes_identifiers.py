@@ -14,8 +14,10 @@ async def test_text_identifier_is_returned_by_its_text_until_it_is_reset() -> No
         node = client.nodes.objects
         for name in ("Machines", "wrench", "AssetManagement", "MethodSet"):
             described = await node.get_children_descriptions()
-            node = client.get_node(next(each.NodeId for each in described if each.BrowseName.Name == name))
-        methods = {each.BrowseName.Name: each.NodeId for each in await node.get_children_descriptions()}
+            node = client.get_node(next(value.NodeId for value in described if value.BrowseName.Name == name))
+        methods = {
+            description.BrowseName.Name: description.NodeId for description in await node.get_children_descriptions()
+        }
 
         async def call(name: str, *arguments: ua.Variant) -> ua.CallMethodResult:
             request = ua.CallMethodRequest(

@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 def instants(recipe: Recipe, script: Script, trace: Json) -> Iterator[float]:
     """Yield the instants of all events in virtual time, also of events that an earlier one may cancel."""
-    yield from (each["t"] for each in (*trace["commands"], *trace["steps"]))
+    yield from (command["t"] for command in (*trace["commands"], *trace["steps"]))
     yield from (entry.at for entry in script.timeline)
     yield from (job.starts_at for job in script.jobs)
     received: dict[str, int] = {}
@@ -43,7 +43,9 @@ def instants(recipe: Recipe, script: Script, trace: Json) -> Iterator[float]:
         nth = received[sent["type_id"]] = received.get(sent["type_id"], 0) + (sent["phase"] != "stop")
         how = script.answer_plan(sent["type_id"], sent["action"], sent["job"], nth)
         yield from (sent["t"] + delay / 1000 for delay in how.delays())
-    spans = [(each.step, span) for each in recipe.actions for span in (each.duration_seconds, each.timeout_seconds)]
+    spans = [
+        (action.step, span) for action in recipe.actions for span in (action.duration_seconds, action.timeout_seconds)
+    ]
     for change in trace["steps"]:
         yield from (change["t"] + span for step, span in spans if change["active"] and step == change["step"])
 
@@ -64,8 +66,8 @@ def differences(script: Script, virtual: Json, live: Json, tolerance: float) -> 
             yield f"{key}: {virtual[key]} is {live[key]}"
     for job in virtual["final_by_job"]:
         for kind in ("commands", "steps"):
-            wanted = [each for each in virtual[kind] if each["job"] == job]
-            seen = [each for each in live[kind] if each["job"] == job]
+            wanted = [value for value in virtual[kind] if value["job"] == job]
+            seen = [value for value in live[kind] if value["job"] == job]
             yield from _differences(wanted, seen, tolerance, script.horizon)
     ends = virtual["end"], live["end"]
     if (ends[0] is None) is not (ends[1] is None) or abs((ends[0] or 0) - (ends[1] or 0)) > tolerance:
@@ -89,7 +91,7 @@ def _differences(wanted: list[Json], seen: list[Json], tolerance: float, horizon
 def _withdrawn(want: Json, later: list[Json]) -> bool:
     """Return whether the same decision withdrew the start: the engine does not send such a start."""
     return want.get("phase") == "start" and any(
-        each["t"] == want["t"] and each["action"] == want["action"] and each["phase"] != "start" for each in later
+        entry["t"] == want["t"] and entry["action"] == want["action"] and entry["phase"] != "start" for entry in later
     )
 
 

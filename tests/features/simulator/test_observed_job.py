@@ -87,7 +87,7 @@ def test_successful_run_has_no_faults_and_is_reported_in_order(job: ObservedJob)
     assert job.faults() == []
     assert (job.has_ended, job.status, job.milliseconds) == (True, "Ended (Completed)", 1500)
     assert (job.commands, job.active_steps) == (1, 2)
-    assert [(each.at, each.kind, each.text) for each in job.log_entries] == [
+    assert [(entry.at, entry.kind, entry.text) for entry in job.log_entries] == [
         (10, "step", "Tighten"),
         (20, "command", "tighten → wrench  torque 85Nm"),
         (25, "state", "Running"),
@@ -100,7 +100,7 @@ def test_successful_run_has_no_faults_and_is_reported_in_order(job: ObservedJob)
 
 def test_job_without_any_message_has_every_fault(job: ObservedJob) -> None:
     assert job.faults() == [
-        "the job is no response",
+        "the job is not a response",
         "the last status event says nothing, the response no response",
         "step Tighten was never active",
         "step Look was never active",

@@ -46,7 +46,7 @@ def test_commands_are_read_from_progress_and_results_from_the_end() -> None:
     torque = Parameter(id="torque", value=85.2, engineering_units=engineering_unit("N·m"))
     result = Parameter(id="tighten", subparameters=(torque, Parameter(id="result_id", value="T1")))
     apply_station_report(job, response(result, end_time=datetime(2026, 1, 2, tzinfo=UTC)), DEVICES, 2)
-    assert [each.text for each in job.log_entries] == [
+    assert [entry.text for entry in job.log_entries] == [
         "tighten → wrench  torque 85",
         "tighten ← wrench  torque 85.2 N·m",
     ]

@@ -93,11 +93,14 @@ async def test_method_that_is_not_simulated_is_not_implemented() -> None:
     async with open_device("device", ()) as device, Client(device.url) as client:
         owner = await device.server.nodes.objects.add_object(device.index, "Tool")
         below = await owner.add_object(device.index, "Part")
-        methods = [await each.add_method(device.index, "Work", handle, [], []) for each in (owner, below)]
+        methods = [await value.add_method(device.index, "Work", handle, [], []) for value in (owner, below)]
         await device.link(owner, {"Work": handle})
         await device.link_others(owner)
         requests = [
-            ua.CallMethodRequest(each.nodeid, method.nodeid)
-            for each, method in zip((owner, below), methods, strict=True)
+            ua.CallMethodRequest(value.nodeid, method.nodeid)
+            for value, method in zip((owner, below), methods, strict=True)
         ]
-        assert [each.StatusCode.name for each in await client.uaclient.call(requests)] == ["Good", "BadNotImplemented"]
+        assert [value.StatusCode.name for value in await client.uaclient.call(requests)] == [
+            "Good",
+            "BadNotImplemented",
+        ]

@@ -50,7 +50,7 @@ async def test_each_simulated_fault_has_its_effect(
         controller.fault = fault
         controller.enable()
         await wait_until(lambda: controller.results or not controller.enabled, AWAY_SECONDS + 10)
-        assert [each["status"] for each in controller.results.values()] == outcome
+        assert [result["status"] for result in controller.results.values()] == outcome
         assert bool(controller.alarm) is (fault is OpenProtocolFault.ALARM)
 
 

@@ -34,7 +34,8 @@ async def test_client_of_another_vendor_runs_a_tightening(wait_until: WaitUntil)
         try:
             async with asyncio.timeout(DEADLINE_S):
                 await wait_until(
-                    lambda: {each.mid for each in controller.server.received} >= set(subscriptions), DEADLINE_S
+                    lambda: {mid_frame.mid for mid_frame in controller.server.received} >= set(subscriptions),
+                    DEADLINE_S,
                 )
                 controller.break_down("E404")
                 output, _ = await process.communicate()
@@ -42,10 +43,10 @@ async def test_client_of_another_vendor_runs_a_tightening(wait_until: WaitUntil)
             if process.returncode is None:
                 process.kill()
     events: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
-    found = {each["what"]: each for each in events}
-    assert [each["what"] for each in events][-1] == "end", events
+    found = {event["what"]: event for event in events}
+    assert [event["what"] for event in events][-1] == "end", events
     assert not {"frameError", "parseError", "failed", "error"} & found.keys()
-    assert [each["mid"] for each in events if each["what"] == "accepted"] == [78, 73, 63, 100, 103]
+    assert [event["mid"] for event in events if event["what"] == "accepted"] == [78, 73, 63, 100, 103]
     assert not controller.alarm
     expected = {
         "controllerName": "station 7",

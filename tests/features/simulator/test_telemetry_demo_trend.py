@@ -46,7 +46,7 @@ def test_expected_changes_of_one_alarm_have_no_faults() -> None:
     for number, kind in enumerate(EXPECTED):
         assert found.take_change(changed(kind, number), number + 7)
     assert list(found.faults()) == []
-    assert [each.took_ms for each in found.changes] == [7] * len(EXPECTED)
+    assert [change.took_ms for change in found.changes] == [7] * len(EXPECTED)
 
 
 def test_repeated_change_and_other_subject_are_ignored() -> None:

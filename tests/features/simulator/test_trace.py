@@ -12,7 +12,7 @@ def test_trace_times_start_at_zero_and_stops_do_not_count_as_commands() -> None:
     counts = [record.command(1500, "J", "a", "a.v1", phase, 1) for phase in (Phase.START, Phase.STOP, Phase.START)]
     record.changes("J", [StepChange("A", active=True, at=1250)])
     assert counts == [1, 1, 2]
-    assert [each["t"] for each in (*record.commands, *record.steps)] == [0.5, 0.5, 0.5, 0.25]
+    assert [command["t"] for command in (*record.commands, *record.steps)] == [0.5, 0.5, 0.5, 0.25]
 
 
 def test_worst_end_of_several_jobs_is_reported_with_each_error() -> None:

@@ -73,7 +73,7 @@ def test_values_precede_starts_and_answers_at_the_same_instant() -> None:
     ]
     data = recipe("A B C", [transition("A", "B", "go"), transition("B", "C")], [wait("w", "A"), action("b", "B")])
     trace = simulate(data, script(timeline=timeline))
-    assert [(each["step"], each["t"]) for each in trace.steps if each["active"]] == [("A", 0), ("B", 0), ("C", 9)]
+    assert [(step["step"], step["t"]) for step in trace.steps if step["active"]] == [("A", 0), ("B", 0), ("C", 9)]
 
 
 def test_operator_calls_and_events_for_unknown_jobs_are_ignored() -> None:

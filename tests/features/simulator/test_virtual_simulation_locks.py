@@ -32,17 +32,17 @@ def recipes(draw: st.DrawFn) -> Json:
             names.append("End")
     actions = [action(f"do{name}", name) for name in names if draw(st.booleans())]
     data = recipe(" ".join(names), [transition(a, b) for a, b in itertools.pairwise(line)], actions, *branches)
-    for each in (*data["steps"], *data["branches"]):
-        each["lock"] = draw(LOCKS)
+    for step in (*data["steps"], *data["branches"]):
+        step["lock"] = draw(LOCKS)
     return data
 
 
 def needs(data: Json) -> dict[str, set[str]]:
     """Return the locks of each step, as the reference says: its own and those of its branch."""
-    found = {each["name"]: set(each["lock"]) for each in data["steps"]}
-    for each in data["branches"]:
-        for name in itertools.chain(*each["branches"]):
-            found[name] |= set(each["lock"])
+    found = {value["name"]: set(value["lock"]) for value in data["steps"]}
+    for item in data["branches"]:
+        for name in itertools.chain(*item["branches"]):
+            found[name] |= set(item["lock"])
     return found
 
 
@@ -83,13 +83,13 @@ def with_ends(trace: Trace, jobs: set[str]) -> list[dict[str, Any]]:
     """
     steps = list(trace.steps)
     for job in jobs:
-        last = max(number for number, each in enumerate(steps) if each["job"] == job)
-        answered = [each["t"] + 0.1 for each in trace.commands if each["job"] == job]
+        last = max(number for number, entry in enumerate(steps) if entry["job"] == job)
+        answered = [command["t"] + 0.1 for command in trace.commands if command["job"] == job]
         end = max([steps[last]["t"], *answered])
-        place = next((n for n, each in enumerate(steps) if n > last and each["t"] >= end - 1e-6), len(steps))
+        place = next((n for n, entry in enumerate(steps) if n > last and entry["t"] >= end - 1e-6), len(steps))
         active: set[str] = set()
-        for each in steps:
-            if each["job"] == job:
-                (active.add if each["active"] else active.discard)(each["step"])
+        for fields in steps:
+            if fields["job"] == job:
+                (active.add if fields["active"] else active.discard)(fields["step"])
         steps[place:place] = [{"t": end, "job": job, "step": step, "active": False} for step in active]
     return steps

@@ -31,8 +31,8 @@ class Host:
 
     def of(self, kind: str, device: str = "", since: int = 0) -> list[dict[str, Any]]:
         """Return the messages of a kind from a position on, as NBIRTH; those of a device when it is named."""
-        found = (each for each in self.messages[since:] if each.get("topic", "").split("/")[2:3] == [kind])
-        return [each for each in found if not device or each["topic"].endswith(f"/{device}")]
+        found = (message for message in self.messages[since:] if message.get("topic", "").split("/")[2:3] == [kind])
+        return [entry for entry in found if not device or entry["topic"].endswith(f"/{device}")]
 
     async def until(self, condition: Callable[[], Any]) -> Any:
         """Wait until a condition about the messages holds; return its result."""
@@ -81,7 +81,7 @@ async def open_host(port: int, group: str) -> AsyncIterator[Host]:
         host = Host(process)
         task = asyncio.create_task(host.listen())
         try:
-            await host.until(lambda: any("ready" in each for each in host.messages))
+            await host.until(lambda: any("ready" in message for message in host.messages))
             yield host
         finally:
             task.cancel()
@@ -89,7 +89,7 @@ async def open_host(port: int, group: str) -> AsyncIterator[Host]:
 
 def metrics_of(message: dict[str, Any]) -> dict[str, Any]:
     """Return the metrics of a message by their names."""
-    return {each["name"]: each for each in message["payload"]["metrics"]}
+    return {metric["name"]: metric for metric in message["payload"]["metrics"]}
 
 
 class Codec:

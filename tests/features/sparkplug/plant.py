@@ -30,7 +30,7 @@ class Plant:
         """Return the edge node `station` at the brokers on these ports."""
         identity = NodeIdentity(NodeTopics(self.group, "station"), host, ("*",))
         urls = [f"mqtt://127.0.0.1:{port}" for port in ports]
-        brokers = [broker_of(MqttSettings(url=each), identity.client_id, 0) for each in urls]
+        brokers = [broker_of(MqttSettings(url=url), identity.client_id, 0) for url in urls]
         return EdgeNode(
             {"samples": store}, brokers, identity, self.definitions, lambda: frozenset(self.gone), now_ms, limits
         )

@@ -83,7 +83,7 @@ def test_data_is_decoded_by_its_birth(metric: Metric, samples: tuple[Sample, ...
 def test_data_without_a_birth_is_refused_and_rebirth_requested(data: Metric) -> None:
     nodes = born(OIL)
     found = [nodes.take(DATA, message(data), NOW + after) for after in (0, 999, 1_000, 2_999, 3_000)]
-    assert [(each.samples, each.refused, each.ask) for each in found] == [
+    assert [(taken.samples, taken.refused, taken.ask) for taken in found] == [
         ((), 1, PRESS),
         ((), 1, None),
         ((), 1, PRESS),
@@ -179,12 +179,12 @@ def test_bad_births_are_refused_with_the_reason(payload: bytes, reason: str) -> 
 def test_metrics_nodes_and_rebirth_requests_are_bounded() -> None:
     nodes = BornNodes("{topic}", Limits(metrics=6, nodes=2))
     assert nodes.take(BIRTH, message(OIL, COUNT), NOW).refused == 0
-    many = (Metric(1, f"m{each}", each, 5, DataType.INT32) for each in range(6))
+    many = (Metric(1, f"m{index}", index, 5, DataType.INT32) for index in range(6))
     assert "more than 6 metrics" in nodes.take(BIRTH + "2", message(*many), NOW).faults[0]
     assert nodes.take("spBv1.0/line/NBIRTH/second", message(), NOW).refused == 0
     assert "more than 2 edge nodes" in nodes.take("spBv1.0/line/NBIRTH/third", message(), NOW).faults[0]
-    asked = [nodes.take(f"spBv1.0/line/NDATA/n{each}", message(COUNT), NOW).ask for each in range(9)]
-    assert len([each for each in asked if each]) == 2
+    asked = [nodes.take(f"spBv1.0/line/NDATA/n{index}", message(COUNT), NOW).ask for index in range(9)]
+    assert len([node_name for node_name in asked if node_name]) == 2
 
 
 @given(st.lists(st.tuples(st.sampled_from([BIRTH, DATA, NODE_BIRTH, NODE_DEATH]), st.binary(max_size=80)), max_size=6))

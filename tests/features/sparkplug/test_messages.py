@@ -18,14 +18,14 @@ TOPICS = NodeTopics("g", "n")
 def messages_of(*samples: Sample) -> NodeMessages:
     """Return the messages of an edge node that knows samples."""
     table = MetricTable(TagDefinitions())
-    for each in samples:
-        table.learn(each)
+    for sample in samples:
+        table.learn(sample)
     return NodeMessages(TOPICS, table, 7)
 
 
 def read(drafts: Iterable[DraftMessage]) -> list[tuple[str, MetricPayload]]:
     """Return topic and payload of messages."""
-    return [(each.topic, decode_payload(b"".join(each.parts))) for each in drafts]
+    return [(draft.topic, decode_payload(b"".join(draft.parts))) for draft in drafts]
 
 
 def test_node_death_contains_only_bd_seq() -> None:
@@ -34,7 +34,7 @@ def test_node_death_contains_only_bd_seq() -> None:
     assert not will.retain
     assert will.topic == "spBv1.0/g/NDEATH/n"
     assert payload.seq is None
-    assert [(each.name, each.value, each.datatype) for each in payload.metrics] == [("bdSeq", 7, 4)]
+    assert [(metric.name, metric.value, metric.datatype) for metric in payload.metrics] == [("bdSeq", 7, 4)]
 
 
 def test_births_begin_with_the_node_and_sequence_number_0() -> None:
@@ -46,11 +46,11 @@ def test_births_begin_with_the_node_and_sequence_number_0() -> None:
         ("spBv1.0/g/DBIRTH/n/b", 2, 50),
     ]
     node = found[0][1].metrics
-    assert [(each.name, each.value, each.alias) for each in node[:2]] == [
+    assert [(metric.name, metric.value, metric.alias) for metric in node[:2]] == [
         *[("bdSeq", 7, None), ("Node Control/Rebirth", False, None)]
     ]
-    announced = [(each.datatype, each.timestamp) for _, payload in found for each in payload.metrics]
-    assert not any(None in each for each in announced)
+    announced = [(metric.datatype, metric.timestamp) for _, payload in found for metric in payload.metrics]
+    assert not any(None in row for row in announced)
 
 
 def test_disconnected_device_has_no_birth_and_no_data() -> None:
@@ -70,9 +70,9 @@ def test_data_message_of_a_device_is_sorted_by_time() -> None:
     found = dict(read(messages.data(samples, 10)))
     assert set(found) == {"spBv1.0/g/NDATA/n", "spBv1.0/g/DDATA/n/a"}
     for payload in found.values():
-        times = [each.timestamp or 0 for each in payload.metrics]
+        times = [metric.timestamp or 0 for metric in payload.metrics]
         assert times == sorted(times)
-        assert all(each.name is None and each.alias and each.datatype is None for each in payload.metrics)
+        assert all(metric.name is None and metric.alias and metric.datatype is None for metric in payload.metrics)
 
 
 def test_every_message_has_the_time_of_its_creation() -> None:

@@ -22,18 +22,18 @@ pytestmark = pytest.mark.slow
 
 def values(messages: list[dict[str, Any]]) -> list[Any]:
     """Return the values of messages with one metric each."""
-    return [each["value"] for message in messages for each in message["payload"]["metrics"]]
+    return [metric["value"] for message in messages for metric in message["payload"]["metrics"]]
 
 
 def numbers(host: Host) -> list[list[int]]:
     """Return the sequence numbers of each life of the edge node."""
     lives: list[list[int]] = []
-    for each in host.messages:
-        kind = each.get("topic", "//").split("/")[2]
+    for message in host.messages:
+        kind = message.get("topic", "//").split("/")[2]
         if kind == "NBIRTH":
             lives.append([])
         if kind in {"NBIRTH", "DBIRTH", "NDATA", "DDATA", "DDEATH"}:
-            lives[-1].append(each["payload"]["seq"])
+            lives[-1].append(message["payload"]["seq"])
     return lives
 
 
@@ -70,9 +70,10 @@ async def test_births_data_and_death_reach_an_independent_host(store: Store, uni
     ((metric,), (own,)) = data["payload"]["metrics"], node_data["payload"]["metrics"]
     assert (metric["alias"], metric["value"], "name" in metric, metric["sentType"]) == (torque["alias"], 86.5, False, 0)
     assert (own["value"], own["timestamp"] > 1_600_000_000_000) == (91, True)
-    assert [(each["qos"], each["retain"]) for each in (node_birth, birth, data, node_data)] == [(0, False)] * 4
+    assert [(entry["qos"], entry["retain"]) for entry in (node_birth, birth, data, node_data)] == [(0, False)] * 4
     found = [
-        (each["qos"], each["retain"], metrics_of(each)["bdSeq"]["value"], "seq" in each["payload"]) for each in deaths
+        (death["qos"], death["retain"], metrics_of(death)["bdSeq"]["value"], "seq" in death["payload"])
+        for death in deaths
     ]
     assert found == [(1, False, 0, False)] * 2
     assert_numbered(host)
@@ -90,7 +91,7 @@ async def test_rebirth_requests_are_throttled_and_answered(store: Store, unique:
         lasted = asyncio.get_running_loop().time() - began
         births = host.of("NBIRTH", since=since)
     assert len(births) <= 2 + lasted / FAST.rebirth_s
-    assert {metrics_of(each)["bdSeq"]["value"] for each in births} == {0}
+    assert {metrics_of(birth)["bdSeq"]["value"] for birth in births} == {0}
     assert_numbered(host)
 
 
@@ -136,7 +137,7 @@ async def test_samples_of_a_broker_outage_become_historical(store: Store, unique
             await host.until(lambda: 7 in values(host.of("DDATA")))
     (birth,) = host.of("DBIRTH")
     data = host.of("DDATA")
-    historical = [each["payload"]["metrics"][0].get("isHistorical", False) for each in data]
+    historical = [entry["payload"]["metrics"][0].get("isHistorical", False) for entry in data]
     assert values([birth]) == [6]
     assert values(data)[-6:] == [2, 3, 4, 5, 6, 7]
     assert historical[-6:] == [True] * 5 + [False]
@@ -158,7 +159,7 @@ async def test_node_waits_for_the_primary_host_and_dies_with_it(
         host.send(f"spBv1.0/STATE/{scada}", body="ONLINE", qos=1)
         host.state(scada, 100, online=True)
         await host.until(lambda: host.of("DBIRTH"))
-        kinds = [each["topic"].split("/")[1:3] for each in host.messages if unique in each.get("topic", "")]
+        kinds = [entry["topic"].split("/")[1:3] for entry in host.messages if unique in entry.get("topic", "")]
         assert kinds[:3] == [["STATE", scada], ["STATE", scada], [unique, "NBIRTH"]]
         since = len(host.messages)
         host.state(scada, 99, online=False)
@@ -175,7 +176,7 @@ async def test_node_waits_for_the_primary_host_and_dies_with_it(
         (birth,) = host.of("NBIRTH", since=since)
         stored = host.of("DDATA", since=since)
     assert metrics_of(birth)["bdSeq"]["value"] == 1
-    assert all(each["payload"]["metrics"][0]["isHistorical"] for each in stored)
+    assert all(entry["payload"]["metrics"][0]["isHistorical"] for entry in stored)
     assert values(stored)[-2:] == [3, 4]
     assert_numbered(host)
     host.state(scada, 103, online=False)
@@ -209,7 +210,7 @@ async def test_edge_node_connects_to_the_broker_of_its_primary_host(
         here.state(scada, 102, online=True)
         await here.until(lambda: len(here.of("NBIRTH")) == 2)
         births, deaths = (
-            [metrics_of(each)["bdSeq"]["value"] for each in here.of(kind)] for kind in ("NBIRTH", "NDEATH")
+            [metrics_of(entry)["bdSeq"]["value"] for entry in here.of(kind)] for kind in ("NBIRTH", "NDEATH")
         )
         assert births[0] in deaths
         here.state(scada, 103, online=False)
@@ -265,7 +266,7 @@ async def test_thousand_tags_are_in_the_birth_and_the_data(store: Store, unique:
             await host.until(lambda: len(host.of("DBIRTH")) == 20)
             await append_all(0.5)
             await host.until(lambda: len(values(host.of("DDATA"))) == 1_000)
-    aliases = [each["alias"] for message in host.of("DBIRTH") for each in message["payload"]["metrics"]]
+    aliases = [metric["alias"] for message in host.of("DBIRTH") for metric in message["payload"]["metrics"]]
     assert len(set(aliases)) == len(aliases) == 1_000
     assert_numbered(host)
 
@@ -278,7 +279,7 @@ async def test_bd_seq_continues_after_a_restart_and_after_255(store: Store, uniq
         since = len(host.messages)
         async with Plant(unique).running(store, broker.port):
             await host.until(lambda: host.of("NBIRTH", since=since))
-    assert [metrics_of(each)["bdSeq"]["value"] for each in host.of("NBIRTH")] == [255, 0]
+    assert [metrics_of(entry)["bdSeq"]["value"] for entry in host.of("NBIRTH")] == [255, 0]
 
 
 async def test_unreachable_broker_does_not_consume_a_bd_seq(store: Store, unique: str, wait_until: WaitUntil) -> None:
@@ -300,9 +301,9 @@ async def test_second_gateway_takes_over_as_the_same_edge_node(store: Store, uni
         # A gateway that hangs keeps its connection until the next one takes its client id.
         async with background_task(second.run(), "second"):
             await host.until(lambda: len(host.of("NBIRTH")) >= 2)
-            kinds = [each["topic"].split("/")[2] for each in host.messages if f"/{unique}/" in each.get("topic", "")]
+            kinds = [entry["topic"].split("/")[2] for entry in host.messages if f"/{unique}/" in entry.get("topic", "")]
     assert kinds[:2] == ["NBIRTH", "NDEATH"]
     assert metrics_of(host.of("NDEATH")[0])["bdSeq"]["value"] == 0
     # The first one connects again: here no lease keeps it from that.
-    births = [metrics_of(each)["bdSeq"]["value"] for each in host.of("NBIRTH")]
+    births = [metrics_of(entry)["bdSeq"]["value"] for entry in host.of("NBIRTH")]
     assert births == sorted(set(births))

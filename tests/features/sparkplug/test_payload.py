@@ -92,8 +92,8 @@ async def test_independent_decoder_reads_encoded_payloads() -> None:
     async with running("codec.js") as process:
         read = await Codec(process).call(decode=base64.b64encode(encode_payload(SENT)).decode())
     assert (read["timestamp"], read["seq"]) == ("1700000000000", "0")
-    found = {each["name"]: each for each in read["metrics"]}
-    assert {name: each["type"] for name, each in found.items()} == {
+    found = {metric["name"]: metric for metric in read["metrics"]}
+    assert {name: value["type"] for name, value in found.items()} == {
         "bdSeq": "Int64",
         "a/b": "Int32",
         "big": "Int64",
@@ -110,7 +110,7 @@ async def test_independent_decoder_reads_encoded_payloads() -> None:
     assert found["a/b"]["isHistorical"] is True
     assert found["d"]["properties"] == {"Quality": {"type": "Int32", "value": 192}}
     assert found["s"]["properties"] == {"engUnit": {"type": "String", "value": "°C"}}
-    assert [each.get("alias") for each in read["metrics"]] == [None, "1", "2", "3", "4", "5", "6"]
+    assert [metric.get("alias") for metric in read["metrics"]] == [None, "1", "2", "3", "4", "5", "6"]
 
 
 async def test_payload_of_an_independent_encoder_is_decoded() -> None:
@@ -129,7 +129,7 @@ async def test_payload_of_an_independent_encoder_is_decoded() -> None:
         answer = await Codec(process).call(encode={"timestamp": 8, "metrics": sent, "seq": 3})
     read = decode_payload(base64.b64decode(answer))
     assert (read.timestamp, read.seq) == (8, 3)
-    assert [each.value for each in read.metrics] == [
+    assert [metric.value for metric in read.metrics] == [
         *(True, -5, -5, -5, 5, 5, 5, 5, 1.5, 1.1, "x", 1_700_000_000_000, None, 1.0)
     ]
     assert read.metrics[-1].properties == {"Quality": MetricProperty(DataType.INT32, 0)}

@@ -18,18 +18,18 @@ async def test_stored_and_new_samples_are_read_without_a_gap(store: Store) -> No
     await store.execute("XADD", store.keys.telemetry(), "*", "garbage", "1")
     learned: list[Sample] = []
     await streams.read_up(learned.append)
-    assert [each.value for each in learned] == list(range(25))
+    assert [sample.value for sample in learned] == list(range(25))
     stored = [batch async for batch in streams.stored({"samples": "", "unknown": "1-0"})]
-    assert [each.value for batch in stored for each in batch.samples] == list(range(25))
+    assert [sample.value for batch in stored for sample in batch.samples] == list(range(25))
     rest = [batch async for batch in streams.stored({"samples": stored[22].position})]
-    assert [each.value for batch in rest for each in batch.samples] == [23, 24]
+    assert [sample.value for batch in rest for sample in batch.samples] == [23, 24]
     await append(store, Sample(25, "a.x", 25))
     await streams.read_up(learned.append)
     followed: asyncio.Queue[SampleBatch] = asyncio.Queue()
     async with background_task(streams.follow(followed.put), "streams"), asyncio.timeout(60):
         await append(store, Sample(26, "a.x", 26))
         batch = await followed.get()
-    assert [each.value for each in (*learned, *batch.samples)] == list(range(27))
+    assert [sample.value for sample in (*learned, *batch.samples)] == list(range(27))
     assert streams.read["samples"] < batch.position
 
 

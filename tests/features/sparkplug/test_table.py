@@ -28,21 +28,21 @@ def test_tag_name_determines_device_and_metric(tag: str, place: tuple[str, str])
 def table_with(*samples: Sample, definitions: tuple[TagDefinition, ...] = (), most: int = 100) -> MetricTable:
     """Return a table that knows samples."""
     table = MetricTable(TagDefinitions(definitions), most)
-    for each in samples:
-        table.learn(each)
+    for sample in samples:
+        table.learn(sample)
     return table
 
 
 def test_aliases_are_unique_in_the_edge_node() -> None:
     table = table_with(Sample(1, "a.x", 1), Sample(1, "b.x", 1), Sample(1, "alone", 1))
-    found = [each.alias for device in (NODE, *table.devices) for each in table.birth(device)]
+    found = [metric.alias for device in (NODE, *table.devices) for metric in table.birth(device)]
     assert sorted(found, key=str) == [1, 2, 3]
 
 
 def test_birth_is_sorted_by_time_and_contains_defined_tags() -> None:
     table = table_with(Sample(9, "a.late", 1), Sample(3, "a.early", True), definitions=(TagDefinition("a.none"),))
     table.announce(["a.none"])
-    assert [(each.name, each.value, each.timestamp) for each in table.birth("a")] == [
+    assert [(metric.name, metric.value, metric.timestamp) for metric in table.birth("a")] == [
         *[("none", None, 0), ("early", True, 3), ("late", 1, 9)]
     ]
     assert table.unborn == set()
@@ -105,7 +105,7 @@ def test_older_sample_is_historical_and_does_not_override_a_newer_one() -> None:
     late = table.data(Sample(4, "a.x", 2.0))
     assert late is not None
     assert late[1].is_historical
-    assert [each.value for each in table.birth("a")] == [1.0]
+    assert [metric.value for metric in table.birth("a")] == [1.0]
 
 
 def test_number_beyond_int64_is_an_unsigned_metric() -> None:

@@ -24,8 +24,8 @@ async def fill(store: Store, folder: Path, owner: str = "gw") -> tuple[FillOutco
 async def apply(store: Store, folder: Path, *, delete: bool = False) -> list[str]:
     applied: list[str] = []
 
-    async def report(each: ObjectDifference) -> None:
-        applied.append(f"{each.change} {each.subject}")
+    async def report(object_difference: ObjectDifference) -> None:
+        applied.append(f"{object_difference.change} {object_difference.subject}")
 
     await apply_files(store, "anna", [SCOPE], await read_site(folder), now_ms, report, delete=delete)
     return applied
@@ -33,7 +33,7 @@ async def apply(store: Store, folder: Path, *, delete: bool = False) -> list[str
 
 async def differences(store: Store, folder: Path) -> list[str]:
     found = await find_differences(store, [SCOPE], (await read_site(folder)).files.checked())
-    return [f"{each.change} {each.subject}" for each in found]
+    return [f"{object_difference.change} {object_difference.subject}" for object_difference in found]
 
 
 async def test_one_of_three_instances_fills_an_empty_store(store: Store, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def read(name: str, content: object) -> FileContent:
 
 def names(found: FileContent) -> list[str]:
     assert found.faults == []
-    return [str(each) for each in found.objects]
+    return [str(station_object) for station_object in found.objects]
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_every_fault_of_a_file_is_reported(file: str, content: object, faults: l
     found = read(file, content).faults
     assert len(found) >= len(faults)
     for expected in faults:
-        assert any(expected in each for each in found), found
+        assert any(expected in text for text in found), found

@@ -21,14 +21,14 @@ ODD = ("a/b", "..", ".hidden", "ü: *", "x" * 255, "ä" * 255)
 async def test_exported_files_describe_the_same_objects(store: Store, tmp_path: Path) -> None:
     site = make_site(tmp_path / "site")
     await fill_store(store, "gw", [SCOPE], lambda: read_site(site), now_ms)
-    masters = [{"ID": each} for each in ODD]
+    masters = [{"ID": text} for text in ODD]
     await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, masters)
     await StationSettings(store).apply(SCOPE, "jobacceptance", SettingsMethod.PUT, {"max_downloadable_job_orders": 0})
     stored = await load_objects(store, [SCOPE])
     written = write_folder(tmp_path / "new", stored)
     found = (await read_site(tmp_path / "new")).files.checked()
-    assert {each: (one.content, one.runs) for each, one in found.items()} == {
-        each: (one.content, one.runs) for each, one in stored.items()
+    assert {station_object: (one.content, one.runs) for station_object, one in found.items()} == {
+        station_object: (one.content, one.runs) for station_object, one in stored.items()
     }
     assert {"flows/count.json", "flows/stopped/idle.json", "rules/hot.json"} <= set(written)
 
@@ -47,7 +47,7 @@ PRINTABLE = st.characters(exclude_categories=("C", "Z"), include_characters=" ")
 
 @given(st.lists(st.text(PRINTABLE, min_size=1, max_size=255), unique=True, max_size=20))
 def test_file_names_are_safe_and_unique(ids: list[str]) -> None:
-    names = [file_name(each) for each in ids]
+    names = [file_name(identifier) for identifier in ids]
     assert len(set(names)) == len(ids)
     for name in names:
         assert "/" not in name

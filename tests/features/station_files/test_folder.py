@@ -38,7 +38,7 @@ def test_all_faults_of_all_files_are_reported_with_their_paths(tmp_path: Path) -
     (tmp_path / "flows").symlink_to(tmp_path / "rules")
     os.mkfifo(tmp_path / "rules" / "pipe.json")
     found = read_folder(tmp_path, lambda _: ())
-    assert [each.split(": ")[0] for each in found.faults] == [
+    assert [fault.split(": ")[0] for fault in found.faults] == [
         "flows",
         "rules/a.json",
         "rules/c.json",
@@ -46,7 +46,7 @@ def test_all_faults_of_all_files_are_reported_with_their_paths(tmp_path: Path) -
         "rules/pipe.json",
     ]
     assert "rules/c.json: rule hot: rules/b.json has it, too" in found.faults
-    assert "rules/pipe.json: cannot be read: it is no regular file" in found.faults
+    assert "rules/pipe.json: cannot be read: it is not a regular file" in found.faults
     with pytest.raises(SettingsError) as caught:
         found.checked()
     assert caught.value.problems[1].startswith(f"{tmp_path}: rules/a.json: not JSON")

@@ -12,7 +12,10 @@ LIMIT = StationObject(ObjectKind.JOB_ACCEPTANCE, "s", "")
 def test_differences_are_missing_changed_and_extra_in_order() -> None:
     files = {RULE: Described({"at": 1}, "rules/a.json"), LIMIT: Described(5, "scopes/s/station.json")}
     found = compare(files, {RULE: Described({"at": 2}), WRENCH: Described()})
-    assert [(each.change, str(each.subject), each.file) for each in found] == [
+    assert [
+        (object_difference.change, str(object_difference.subject), object_difference.file)
+        for object_difference in found
+    ] == [
         (ObjectChange.EXTRA, "equipment s/wrench", ""),
         (ObjectChange.MISSING, "jobacceptance s", "scopes/s/station.json"),
         (ObjectChange.CHANGED, "rule hot", "rules/a.json"),

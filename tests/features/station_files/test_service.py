@@ -48,8 +48,8 @@ async def test_gateway_fills_an_empty_store_and_records_it(store: Store, setting
     folder = make_site(tmp_path / "station.d")
     async with open_gateway(settings):
         assert await find_differences(store, [SCOPE], (await read_site(folder)).files.checked()) == ()
-    records: list[dict[str, Any]] = [json.loads(each.text) for each in await audit.newest(store, 10)]
-    (record,) = (each for each in records if each["kind"] == "station.fill")
+    records: list[dict[str, Any]] = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 10)]
+    (record,) = (entry for entry in records if entry["kind"] == "station.fill")
     assert record["comment"] == "10 objects into an empty store"
 
 

@@ -19,8 +19,8 @@ async def test_every_object_is_written_read_and_deleted(store: Store, tmp_path: 
         assert await writer.put(subject, described)
     stored = await load_objects(store, [SCOPE])
     assert len(stored) == NUMBER_OF_OBJECTS
-    assert {each: (found.content, found.runs) for each, found in stored.items()} == {
-        each: (found.content, found.runs) for each, found in files.items()
+    assert {station_object: (found.content, found.runs) for station_object, found in stored.items()} == {
+        file: (found.content, found.runs) for file, found in files.items()
     }
     for subject in files:
         assert await writer.delete(subject)

@@ -103,7 +103,7 @@ async def changes_of(store: Store) -> list[AlarmChange]:
 
 async def kinds_of(store: Store) -> list[str]:
     """Return the kinds of all changes of alarms, in their order."""
-    return [each.kind.value for each in await changes_of(store)]
+    return [alarm_change.kind.value for alarm_change in await changes_of(store)]
 
 
 async def until_async(condition: Callable[[], Awaitable[object]], deadline: float = 60.0) -> None:

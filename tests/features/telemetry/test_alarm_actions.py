@@ -40,6 +40,6 @@ async def test_action_is_called_once_for_the_job_of_the_alarm(store: Store, wait
             await wait_until(lambda: len(recorder.calls) >= 2)
             while await alarms.cursor(store, READER) != last:
                 await store.execute("PING")
-    assert [each.method for each in recorder.calls] == [Cause.ABORT, Cause.HOLD]
-    assert {each.by for each in recorder.calls} == {"alarm r"}
-    assert len({each.event_id for each in recorder.calls}) == 2
+    assert [call.method for call in recorder.calls] == [Cause.ABORT, Cause.HOLD]
+    assert {call.by for call in recorder.calls} == {"alarm r"}
+    assert len({call.event_id for call in recorder.calls}) == 2

@@ -25,7 +25,7 @@ def decide_alarms(alarms: dict[str, Alarm], found: list[FoundAlarm]) -> list[Ala
 
 
 def kept(changes: list[AlarmChange]) -> dict[str, Alarm]:
-    return {each.alarm.id: each.alarm for each in changes}
+    return {change.alarm.id: change.alarm for change in changes}
 
 
 def test_a_finding_raises_an_alarm_with_its_message_and_action() -> None:
@@ -39,7 +39,7 @@ def test_a_finding_raises_an_alarm_with_its_message_and_action() -> None:
 def test_findings_of_one_batch_are_applied_in_order() -> None:
     events = [FindingEvent.RAISED, FindingEvent.ESCALATED, FindingEvent.EASED, FindingEvent.CLEARED]
     changes = decide_alarms({}, [found(event, severity) for event, severity in zip(events, [1, 3, 2, 2], strict=True)])
-    assert [(each.kind, each.action) for each in changes] == [
+    assert [(change.kind, change.action) for change in changes] == [
         ("raised", "pause"),
         ("escalated", "pause"),
         ("eased", ""),
@@ -55,7 +55,7 @@ def test_alarm_of_an_occurrence_clears_at_once_and_waits_for_ack() -> None:
     (rule,) = rules_of(OCCURS)
     raised = FoundAlarm(Finding(7, "left", "J1", FindingEvent.RAISED, 5), rule, None, "J1")
     changes = decide_alarms({}, [raised])
-    assert [each.kind for each in changes] == ["raised", "cleared"]
+    assert [change.kind for change in changes] == ["raised", "cleared"]
     assert changes[-1].alarm.state is AlarmState.RETURNED_UNACKNOWLEDGED
     assert changes[0].alarm.message == {"en": "left: J1 is –"}
 
@@ -75,4 +75,4 @@ def test_shelving_ends_at_its_instant() -> None:
     shelved = {name: replace(alarm, shelving=Shelving(by="bo", at=8, until=20))}
     assert (next_expiry(alarms), next_expiry(shelved)) == (None, 20)
     assert expire_shelvings(shelved, 19) == []
-    assert [each.kind for each in expire_shelvings(shelved, 20)] == ["unshelved"]
+    assert [shelving.kind for shelving in expire_shelvings(shelved, 20)] == ["unshelved"]

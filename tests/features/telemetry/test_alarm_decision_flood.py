@@ -36,12 +36,15 @@ def raises(numbers: range, at: int = 7, **rule: Any) -> list[FoundAlarm]:
 
 
 def after(alarms: dict[str, Alarm], changes: list[AlarmChange]) -> dict[str, Alarm]:
-    kept = alarms | {each.alarm.id: each.alarm for each in changes}
+    kept = alarms | {change.alarm.id: change.alarm for change in changes}
     return {ident: alarm for ident, alarm in kept.items() if alarm.is_retained}
 
 
 def names(changes: list[AlarmChange]) -> list[tuple[str, str]]:
-    return [(each.alarm.subject if each.alarm.rule == "hot" else each.alarm.rule, each.kind.value) for each in changes]
+    return [
+        (change.alarm.subject if change.alarm.rule == "hot" else change.alarm.rule, change.kind.value)
+        for change in changes
+    ]
 
 
 def test_alarms_beyond_the_limit_in_a_minute_become_one_summary() -> None:
@@ -60,7 +63,7 @@ def test_one_chattering_alarm_is_not_a_flood() -> None:
     for at in range(200):
         for event in (FindingEvent.RAISED, FindingEvent.CLEARED):
             decision = decide_alarms(alarms, [found("t", event, at)], flood, LIMIT)
-            assert [each.kind.value for each in decision.changes] == [event.value]
+            assert [change.kind.value for change in decision.changes] == [event.value]
             alarms, flood = after(alarms, decision.changes), decision.flood
 
 
@@ -68,7 +71,7 @@ def test_alarm_with_an_action_is_never_withheld() -> None:
     """The station must pause or abort the job of such an alarm in a flood too."""
     first = decide_alarms({}, raises(range(25)), limit=LIMIT)
     decision = decide_alarms(after({}, first.changes), [found("line", action="abort")], first.flood, LIMIT)
-    assert [(*names([each])[0], each.action) for each in decision.changes] == [("line", "raised", "abort")]
+    assert [(*names([change])[0], change.action) for change in decision.changes] == [("line", "raised", "abort")]
 
 
 def test_known_alarms_are_updated_during_a_flood() -> None:
@@ -143,7 +146,9 @@ def test_summary_has_the_highest_severity_of_the_withheld_alarms() -> None:
     mild = FoundAlarm(Finding(9, "hot", "y", FindingEvent.RAISED, 100), found("y").rule)
     alarms = after({}, decision.changes)
     later = decide_alarms(alarms, [severe, mild], decision.flood, LIMIT)
-    assert [(*names([each])[0], each.alarm.severity) for each in later.changes] == [(FLOOD_RULE, "escalated", 950)]
+    assert [(*names([change])[0], change.alarm.severity) for change in later.changes] == [
+        (FLOOD_RULE, "escalated", 950)
+    ]
 
 
 def test_withheld_alarms_are_bounded() -> None:
@@ -155,7 +160,7 @@ def test_withheld_alarms_are_bounded() -> None:
 def test_acknowledged_summary_is_raised_again_by_the_next_flood() -> None:
     decision = decide_alarms({}, raises(range(12)), limit=LIMIT)
     alarms = after({}, decision.changes)
-    summary = next(each for each in alarms.values() if each.rule == FLOOD_RULE)
+    summary = next(alarm for alarm in alarms.values() if alarm.rule == FLOOD_RULE)
     alarms[summary.id] = replace(summary, acknowledgement=AckState.CONFIRMED)
     ended = end_flood(alarms, [], decision.flood, 2 * MINUTE, LIMIT)
     alarms = after(alarms, ended.changes)

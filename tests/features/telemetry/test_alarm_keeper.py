@@ -36,8 +36,8 @@ async def test_flood_is_one_alarm_and_active_conditions_are_raised_at_its_end(st
         clock.now += 61_000
         # Samples come all the time: the end of a flood does not wait for silence.
         await until_async(lambda: _has_cleared(store, clock))
-    raised = [each.alarm for each in await changes_of(store) if each.kind.value == "raised"]
-    assert sorted(each.subject for each in raised[11:]) == sorted(f"t{number}" for number in range(20, 40))
+    raised = [alarm_change.alarm for alarm_change in await changes_of(store) if alarm_change.kind.value == "raised"]
+    assert sorted(alarm.subject for alarm in raised[11:]) == sorted(f"t{number}" for number in range(20, 40))
     assert raised[-1].message["en"].endswith("has 90")
     assert (await telemetry.read_counters(store))["withheld"] == 30
 

@@ -52,12 +52,12 @@ async def test_changes_are_published_once_and_recorded(
                 change = OVER if stored.alarms else RAISED
                 await store.commit(alarms.save(store.keys, stored, [change]))
                 await wait_until(lambda publisher=publisher: publisher.sent == 1)
-        await wait_until(lambda: sum(each.topic == topics.alarms for each in received) == 2)
-    events = [to_event(each) for each in received if each.topic == topics.alarms]
-    assert [each.data["change"] for each in events] == ["raised", "cleared"]
-    assert len({each.id for each in events}) == 2
-    kept = [bool(each.payload) for each in received if each.topic == topics.alarm("a")]
-    assert [each for number, each in enumerate(kept) if each != kept[number - 1]] == [True, False]
+        await wait_until(lambda: sum(item.topic == topics.alarms for item in received) == 2)
+    events = [to_event(item) for item in received if item.topic == topics.alarms]
+    assert [event.data["change"] for event in events] == ["raised", "cleared"]
+    assert len({event.id for event in events}) == 2
+    kept = [bool(item.payload) for item in received if item.topic == topics.alarm("a")]
+    assert [value for number, value in enumerate(kept) if value != kept[number - 1]] == [True, False]
     assert (await read_counters(store))["sent"] == 2
     assert await store.execute("XLEN", store.keys.telemetry_attempts()) == 2
     ((_, attempt),) = await store.execute("XREVRANGE", store.keys.telemetry_attempts(), "+", "-", "COUNT", 1)
@@ -93,7 +93,7 @@ async def test_refused_alarm_does_not_block_other_alarms(store: Store, wait_unti
             return True
 
     stored = await alarms.load(store)
-    changes = [AlarmChange(replace(ACTIVE, id=each), AlarmChangeKind.RAISED) for each in "abc"]
+    changes = [AlarmChange(replace(ACTIVE, id=text), AlarmChangeKind.RAISED) for text in "abc"]
     await store.commit(alarms.save(store.keys, stored, changes))
     session = cast("MqttSession", Refusing())
     async with background_task(AlarmPublisher(store, session, "urn:x", Topics("p", "s1"), lambda: 100).run(), "alarms"):
@@ -167,7 +167,7 @@ async def test_events_lost_by_a_killed_broker_are_republished(store: Store, uniq
                     await mes.subscribe(topics.alarms, take)
                     await wait_until(lambda: publisher.sent == 2 and len(received) == 2)
     changes = await alarms.newest(store, 2)
-    assert received == [f"alarm/{each.position}" for each in changes]
+    assert received == [f"alarm/{change.position}" for change in changes]
 
 
 class Session:
@@ -187,8 +187,8 @@ class Session:
 
     def connect(self, *, connected: bool) -> None:
         self.connected = connected
-        for each in self.listeners:
-            each(connected)
+        for listener in self.listeners:
+            listener(connected)
 
 
 TOPICS = Topics("p", "s1")

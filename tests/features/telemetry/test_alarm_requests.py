@@ -33,14 +33,14 @@ async def test_request_is_committed_with_its_additional_operations(store: Store)
     found = await request_change(store, alarm.id, Acknowledge("bo", "seen"), lambda: 9, lambda _: also)
     assert (found.by, found.comment, found.changed_at) == ("bo", "seen", 9)
     assert await store.execute("GET", store.keys.cededupe("x")) == "done"
-    assert [each.kind for each in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
+    assert [alarm_change.kind for alarm_change in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
 
 
 async def test_requests_of_several_people_are_all_applied(store: Store) -> None:
     alarm = await raised(store, "t")
     people = [f"p{number}" for number in range(8)]
-    await asyncio.gather(*(request_change(store, alarm.id, AddComment(each, "x"), lambda: 9) for each in people))
-    assert sorted(each.alarm.by for each in await alarms.newest(store, 8)) == people
+    await asyncio.gather(*(request_change(store, alarm.id, AddComment(person, "x"), lambda: 9) for person in people))
+    assert sorted(alarm_change.alarm.by for alarm_change in await alarms.newest(store, 8)) == people
 
 
 async def test_unknown_alarm_and_wrong_state_are_refused(store: Store) -> None:
@@ -68,7 +68,7 @@ async def test_same_call_again_has_the_same_answer_and_no_second_effect(store: S
     answers = [await call_alarm(store, "Acknowledge", event, lambda: 9, 60_000) for _ in range(3)]
     assert answers[0] == answers[1] == answers[2]
     assert (answers[0].state, answers[0].by) == ("acknowledged", "bo")
-    assert [each.kind for each in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
+    assert [alarm_change.kind for alarm_change in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
 
 
 async def test_same_call_at_two_gateways_at_once_has_one_answer(store: Store) -> None:
@@ -76,7 +76,7 @@ async def test_same_call_at_two_gateways_at_once_has_one_answer(store: Store) ->
     event = call({"AlarmID": alarm.id, "By": "bo", "Comment": "seen"})
     answers = await asyncio.gather(*(call_alarm(store, "Acknowledge", event, lambda: 9, 60_000) for _ in range(3)))
     assert answers[0] == answers[1] == answers[2]
-    assert [each.kind for each in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
+    assert [alarm_change.kind for alarm_change in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
 
 
 @pytest.mark.parametrize("data", [None, {}, {"AlarmID": "x"}, {"AlarmID": 5, "By": "bo"}, {"AlarmID": "x", "By": "bo"}])

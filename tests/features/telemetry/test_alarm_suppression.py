@@ -21,9 +21,9 @@ def alarm(rule: str, *, suppressed: bool = False) -> Alarm:
     [((), ["b"]), (("*",), ["a.1", "a.2"]), (("a.*",), ["a.1", "a.2", "b"]), (("b", "a.1"), ["a.1"])],
 )
 def test_exactly_the_alarms_of_the_named_rules_are_suppressed(rules: tuple[str, ...], expected: list[str]) -> None:
-    found = {each.id: each for each in (alarm("a.1"), alarm("a.2"), alarm("b", suppressed=True))}
+    found = {item.id: item for item in (alarm("a.1"), alarm("a.2"), alarm("b", suppressed=True))}
     changes = plan_suppression(found, rules, 5)
-    assert [each.alarm.rule for each in changes] == expected
+    assert [change.alarm.rule for change in changes] == expected
 
 
 async def test_suppression_follows_the_maintenance_mode(store: Store) -> None:
@@ -32,7 +32,7 @@ async def test_suppression_follows_the_maintenance_mode(store: Store) -> None:
         await watch.refresh()
 
     async def suppressed() -> dict[str, bool]:
-        return {each.rule: each.suppressed for each in (await alarms.load(store)).alarms.values()}
+        return {item.rule: item.suppressed for item in (await alarms.load(store)).alarms.values()}
 
     async def add(rule: str) -> None:
         change = AlarmChange(alarm(rule), AlarmChangeKind.RAISED)

@@ -53,7 +53,7 @@ def test_values_are_sampled_on_change_and_periodically() -> None:
     core = core_of({"wrench": True, "camera": None}, MemoryUsage(50, 100))
     tags = GatewayTags(core, taken.append, lambda: 0)
     tags.sample(0)
-    samples = {each.tag: each.value for each in taken if isinstance(each, Sample)}
+    samples = {sample.tag: sample.value for sample in taken if isinstance(sample, Sample)}
     assert (samples["equipment.wrench.connected"], samples["gateway.store_fullness"]) == (1, 0.5)
     assert samples["gateway.marks_fullness"] == 0.6
     assert samples["gateway.failing_tasks"] == 0
@@ -68,7 +68,7 @@ def test_values_are_sampled_on_change_and_periodically() -> None:
     taken.clear()
     core.watch.watched[0].equipment.connected = False
     tags.sample(2_000)
-    found = [each for each in taken if cast("Sample", each).tag.startswith("equipment.")]
+    found = [sample for sample in taken if cast("Sample", sample).tag.startswith("equipment.")]
     assert found == [Sample(2_000, "equipment.wrench.connected", 0, gateway="edge")]
     taken.clear()
     core.store.defects.record("rules", KeyError("unforeseen"))
@@ -101,7 +101,7 @@ def test_lost_traces_are_counted_until_one_is_stored() -> None:
     for stored, lost in ((1, []), (0, ["the disk is full"]), (0, ["the disk is full"]), (1, [])):
         stats.record_traces(stored, lost)
         tags.sample(0)
-    values = [each.value for each in taken if isinstance(each, Sample) and each.tag.endswith("lost_traces")]
+    values = [sample.value for sample in taken if isinstance(sample, Sample) and sample.tag.endswith("lost_traces")]
     assert (values, stats.lost_traces) == ([0, 1, 2, 0], 2)
 
 
@@ -116,7 +116,7 @@ def test_skipped_results_are_counted_until_a_command_is_carried_out() -> None:
     for error in ("declined", None):
         stats.record_answer(0, None, error)
         tags.sample(0)
-    values = [each.value for each in taken if isinstance(each, Sample) and each.tag.endswith("skipped_results")]
+    values = [sample.value for sample in taken if isinstance(sample, Sample) and sample.tag.endswith("skipped_results")]
     assert (values, stats.refused) == ([0, 1, 2, 0], 3)
 
 
@@ -128,7 +128,7 @@ def test_equipment_without_presence_is_not_offline_forever() -> None:
     for now, connected in ((0, None), (2_000, False), (8_000, None), (17_000, None), (18_000, None), (20_000, False)):
         core.watch.watched[0].equipment.connected = connected
         tags.sample(now)
-    found = [each for each in taken if cast("Sample", each).tag == "equipment.wrench.connected"]
+    found = [sample for sample in taken if cast("Sample", sample).tag == "equipment.wrench.connected"]
     assert found == [
         Sample(2_000, "equipment.wrench.connected", 0, gateway="edge"),
         Sample(18_000, "equipment.wrench.connected", 1, Quality.UNCERTAIN, gateway="edge"),
@@ -144,7 +144,7 @@ def test_store_whose_limit_is_removed_ends_the_alarm_and_has_no_fullness() -> No
     for now, limit in ((0, 100), (2_000, 0), (4_000, 0), (6_000, 0), (8_000, 200)):
         core.health.memory = MemoryUsage(90, limit)
         tags.sample(now)
-    assert [each for each in taken if cast("Sample", each).tag == "gateway.store_fullness"] == [
+    assert [sample for sample in taken if cast("Sample", sample).tag == "gateway.store_fullness"] == [
         Sample(0, "gateway.store_fullness", 0.9),
         Sample(2_000, "gateway.store_fullness", 0),
         Sample(4_000, "gateway.store_fullness", None, Quality.BAD),
@@ -163,7 +163,7 @@ def test_sensor_that_can_no_longer_be_read_has_bad_quality() -> None:
     tags = GatewayTags(core_of({}, MemoryUsage(50, 100)), taken.append, lambda: 0, lambda: readings.pop(0))
     for now in (0, 10_000, 20_000, 30_000):
         tags.sample(now)
-    assert [each for each in taken if cast("Sample", each).tag == "gateway.cpu_temperature"] == [
+    assert [sample for sample in taken if cast("Sample", sample).tag == "gateway.cpu_temperature"] == [
         Sample(0, "gateway.cpu_temperature", 1, gateway="edge"),
         Sample(10_000, "gateway.cpu_temperature", None, Quality.BAD, gateway="edge"),
         Sample(30_000, "gateway.cpu_temperature", 0, gateway="edge"),
@@ -183,8 +183,8 @@ def test_supply_that_is_too_low_for_a_moment_is_noticed() -> None:
     )
     for now in (0, 2_000, 4_000):
         tags.sample(now)
-    found = [cast("Sample", each) for each in taken]
-    assert [each.value for each in found if each.tag == "gateway.undervoltage"] == [0, 1, 0]
+    found = [cast("Sample", sample) for sample in taken]
+    assert [sample.value for sample in found if sample.tag == "gateway.undervoltage"] == [0, 1, 0]
 
 
 async def test_kept_files_of_repairs_are_counted_until_they_are_removed(tmp_path: Path, wait_until: WaitUntil) -> None:
@@ -228,7 +228,7 @@ def test_step_is_overdue_after_twice_its_usual_time() -> None:
     assert list(times.overdue(runs, 21_100)) == [OverdueStep("J1", "A", 20.1, 10.0)]
     assert list(times.overdue(runs, 99_000)) == []
     again = {"J1": loaded("J1", StepState(100_000, 2, active=True))}
-    assert [each.step for each in times.overdue(again, 200_000)] == ["A"]
+    assert [overdue_step.step for overdue_step in times.overdue(again, 200_000)] == ["A"]
 
 
 def test_step_with_few_runs_or_in_a_pause_is_not_overdue() -> None:
@@ -247,4 +247,6 @@ def test_duration_of_an_overdue_step_does_not_change_the_usual_time() -> None:
     learn(times, 10)
     assert list(times.overdue({"J1": loaded("J1", StepState(0, 1, active=True))}, 99_000))
     learn(times, 99, 1, job_id="J1")
-    assert [each.usual for each in times.overdue({"J2": loaded("J2", StepState(0, 1, active=True))}, 99_000)] == [10.0]
+    assert [
+        overdue_step.usual for overdue_step in times.overdue({"J2": loaded("J2", StepState(0, 1, active=True))}, 99_000)
+    ] == [10.0]

@@ -22,7 +22,7 @@ RECIPE = {
 
 async def recorded(store: Store) -> list[Line]:
     raw = await store.execute("XRANGE", store.keys.telemetry(), "-", "+")
-    return [line for each in entries(raw) for line in decode_batch(each.fields)[0].lines]
+    return [line for entry in entries(raw) for line in decode_batch(entry.fields)[0].lines]
 
 
 def shown(line: Line) -> tuple[object, ...]:

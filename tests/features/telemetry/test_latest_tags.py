@@ -45,7 +45,7 @@ def test_older_sample_of_a_tag_is_late_and_an_equal_one_is_not() -> None:
         Sample(5, "a", 3),
         Sample(5, "a", 4, gateway="g"),
     ]
-    assert [newest.is_late(each, 5) for each in samples] == [False, False, True, False, False]
+    assert [newest.is_late(sample, 5) for sample in samples] == [False, False, True, False, False]
 
 
 def test_sample_after_a_clock_that_was_set_back_is_not_late() -> None:

@@ -28,7 +28,7 @@ async def test_telemetry_metrics_are_read_from_store_and_process(store: Store) -
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")
     service.queue.put(temp(1, 2))
     figures = await read_figures(service, store)
-    found = {each.name: each.samples for each in figures.metrics}
+    found = {metric.name: metric.samples for metric in figures.metrics}
     assert found["rule_triggered"] == (("hot", 3),)
     assert found["telemetry_sent"] == (("", 2),)
     assert found["telemetry_stream_length"] == (("", 1),)

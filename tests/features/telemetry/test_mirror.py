@@ -46,8 +46,8 @@ def mirror_of(store: Store, line: LineController) -> SetMirror:
 
 async def occurrences(store: Store) -> list[tuple[str, str | None, str]]:
     raw = await store.execute("XRANGE", store.keys.telemetry(), "-", "+")
-    lines = [line for each in entries(raw) for line in decode_batch(each.fields)[0].lines]
-    return [(each.name, each.job, each.data["member"]) for each in lines if isinstance(each, Occurrence)]
+    lines = [line for entry in entries(raw) for line in decode_batch(entry.fields)[0].lines]
+    return [(sample.name, sample.job, sample.data["member"]) for sample in lines if isinstance(sample, Occurrence)]
 
 
 async def test_members_that_join_and_leave_are_occurrences_of_their_job(store: Store) -> None:
@@ -114,7 +114,7 @@ async def test_mirror_that_loses_thousands_of_members_is_copied_whole(store: Sto
     await mirror.copy_once()
     assert await mirrors.load(store, "carriers") == line.members
     raw = list(entries(await store.execute("XRANGE", store.keys.telemetry(), "-", "+")))
-    marks = [(each.fields["producer"], int(each.fields["number"])) for each in raw]
+    marks = [(entry.fields["producer"], int(entry.fields["number"])) for entry in raw]
     assert len(set(marks)) == len(marks)
     assert [number for _, number in marks] == sorted(number for _, number in marks)
     assert len(await occurrences(store)) == 3 * members
@@ -129,8 +129,8 @@ async def gateways(redis: RedisSettings) -> AsyncIterator[tuple[Store, Store]]:
 
 async def test_gateway_that_can_read_a_mirror_continues_it(store: Store, gateways: tuple[Store, Store]) -> None:
     first, second = gateways
-    for each in (first, second):
-        await instance_leases.acquire(store, each.consumer, f"token of {each.consumer}")
+    for item in (first, second):
+        await instance_leases.acquire(store, item.consumer, f"token of {item.consumer}")
     line_of_first, line_of_second = LineController(), LineController()
     line_of_first.members = line_of_second.members = frozenset({"C1"})
     one, other = mirror_of(first, line_of_first), mirror_of(second, line_of_second)

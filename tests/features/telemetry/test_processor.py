@@ -127,8 +127,11 @@ async def test_delay_and_window_continue_after_a_restart(store: Store) -> None:
 
     async with at_work(store, rules, clock):
         await until_async(are_there)
-    found = [(each.alarm.rule, each.kind.value, each.alarm.changed_at) for each in await changes_of(store)]
-    assert found == [(each.rule, each.event.value, each.at) for each in expected]
+    found = [
+        (alarm_change.alarm.rule, alarm_change.kind.value, alarm_change.alarm.changed_at)
+        for alarm_change in await changes_of(store)
+    ]
+    assert found == [(finding.rule, finding.event.value, finding.at) for finding in expected]
     assert ("dev", "raised", BEGIN + 400_000) in found
 
 
@@ -197,7 +200,7 @@ async def test_alarm_of_a_removed_rule_is_cleared(store: Store) -> None:
         await until_kinds(store, ["raised", "cleared"])
         await append(store, temp(1, 90))
         await until_drained(store)
-    names = [each for each in await store.execute("HKEYS", store.keys.telemetry_state()) if "wrench" in each]
+    names = [value for value in await store.execute("HKEYS", store.keys.telemetry_state()) if "wrench" in value]
     assert names == ['["other","wrench.temp"]']
 
 
@@ -259,11 +262,17 @@ async def test_failed_commits_neither_lose_nor_duplicate_alarms(store: Store, se
         await append(store, *lines[first : first + 6])
     await until_drained(store)
     running.cancel()
-    expected = [each for each in replay(rules, lines, lines[-1].at) if each.rule != "new" or each.event == "raised"]
-    found = [each for each in await changes_of(store) if (each.alarm.rule, each.kind) != ("new", "cleared")]
-    assert [(each.alarm.rule, each.kind.value, each.alarm.changed_at) for each in found] == [
-        (each.rule, each.event.value, each.at) for each in expected
+    expected = [
+        finding for finding in replay(rules, lines, lines[-1].at) if finding.rule != "new" or finding.event == "raised"
     ]
+    found = [
+        alarm_change
+        for alarm_change in await changes_of(store)
+        if (alarm_change.alarm.rule, alarm_change.kind) != ("new", "cleared")
+    ]
+    assert [
+        (alarm_change.alarm.rule, alarm_change.kind.value, alarm_change.alarm.changed_at) for alarm_change in found
+    ] == [(finding.rule, finding.event.value, finding.at) for finding in expected]
     assert len(losses) > 3
 
 
@@ -365,7 +374,7 @@ async def test_alarm_of_an_earlier_release_is_taken_by_the_gateway_that_has_it(s
         for number, (gateway, value) in enumerate((("a", 91), ("b", 92), ("b", 20)), 1):
             await append(store, Sample(BEGIN + number, "gateway.temp", value, gateway=gateway))
         await until_drained(store)
-    found = {each.subject: each for each in (await alarms.load(store)).alarms.values()}
+    found = {alarm.subject: alarm for alarm in (await alarms.load(store)).alarms.values()}
     assert found["gateway.temp[a]"].state is AlarmState.ACKNOWLEDGED
     assert found["gateway.temp[a]"].comment == "seen"
     assert found["gateway.temp[b]"].state is AlarmState.RETURNED_UNACKNOWLEDGED

@@ -28,7 +28,7 @@ async def test_older_sample_does_not_override_a_newer_one(store: Store) -> None:
         await append(store, temp(9, 20), arrived_at=BEGIN + 10_000)
         await until_drained(store)
     assert await kinds_of(store) == ["raised"]
-    assert [(each.at - BEGIN, each.value) for each in history] == [(10_000, 90), (9_000, 20)]
+    assert [(sample.at - BEGIN, sample.value) for sample in history] == [(10_000, 90), (9_000, 20)]
 
 
 async def test_entry_of_a_foreign_consumer_is_claimed_after_a_minute(store: Store) -> None:

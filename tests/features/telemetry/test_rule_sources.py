@@ -16,7 +16,7 @@ from tests.features.telemetry.plant import HOT, rules_of
 def test_station_rule_replaces_the_settings_rule_with_the_same_id() -> None:
     own = rules_of(HOT, HOT | {"id": "cold"}, HOT | {"id": "gateway.job_aborted"})
     sent = rules_of(HOT | {"hysteresis": 9}, HOT | {"id": "gateway.step_overdue"})
-    known = {each.rule.id: each for each in combine(own, sent)}
+    known = {known_rule.rule.id: known_rule for known_rule in combine(own, sent)}
     assert known["hot"].rule == sent[0]
     assert {name: known[name].origin for name in ("hot", "cold", "gateway.job_aborted", "gateway.step_overdue")} == {
         "hot": RuleOrigin.STATION,

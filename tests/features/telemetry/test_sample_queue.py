@@ -24,7 +24,7 @@ from tests.store.servers import own_server
 
 async def batches(store: Store) -> list[Batch]:
     raw = await store.execute("XRANGE", store.keys.telemetry(), "-", "+")
-    return [decode_batch(each.fields)[0] for each in entries(raw)]
+    return [decode_batch(entry.fields)[0] for entry in entries(raw)]
 
 
 def sample(number: int) -> Sample:
@@ -38,10 +38,10 @@ async def test_lines_are_appended_in_batches_in_order(store: Store, wait_until: 
     async with background_task(queue.run(), "queue"):
         await wait_until(lambda: queue.appended == 10, 30)
     found = await batches(store)
-    assert [len(each.lines) for each in found] == [4, 4, 2]
-    assert [each.number for each in found] == [1, 2, 3]
-    assert [line.at - BEGIN for each in found for line in each.lines] == list(range(10))
-    assert {each.arrived_at for each in found} == {BEGIN}
+    assert [len(batch.lines) for batch in found] == [4, 4, 2]
+    assert [batch.number for batch in found] == [1, 2, 3]
+    assert [line.at - BEGIN for batch in found for line in batch.lines] == list(range(10))
+    assert {batch.arrived_at for batch in found} == {BEGIN}
 
 
 async def test_full_queue_keeps_the_newest_lines_and_counts_the_dropped(store: Store, wait_until: WaitUntil) -> None:
@@ -51,7 +51,7 @@ async def test_full_queue_keeps_the_newest_lines_and_counts_the_dropped(store: S
     assert (queue.waiting, queue.dropped) == (5, 7)
     async with background_task(queue.run(), "queue"):
         await wait_until(lambda: queue.appended == 5, 30)
-    assert [line.at - BEGIN for each in await batches(store) for line in each.lines] == [7, 8, 9, 10, 11]
+    assert [line.at - BEGIN for batch in await batches(store) for line in batch.lines] == [7, 8, 9, 10, 11]
 
 
 async def test_queue_is_settled_when_all_lines_are_stored_or_dropped(store: Store, wait_until: WaitUntil) -> None:
@@ -103,7 +103,7 @@ async def test_batch_is_retried_with_the_same_number_after_a_lost_reply(store: S
         await wait_until(lambda: queue.appended == 1, 30)
         queue.put(sample(2))
         await wait_until(lambda: queue.appended == 2, 30)
-    assert [each.number for each in await batches(store)] == [1, 1, 1, 2]
+    assert [batch.number for batch in await batches(store)] == [1, 1, 1, 2]
 
 
 async def test_log_names_the_queue_whose_store_is_unavailable(store: Store, wait_until: WaitUntil) -> None:
@@ -117,7 +117,7 @@ async def test_log_names_the_queue_whose_store_is_unavailable(store: Store, wait
     with capture_logs() as logs:
         async with background_task(queue.run(), "queue"):
             await wait_until(lambda: queue.appended == 1, 30)
-    tasks = [each["task"] for each in logs if each["event"] == "store unavailable, retrying"]
+    tasks = [entry["task"] for entry in logs if entry["event"] == "store unavailable, retrying"]
     assert tasks == ["volatile sample queue"]
 
 
@@ -196,7 +196,7 @@ async def test_implausible_source_clock_is_corrected_at_arrival(
     async with background_task(queue.run(), "queue"):
         await wait_until(lambda: queue.appended == 1, 30)
     (batch,) = await batches(store)
-    assert [each.at - BEGIN for each in batch.lines] == [corrected]
+    assert [line.at - BEGIN for line in batch.lines] == [corrected]
     # Whoever reads it later, after an outage too, corrects nothing again.
     assert batch.is_placed
 
@@ -206,6 +206,6 @@ def test_tag_whose_type_changes_is_logged_once(store: Store) -> None:
     with capture_logs() as logs:
         for value in (1, 2.5, None, "on", 3):
             queue.put(Sample(BEGIN, "t", value))
-    assert [(each["event"], each["before"], each["now"]) for each in logs] == [
+    assert [(entry["event"], entry["before"], entry["now"]) for entry in logs] == [
         ("sample type changed", "number", "text")
     ]

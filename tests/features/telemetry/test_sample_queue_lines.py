@@ -14,14 +14,14 @@ def sample(tag: str, number: int) -> Sample:
 
 
 def fill(queue: LineQueue, lines: list[Line], alarms: str = "") -> int:
-    return sum(queue.add(each, raises_alarms=isinstance(each, Sample) and each.tag in alarms) for each in lines)
+    return sum(queue.add(line, raises_alarms=isinstance(line, Sample) and line.tag in alarms) for line in lines)
 
 
 def test_full_queue_drops_the_oldest_line_of_the_busiest_tag() -> None:
     queue = LineQueue(5)
     lines: list[Line] = [sample("a", 0), sample("b", 1), sample("b", 2), sample("c", 3), sample("b", 4)]
     assert fill(queue, [*lines, sample("c", 5), sample("a", 6)]) == 2
-    assert [each.at for each in queue.take(9)] == [0, 3, 4, 5, 6]
+    assert [reported.at for reported in queue.take(9)] == [0, 3, 4, 5, 6]
 
 
 def test_full_queue_drops_tags_of_alarms_last_and_occurrences_never_before() -> None:
@@ -33,7 +33,7 @@ def test_full_queue_drops_tags_of_alarms_last_and_occurrences_never_before() -> 
         sample("trend", 3),
     ]
     assert fill(queue, [*lines, sample("alarm", 4), sample("alarm", 5)], "alarm") == 2
-    assert [each.at for each in queue.take(9)] == [0, 2, 4, 5]
+    assert [reported.at for reported in queue.take(9)] == [0, 2, 4, 5]
 
 
 def test_settled_counts_lines_before_the_oldest_that_waits() -> None:
@@ -51,7 +51,9 @@ def test_queue_agrees_with_a_slow_one(acts: list[str | int], size: int) -> None:
     queue, slow = LineQueue(size), deque[Sample]()
     for number, act in enumerate(acts):
         if isinstance(act, int):
-            assert [each.at for each in queue.take(act)] == [slow.popleft().at for _ in range(min(act, len(slow)))]
+            assert [reported.at for reported in queue.take(act)] == [
+                slow.popleft().at for _ in range(min(act, len(slow)))
+            ]
             continue
         line = sample(act, number)
         is_full = len(slow) == size
@@ -62,12 +64,12 @@ def test_queue_agrees_with_a_slow_one(acts: list[str | int], size: int) -> None:
             waiting = queue.take(size)
             queue = LineQueue(size)
             fill(queue, list(waiting), "ab")
-            before = [each for each in slow if each is not line]
-            (lost,) = (each for each in before if each not in waiting)
-            ranked = [each for each in before if each.tag not in "ab"] or before
-            counts = Counter(each.tag for each in ranked)
+            before = [item for item in slow if item is not line]
+            (lost,) = (item for item in before if item not in waiting)
+            ranked = [item for item in before if item.tag not in "ab"] or before
+            counts = Counter(item.tag for item in ranked)
             assert lost in ranked
             assert counts[lost.tag] == max(counts.values())
-            assert lost is next(each for each in before if each.tag == lost.tag)
+            assert lost is next(item for item in before if item.tag == lost.tag)
             slow.remove(lost)
-    assert [each.at for each in queue.take(99)] == [each.at for each in slow]
+    assert [reported.at for reported in queue.take(99)] == [item.at for item in slow]

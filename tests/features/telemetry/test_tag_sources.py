@@ -23,7 +23,11 @@ async def test_changed_definitions_of_the_store_are_loaded(store: Store, wait_un
         sent = [{"tag": "t", "unit": "KEL"}, {"tag": "rev", "unit": "C62"}]
         await settings.apply("s", "tag", SettingsMethod.PUT, sent)
         await wait_until(lambda: found.find("rev"))
-        assert [each.unit for tag in ("t", "u", "rev") if (each := found.find(tag))] == ["KEL", "BAR", "C62"]
+        assert [definition.unit for tag in ("t", "u", "rev") if (definition := found.find(tag))] == [
+            "KEL",
+            "BAR",
+            "C62",
+        ]
         await settings.apply("s", "tag", SettingsMethod.DELETE, {"tag": "t"})
         await wait_until(lambda: found.find("t") == TagDefinition("t", unit="CEL"))
 

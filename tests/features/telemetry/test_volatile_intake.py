@@ -36,8 +36,8 @@ class VolatileServer(Server):
 
     def start(self) -> None:
         """Start it without the data of its last run."""
-        for each in self.directory.glob("appendonlydir/*"):
-            each.unlink()
+        for file in self.directory.glob("appendonlydir/*"):
+            file.unlink()
         super().start()
 
 
@@ -129,9 +129,9 @@ async def test_restart_of_the_volatile_store_loses_samples_only(
             await append(volatile, temp(3, 60), producer="other")
             await until_kinds(store, ["raised", "escalated", "cleared"])
             await until_drained(volatile)
-    events = [each["event"] for each in logs if each["log_level"] in {"error", "critical"}]
+    events = [entry["event"] for entry in logs if entry["log_level"] in {"error", "critical"}]
     assert events == []
-    assert [each["event"] for each in logs if each["log_level"] == "warning"] == ["store unavailable, retrying"]
+    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["store unavailable, retrying"]
     assert await kinds_of(store) == ["raised", "escalated", "cleared"]
 
 

@@ -8,7 +8,7 @@ from edge.model.finding import HealthFinding, Level
 
 
 async def found(**settings: object) -> list[HealthFinding]:
-    return [each async for each in examine_traces(TracesSettings(**settings))]  # type: ignore[arg-type]
+    return [trace async for trace in examine_traces(TracesSettings(**settings))]  # type: ignore[arg-type]
 
 
 async def test_gateway_without_traces_has_no_finding() -> None:
@@ -37,12 +37,12 @@ async def test_missing_directory_is_created_later(tmp_path: Path) -> None:
 async def test_file_in_place_of_the_directory_fails(tmp_path: Path) -> None:
     (tmp_path / "traces").write_text("")
     (finding,) = await found(directory=str(tmp_path / "traces"))
-    assert (finding.level, "is no directory" in finding.found) == (Level.FAILING, True)
+    assert (finding.level, "is not a directory" in finding.found) == (Level.FAILING, True)
 
 
 async def test_unwritable_directory_fails(tmp_path: Path) -> None:
     settings = TracesSettings(directory=str(tmp_path))
-    (finding,) = [each async for each in examine_traces(settings, may_write=lambda _: False)]
+    (finding,) = [trace async for trace in examine_traces(settings, may_write=lambda _: False)]
     assert (finding.level, "traces are lost" in finding.found) == (Level.FAILING, True)
 
 

@@ -28,7 +28,7 @@ def result(first: float = 0.0, points: int = 2000) -> dict[str, Any]:
 
 
 def files_in(directory: Path) -> list[Path]:
-    return sorted(each for each in directory.rglob("*") if each.is_file())
+    return sorted(file for file in directory.rglob("*") if file.is_file())
 
 
 def aged(path: Path, seconds: float) -> None:
@@ -58,7 +58,7 @@ async def test_same_trace_is_written_once(tmp_path: Path, opened: Callable[..., 
     one = await files.keep("J1", result())
     written = files_in(tmp_path)[0].stat().st_mtime_ns
     assert await files.keep("J1", result()) == one
-    assert [each.stat().st_mtime_ns for each in files_in(tmp_path)] == [written]
+    assert [path.stat().st_mtime_ns for path in files_in(tmp_path)] == [written]
 
 
 async def test_traces_within_a_batch_are_stored(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
@@ -93,7 +93,7 @@ async def test_oldest_files_are_deleted_beyond_the_limit(tmp_path: Path, opened:
     for n in range(8):
         (reference,) = stored_in(await files.keep(f"J{n}", result(first=n)))
         aged(tmp_path / reference.file, 100 - n)
-    names = {each.parent.name for each in files_in(tmp_path)}
+    names = {path.parent.name for path in files_in(tmp_path)}
     assert len(names) <= 4
     assert "J7" in names
     assert "J0" not in names
@@ -103,7 +103,7 @@ async def test_files_expire_with_their_directory(tmp_path: Path, opened: Callabl
     (old,) = stored_in(await opened().keep("J1", result()))
     aged(tmp_path / old.file, LIMITS.max_age_s + 1)
     await opened().keep("J2", result())
-    assert {each.parent.name for each in files_in(tmp_path)} == {"J2"}
+    assert {path.parent.name for path in files_in(tmp_path)} == {"J2"}
     assert not (tmp_path / "J1").exists()
     with pytest.raises(Refused, match="not stored any more"):
         read_file(tmp_path, old)
@@ -119,7 +119,7 @@ async def test_file_without_a_reference_is_an_orphan(tmp_path: Path, opened: Cal
         return job_id == "kept"
 
     assert await files.remove_orphans(is_referenced) == 1
-    assert {each.parent.name for each in files_in(tmp_path)} == {"kept", "young"}
+    assert {path.parent.name for path in files_in(tmp_path)} == {"kept", "young"}
     assert await files.remove_orphans(is_referenced) == 0
 
 
@@ -137,7 +137,7 @@ async def test_failed_sweep_is_logged_and_retried(
     with capture_logs() as logs:
         async with background_task(opened().run(is_referenced), "traces"):
             await wait_until(lambda: logs)
-    assert [each["event"] for each in logs] == ["traces not swept"]
+    assert [entry["event"] for entry in logs] == ["traces not swept"]
 
 
 async def test_partial_file_of_an_aborted_write_is_removed(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
@@ -187,10 +187,10 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 async def parts_of(*parts: bytes | Exception) -> AsyncGenerator[bytes, None]:
-    for each in parts:
-        if isinstance(each, Exception):
-            raise each
-        yield each
+    for part in parts:
+        if isinstance(part, Exception):
+            raise part
+        yield part
 
 
 async def test_device_file_is_stored_in_parts(tmp_path: Path, opened: Callable[..., TraceFiles]) -> None:
@@ -255,7 +255,7 @@ async def test_partial_transfer_is_removed_after_an_hour(tmp_path: Path, opened:
         (tmp_path / name).write_bytes(PNG)
         aged(tmp_path / name, age)
     await opened().store_file("J1", parts_of(PNG))
-    assert [each.name for each in files_in(tmp_path) if each.name.startswith(".")] == ["..3.received.partial"]
+    assert [path.name for path in files_in(tmp_path) if path.name.startswith(".")] == ["..3.received.partial"]
 
 
 async def test_gateway_without_a_directory_does_not_read_the_file() -> None:

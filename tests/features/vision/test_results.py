@@ -54,7 +54,7 @@ async def test_result_of_a_command_no_longer_waiting_is_reported() -> None:
 async def test_result_without_a_command_is_unsolicited() -> None:
     station = RecordingStation()
     await results(station, {}).handle(result("by hand"))
-    assert [(each.key, each.command_id) for each in station.late_results] == [("R1", None)]
+    assert [(late_result.key, late_result.command_id) for late_result in station.late_results] == [("R1", None)]
 
 
 async def test_result_of_an_aborted_job_is_only_logged() -> None:
@@ -62,7 +62,7 @@ async def test_result_of_an_aborted_job_is_only_logged() -> None:
     with capture_logs() as logs:
         await results(station, {}).handle(result(state=3))
     assert station.late_results == []
-    assert [each["event"] for each in logs] == ["incomplete result discarded"]
+    assert [entry["event"] for entry in logs] == ["incomplete result discarded"]
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ async def test_picture_over_the_size_limit_does_not_block_the_camera(
     assert bench.equipment.connection_count == 1
     assert (bench.station.answers[0].command_id, bench.station.answers[0].error) == (NEXT.command_id, None)
     assert "max_message_bytes" in bench.station.unknown[0].reason
-    assert {each.kind for each in bench.station.refused} == {"too_large"}
+    assert {refused.kind for refused in bench.station.refused} == {"too_large"}
 
 
 @pytest.mark.slow
@@ -124,4 +124,4 @@ async def test_result_of_a_camera_that_cannot_be_read_is_unknown(camera: VisionC
         await wait_until(lambda: bench.station.unknown)
         camera.lists_results = True
     assert "cannot be read" in bench.station.unknown[0].reason
-    assert {each.kind for each in bench.station.refused} == {"unreadable"}
+    assert {refused.kind for refused in bench.station.refused} == {"unreadable"}

@@ -43,7 +43,7 @@ class Server:
 )
 async def test_most_specific_available_state_detail_is_watched(details: dict[str, Any], watched: str) -> None:
     states = await find_states(cast("ClientSession", Server(**details)), MACHINES)
-    assert {name: each.path for name, each in states.variables.items()} == {"machine": watched, "mode": watched}
+    assert {name: variable.path for name, variable in states.variables.items()} == {"machine": watched, "mode": watched}
 
 
 @pytest.mark.parametrize(

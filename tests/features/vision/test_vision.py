@@ -234,7 +234,7 @@ async def test_camera_job_of_a_killed_gateway_is_executed_once(
         await wait_until(lambda: equipment.connected)
         await camera.end_job()
         await wait_until(lambda: station.answers or len(camera.begun) > 1)
-    assert [each.error for each in station.answers] == [None]
+    assert [answer.error for answer in station.answers] == [None]
     assert len(camera.begun) == 1
 
 

@@ -314,7 +314,7 @@ class StrictController:
         tool = self.tool
         match mid:
             case 10:
-                numbers = "".join(f"{each:03d}" for each in tool.parameter_sets)
+                numbers = "".join(f"{index:03d}" for index in tool.parameter_sets)
                 return 11, f"{len(tool.parameter_sets):03d}{numbers}", revision
             case 12:
                 self._known_set(int(data))
@@ -324,7 +324,7 @@ class StrictController:
                 return 13, frames.fields(frames.PARAMETER_SET, values), revision
             case 30:
                 width = 2 if revision == 1 else 4
-                return 31, "".join(f"{each:0{width}d}" for each in (len(_JOBS), *_JOBS)), revision
+                return 31, "".join(f"{index:0{width}d}" for index in (len(_JOBS), *_JOBS)), revision
             case 40:
                 values = {"serial": "STRICT-1", "tightenings": len(tool.results)}
                 return 41, frames.fields(frames.TOOL, values), revision
@@ -332,13 +332,13 @@ class StrictController:
                 return 81, self._selected()["changed"], revision
             case _:
                 number = int(data)
-                found = [each for each in tool.results if number in {0, each["number"]}]
+                found = [result for result in tool.results if number in {0, result["number"]}]
                 if not found:
                     raise Decline(_NO_RESULT)
                 return 65, frames.old_result(revision, found[-1]), revision
 
     def _publish_result(self, values: Mapping[str, int | str]) -> None:
-        place = next(n for n, each in enumerate(self.tool.results, 1) if each is values)
+        place = next(n for n, result in enumerate(self.tool.results, 1) if result is values)
         for client in self._clients:
             self._push_result(client, place)
 

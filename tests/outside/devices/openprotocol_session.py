@@ -83,7 +83,7 @@ class Client:
 
     async def run(self, handle: Handler) -> None:
         """Serve until the connection ends."""
-        tasks = [asyncio.create_task(each) for each in (self._send_replies(), self._send_events(), self._read(handle))]
+        tasks = [asyncio.create_task(item) for item in (self._send_replies(), self._send_events(), self._read(handle))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

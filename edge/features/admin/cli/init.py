@@ -77,7 +77,7 @@ def init(
         site = ask_site(directory, _ADDRESS)
     else:
         password = password_file.read_text(encoding="utf-8").rstrip("\r\n") if password_file else ""
-        pieces = tuple(_equipment(*each) for each in equipment)
+        pieces = tuple(_equipment(*row) for row in equipment)
         url = MqttSettings().url if broker is None else broker
         site = Site(name or "edge", scopes or ("station-1",), url, username, password, pieces)
     try:
@@ -95,7 +95,7 @@ def _require_writable(directory: Path) -> None:
     """Exit with status 2 where the answers could not be written, before the questions."""
     import os
 
-    there = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+    there = next(parent for parent in (directory, *directory.absolute().parents) if parent.exists())
     if not os.access(there, os.W_OK | os.X_OK):
         usage_failure(f"{there}: cannot be written by this user; call it as root (sudo)")
 
@@ -104,8 +104,10 @@ def _equipment(name: str, address: str, type_ids: str) -> "SiteEquipment":
     from edge.features.admin.site_settings import SiteEquipment, is_address
 
     if not is_address(address):
-        usage_failure(f"equipment {name}: {address!r} is no address; expected {_ADDRESS}")
-    return SiteEquipment(name, address, tuple(each.strip() for each in type_ids.split(",") if each.strip()))
+        usage_failure(f"equipment {name}: {address!r} is not an address; expected {_ADDRESS}")
+    return SiteEquipment(
+        name, address, tuple(identifier.strip() for identifier in type_ids.split(",") if identifier.strip())
+    )
 
 
 def _report(site: "Site", directory: Path, findings: "Sequence[HealthFinding]", *, as_json: bool) -> None:

@@ -51,14 +51,14 @@ def _ask_equipment(addresses: str, *, has_broker: bool) -> Iterator[SiteEquipmen
 
     def address_faults(text: str) -> Iterator[str]:
         if not is_address(text):
-            yield f"{text!r} is no address"
+            yield f"{text!r} is not an address"
         elif text == "mqtt" and not has_broker:
             yield "the gateway has no broker; expected an address with a host"
 
     def action_faults(text: str) -> Iterator[str]:
         if not _parts(text):
             yield "expected at least one type_id"
-        yield from (f"{each} is used by {takers[each]} already" for each in _parts(text) if each in takers)
+        yield from (f"{part} is used by {takers[part]} already" for part in _parts(text) if part in takers)
 
     while name := _ask("Equipment: name (Enter ends)", "", name_faults):
         address = _ask(f"{name}: address ({addresses})", "mqtt" if has_broker else None, address_faults)
@@ -85,4 +85,4 @@ def _faults(answer: str, hint: object) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> tuple[str, ...]:
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -21,7 +21,7 @@ def detect(computer: Computer, boards: Mapping[str, Board]) -> str:
 
 
 def _rank(computer: Computer, rule: Detect) -> int:
-    """Return how exactly a rule matches: compatible string, then model, then kind of computer; 0 is no match."""
+    """Return how exactly a rule matches: compatible string, then model, then kind of computer; 0 means no match."""
     if set(rule.compatible) & set(computer.read("/proc/device-tree/compatible").splitlines()):
         return 4
     if any(computer.model().startswith(model) for model in rule.models):

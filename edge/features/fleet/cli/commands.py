@@ -34,7 +34,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 
     found, now = asyncio.run(_load(settings_file))
     if as_json:
-        print_json([as_data(each, now) for each in found.values()])
+        print_json([as_data(known_component, now) for known_component in found.values()])
     elif found:
         open_console().print(table(found.values(), now))
     else:

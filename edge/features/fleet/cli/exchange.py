@@ -50,7 +50,7 @@ async def gateways_among(store: Store, audience: Collection[str]) -> frozenset[s
 async def collect(at: StoreAccess, id: str, names: Collection[str], wait_s: float) -> dict[str, FleetResult]:
     """Return the results of a command that was sent before. Raises Unavailable."""
     if not (id.isascii() and id.isalnum()):
-        raise Refused("fleet", f"{id!r} is no id of a command", "`edge fleet send` prints the id.")
+        raise Refused("fleet", f"{id!r} is not an id of a command", "`edge fleet send` prints the id.")
     if at.settings.section(FleetSettings).listen != "mqtt":
         return await _from_store(at, id, names, wait_s)
     async with _results(at, id) as (_, found):
@@ -99,7 +99,7 @@ async def _wait(
     while True:
         if refresh is not None:
             await refresh()
-        ended = {name for name, each in found.items() if each.state in _ENDED}
+        ended = {name for name, fleet_result in found.items() if fleet_result.state in _ENDED}
         if (names and ended >= set(names)) or time.monotonic() > until:
             return
         await asyncio.sleep(_LOOK_EVERY_S)

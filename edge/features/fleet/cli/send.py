@@ -137,8 +137,10 @@ def _print(id: str, found: dict[str, FleetResult], expected: frozenset[str], *, 
 
     table = plain_table("component", "state", "at", "result")
     for name in sorted(found):
-        each = found[name]
-        table.add_row(*map(printable, (name, each.state.value, local_time(each.at), each.reason or each.output[:300])))
+        answer = found[name]
+        table.add_row(
+            *map(printable, (name, answer.state.value, local_time(answer.at), answer.reason or answer.output[:300]))
+        )
     for name in missing:
         table.add_row(printable(name), "no answer yet", "", "")
     open_console().print(table)

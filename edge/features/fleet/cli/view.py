@@ -17,14 +17,14 @@ def table(found: Iterable[KnownComponent], now_ms: int) -> Table:
     """Return components as a table."""
     columns = ("name", "kind", "version", "state", "up", "jobs", "alarms", "certificate until", "drift", "labels")
     shown = plain_table(*columns)
-    for each in found:
-        component = each.component
+    for known_component in found:
+        component = known_component.component
         cells = (
             component.id,
             component.kind,
             component.version,
-            state(each, now_ms),
-            _uptime(each, now_ms),
+            state(known_component, now_ms),
+            _uptime(known_component, now_ms),
             "" if component.jobs is None else component.jobs,
             "" if component.alarms is None else component.alarms,
             component.certificate_expiry,
@@ -52,8 +52,8 @@ def lines(found: KnownComponent, now_ms: int) -> Iterator[str]:
         yield f"  certificates valid until {component.certificate_expiry}"
     if component.drift is not None:
         yield f"  configuration drift: {component.drift or 'none'}"
-    for each in found.plugins:
-        yield f"  {each.kind} {each.name}: {each.state}{f', {each.problem}' if each.problem else ''}"
+    for plugin in found.plugins:
+        yield f"  {plugin.kind} {plugin.name}: {plugin.state}{f', {plugin.problem}' if plugin.problem else ''}"
 
 
 def as_data(found: KnownComponent, now_ms: int) -> dict[str, object]:

@@ -83,7 +83,7 @@ def _write(plan: "Plan", cycle: "Cycle | None", output: Path | None) -> None:
 
     drawing = draw_flow(plan, cycle)
     if output is None:
-        # click removes the colours when the output is no terminal.
+        # click removes the colours when the output is not a terminal.
         click.echo("\n".join(chart_text(drawing, ANSI)))
         return
     is_svg = output.suffix.lower() == ".svg"

@@ -111,10 +111,10 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
         return
     if not found:
         print_text("no flows; register one with `edge flows put FLOW.json --start`")
-    width = max((len(each["id"]) for each in found), default=0)
-    for each in found:
-        ended = ", ".join(f"{count} {status}" for status, count in each["ended"].items()) or "no cycle yet"
-        print_text(f"{each['id']:{width}}  {each['status']:10}  {ended}, {each['missed']} missed")
+    width = max((len(entry["id"]) for entry in found), default=0)
+    for fields in found:
+        ended = ", ".join(f"{count} {status}" for status, count in fields["ended"].items()) or "no cycle yet"
+        print_text(f"{fields['id']:{width}}  {fields['status']:10}  {ended}, {fields['missed']} missed")
 
 
 @click.command(epilog="Example: edge flows show press-report --json")

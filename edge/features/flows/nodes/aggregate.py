@@ -35,7 +35,7 @@ def percentile(values: Sequence[Number], p: float) -> float:
 def total(values: Iterable[Number]) -> Number:
     """Return the sum; that of whole numbers is exact and whole."""
     found = list(values)
-    return sum(found) if all(isinstance(each, int) for each in found) else math.fsum(found)
+    return sum(found) if all(isinstance(number, int) for number in found) else math.fsum(found)
 
 
 def rate(samples: Sequence[Any]) -> Number | None:
@@ -60,7 +60,7 @@ _FUNCTIONS: dict[str, tuple[int, Callable[[Sequence[Number]], Number]]] = {
 
 def _run(config: AggregateConfig, attempt: Attempt) -> Output:
     items = require_list(attempt.input)
-    values = [number_of(each) for each in items]
+    values = [number_of(item) for item in items]
     if not all(map(is_finite, values)):
         return Output(None)
     try:

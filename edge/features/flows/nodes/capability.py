@@ -20,7 +20,7 @@ def _faults(config: CapabilityConfig, _predecessors: Iterable[str]) -> Iterable[
 
 
 def _run(config: CapabilityConfig, attempt: Attempt) -> Output:
-    values = [number_of(each) for each in require_list(attempt.input)]
+    values = [number_of(value) for value in require_list(attempt.input)]
     mean, stddev = _moments(values)
     cm = cmk = None
     if mean is not None and stddev:

@@ -17,7 +17,7 @@ class FileAppendConfig(NodeConfig, frozen=True):
 
 def _faults(config: FileAppendConfig, _predecessors: Iterable[str]) -> Iterable[str]:
     if not _FILE.fullmatch(config.file):
-        yield f"{config.file!r} is no file name; use letters, digits, '.', '-', '_' and the ending .csv or .arrows.gz"
+        yield f"{config.file!r} is not a file name; use letters, digits, '.', '-', '_', ending .csv or .arrows.gz"
 
 
 def _action(config: FileAppendConfig, attempt: Attempt) -> AppendToFile:

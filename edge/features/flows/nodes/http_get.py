@@ -21,7 +21,7 @@ def url_faults(url: str, schemes: Iterable[str]) -> Iterable[str]:
     except ValueError:
         usable = False
     if not usable:
-        yield f"{url!r} is no URL of {' or '.join(schemes)}"
+        yield f"{url!r} is not a URL of {' or '.join(schemes)}"
 
 
 def _faults(config: HttpGetConfig, _predecessors: Iterable[str]) -> Iterable[str]:

@@ -18,7 +18,7 @@ class MqttPublishConfig(NodeConfig, frozen=True):
 def _faults(config: MqttPublishConfig, _predecessors: Iterable[str]) -> Iterable[str]:
     topic = config.topic
     if not topic or set(topic) & set("+#\0") or len(topic.encode(errors="replace")) > _LONGEST_TOPIC:
-        yield f"{topic!r} is no topic to publish to (MQTT 5.0, 4.7.3): 1 to 65,535 bytes without '+', '#' and NUL"
+        yield f"{topic!r} is not a topic to publish to (MQTT 5.0, 4.7.3): 1 to 65,535 bytes without '+', '#' and NUL"
 
 
 def _action(config: MqttPublishConfig, attempt: Attempt) -> PublishMessage:

@@ -47,5 +47,5 @@ class AlarmRaiser:
                     break
         except Unavailable as error:
             raise OutcomeUnknownError(error.message) from None
-        raised: Alarm | None = next((each.alarm for each in reversed(changes) if each.alarm.id == name), None)
+        raised: Alarm | None = next((change.alarm for change in reversed(changes) if change.alarm.id == name), None)
         return {"alarm": name, "count": raised.count if raised else 0}

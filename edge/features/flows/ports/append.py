@@ -75,7 +75,7 @@ def _rows(value: Any) -> Sequence[Mapping[str, Any]]:
     match value:
         case Mapping():
             return [value]
-        case [Mapping(), *_] if all(isinstance(each, Mapping) for each in value):
+        case [Mapping(), *_] if all(isinstance(item, Mapping) for item in value):
             return list(value)
         case _:
             return [{_VALUE: value}]

@@ -62,7 +62,7 @@ def _columns_of_file(path: Path) -> Columns | None:
         if first is None:
             return None
         schema = na.ArrayStream.from_readable(io.BytesIO(read_content(file, first))).schema
-    return {each.name: _ARROW_TYPES[each.type] for each in schema.fields if each.name != TIME}
+    return {field.name: _ARROW_TYPES[field.type] for field in schema.fields if field.name != TIME}
 
 
 def _columns_of_rows(rows: Sequence[Mapping[str, Any]]) -> Columns:
@@ -94,19 +94,19 @@ def _batch(file: str, columns: Columns, at: int, rows: Sequence[Mapping[str, Any
 
 
 def _column(file: str, name: str, kind: str, values: Sequence[Any]) -> Any:
-    wrong = next((each for each in values if each is not None and kind not in {_TEXT, _type_of(each)}), None)
+    wrong = next((value for value in values if value is not None and kind not in {_TEXT, _type_of(value)}), None)
     if wrong is not None:
         raise NodeError(f"column {name} of {file} holds {kind}, the value is {_type_of(wrong)}")
     match kind:
         case "a number":
             try:
-                return number_column([None if each is None else float(each) for each in values])
+                return number_column([None if value is None else float(value) for value in values])
             except OverflowError:
                 raise NodeError(f"column {name} of {file}: the number is too large") from None
         case "true or false":
             return flag_column(values)
         case _:
-            return text_column([_text(each) for each in values], nullable=True)
+            return text_column([_text(value) for value in values], nullable=True)
 
 
 def _text(value: Any) -> str | None:

@@ -36,7 +36,7 @@ class EquipmentCommander:
     ) -> None:
         self._commands = commands
         self._keys = keys
-        self._equipment = {each.equipment.name: each for each in watched}
+        self._equipment = {watched_equipment.equipment.name: watched_equipment for watched_equipment in watched}
         self._scope = scope
         self._answer_within_s = answer_within_s
 

@@ -76,7 +76,7 @@ class ResultReader:
         found: list[tuple[int, Any]] = []
         for scope in self._scopes:
             for state in (JobState.ENDED, JobState.ABORTED):
-                found += [each async for each in self._read_scope(scope, state, query)]
+                found += [item async for item in self._read_scope(scope, state, query)]
         found.sort(key=lambda pair: pair[0])
         return [value for _, value in found[-MOST_RESULTS:]]
 
@@ -94,14 +94,14 @@ class ResultReader:
     async def _chosen(self, response: JobResponse, query: JobResults) -> Sequence[Parameter]:
         """Return the results of the action and the joining process that a query names."""
         found = [
-            each
-            for each in response.job_response_data or ()
-            if each.id not in _NO_ACTIONS and query.action in (None, each.id)
+            parameter
+            for parameter in response.job_response_data or ()
+            if parameter.id not in _NO_ACTIONS and query.action in (None, parameter.id)
         ]
         if query.process is None or not found:
             return found
         processes = await self._processes(response.job_order_id)
-        return [each for each in found if processes.get(each.id) == query.process]
+        return [parameter for parameter in found if processes.get(parameter.id) == query.process]
 
     async def _processes(self, job_id: str) -> Mapping[str, str | None]:
         """Return the joining process of each action of a job; they are in its recipe and its parameters."""
@@ -117,7 +117,7 @@ def _members(path: Sequence[str], result: Parameter) -> Iterable[Any]:
     """Return the value of a member of a result, given as a dotted path; `value` is that of a plain result."""
     if path == ["value"] and result.subparameters is None:
         return (result.value,)
-    found = next((each for each in result.subparameters or () if each.id == path[0]), None)
+    found = next((subparameter for subparameter in result.subparameters or () if subparameter.id == path[0]), None)
     if found is None:
         return ()
     if len(path) == 1:

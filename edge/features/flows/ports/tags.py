@@ -86,7 +86,7 @@ class TagReader:
         """Read the stream for windows until cancelled: it keeps samples for a shorter time than windows need."""
         while True:
             await asyncio.sleep(interval_s)
-            if any(each.keep_ms for each in self._kept.values()):
+            if any(kept.keep_ms for kept in self._kept.values()):
                 async with self._reading:
                     await self._catch_up()
 
@@ -95,7 +95,7 @@ class TagReader:
             return
         for store in self._stores:
             self._positions[store] = await self._scan(store, self._positions.get(store, ""), self._kept)
-        while len(self._kept) > 1 and sum(len(each.samples) for each in self._kept.values()) > self._limits.samples:
+        while len(self._kept) > 1 and sum(len(kept.samples) for kept in self._kept.values()) > self._limits.samples:
             self._kept.popitem(last=False)
 
     async def _keep(self, tag: str, keep_ms: int) -> _Kept:

@@ -56,8 +56,8 @@ class VariableClient:
 
     async def close(self) -> None:
         """Close all sessions."""
-        for each in self._connections.values():
-            await each.close()
+        for connection in self._connections.values():
+            await connection.close()
 
     async def read(self, query: VariableValue, _action_id: str) -> Any:
         """Return the value of a variable. Raises NodeError, and Unavailable when the server is gone."""

@@ -84,7 +84,7 @@ def _written(layout: Layout, values: Mapping[str, Any]) -> Iterator[bytes]:
         value = values.get(field.name)
         if field.kind is FieldKind.NUMBERS:
             yield _number(field, len(value or ()), field.count)
-            yield from (_number(field, each, field.width) for each in value or ())
+            yield from (_number(field, item, field.width) for item in value or ())
         else:
             yield _encode(field, value)
 
@@ -105,7 +105,7 @@ def _read(field: DataField, data: bytes, at: int) -> tuple[Any, int]:
     count = _as_number(field, _take(field, data, at, field.count)) or 0
     first = at + field.count
     ends = [first + n * field.width for n in range(count + 1)]
-    return [_as_number(field, _take(field, data, each, field.width)) for each in ends[:-1]], ends[-1]
+    return [_as_number(field, _take(field, data, end, field.width)) for end in ends[:-1]], ends[-1]
 
 
 def _take(field: DataField, data: bytes, at: int, width: int) -> bytes:

@@ -106,7 +106,7 @@ class PartAssembler:
         self._parts.append(frame)
         if frame.part < frame.parts:
             return None
-        whole = replace(frame, data=b"".join(each.data for each in self._parts), parts=0, part=0)
+        whole = replace(frame, data=b"".join(part.data for part in self._parts), parts=0, part=0)
         self._parts.clear()
         return whole
 

@@ -35,15 +35,15 @@ def parse_job(frame: MidFrame) -> dict[str, Any]:
 def encode_job(revision: int, steps: Sequence[JobStep], **fields: Any) -> MidFrame:
     """Return the description of a job as a controller sends it; raises as `encode_data`."""
     data = encode_data(layout_of(Mid.JOB_REPLY, revision), {**fields, "parameter_sets": len(steps)})
-    listed = "".join(f"{each.channel:02d}:{each.parameter_set:03d}:0:{each.batch_size:02d};" for each in steps)
+    listed = "".join(f"{step.channel:02d}:{step.parameter_set:03d}:0:{step.batch_size:02d};" for step in steps)
     return MidFrame(Mid.JOB_REPLY, data + _LIST + listed.encode(), revision)
 
 
 def _steps(text: str) -> Iterator[JobStep]:
-    for each in [part for part in text.split(";") if part.strip()][:_MOST_STEPS]:
-        numbers = each.split(":")
+    for word in [part for part in text.split(";") if part.strip()][:_MOST_STEPS]:
+        numbers = word.split(":")
         try:
             channel, parameter_set, _automatic, size = (int(number) for number in numbers[:4])
         except ValueError:
-            raise Refused("unreadable", f"MID 0033: {each[:20]!r} is no parameter set of a job") from None
+            raise Refused("unreadable", f"MID 0033: {word[:20]!r} is not a parameter set of a job") from None
         yield JobStep(channel, parameter_set, size)

@@ -335,7 +335,7 @@ def revisions_of(mid: int) -> tuple[int, ...]:
 def layout_of(mid: int, revision: int) -> Layout:
     """Return the table of a message: that of the newest known revision which is not newer."""
     tables = LAYOUTS.get(mid, {})
-    known = [each for each in tables if each <= revision]
+    known = [table for table in tables if table <= revision]
     return tables[max(known)] if known else ()
 
 

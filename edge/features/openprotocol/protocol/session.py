@@ -177,7 +177,7 @@ class OpenProtocolSession:
         self._link.active = link_layer and self.controller["sequence_numbers"] == 1
 
     def stop(self) -> None:
-        """Stop the communication; the controller closes the connection then, and that is no failure."""
+        """Stop the communication; the controller closes the connection then, and that is not a failure."""
         if self._lost is None:
             self._is_stopping = True
             self._write(encode_frame(MidFrame(Mid.STOP)))

@@ -49,10 +49,10 @@ def parse_spindles(data: bytes) -> dict[str, Any]:
     if data[at : at + _ID_WIDTH] != _SPINDLES:
         raise Refused("unreadable", f"spindles: expected parameter 18, found {data[at : at + _ID_WIDTH]!r}")
     records = range(at + _ID_WIDTH, at + _ID_WIDTH + (found["spindle_count"] or 0) * _WIDTH, _WIDTH)
-    return found | {"spindles": [decode_data(_RECORD, data[each : each + _WIDTH]) for each in records]}
+    return found | {"spindles": [decode_data(_RECORD, data[record : record + _WIDTH]) for record in records]}
 
 
 def encode_spindles(common: Mapping[str, Any], spindles: Sequence[Mapping[str, Any]]) -> bytes:
     """Return the data of a result with these spindles, as a controller sends it."""
     head = encode_data(_COMMON, {**common, "spindle_count": len(spindles)})
-    return head + _SPINDLES + b"".join(encode_data(_RECORD, each) for each in spindles)
+    return head + _SPINDLES + b"".join(encode_data(_RECORD, spindle) for spindle in spindles)

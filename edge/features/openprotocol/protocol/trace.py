@@ -92,7 +92,7 @@ def parse_curve(data: bytes) -> CurveMessage:
     interval = resolutions[0] if len(set(resolutions)) == 1 else None
     unit = _UNITS.get(kind["unit"].zfill(3), f"unit {kind['unit']}")
     return CurveMessage(
-        head["result"] or 0, head["time"], kind["kind"] or 0, unit, [each * scale for each in samples], interval
+        head["result"] or 0, head["time"], kind["kind"] or 0, unit, [sample * scale for sample in samples], interval
     )
 
 
@@ -112,9 +112,9 @@ def encode_plot(result: int, time: datetime, parameters: Mapping[str, str]) -> b
     """Return the data of a message with the parameters of a plot, by their ids."""
     head = encode_data(_HEAD, {"result": result, "time": time, "parameters": len(parameters)})
     return head + b"".join(
-        encode_data(_PARAMETER, {"id": each, "length": len(text), "type": "03", "unit": "001", "step": "0000"})
+        encode_data(_PARAMETER, {"id": parameter, "length": len(text), "type": "03", "unit": "001", "step": "0000"})
         + text.encode()
-        for each, text in parameters.items()
+        for parameter, text in parameters.items()
     )
 
 
@@ -122,7 +122,7 @@ def encode_curve(
     result: int, time: datetime, kind: int, unit: str, samples: Sequence[int], *, divisor: int, interval_ms: int
 ) -> bytes:
     """Return the data of a message with these samples, as a controller sends it."""
-    scale, each = str(divisor), str(interval_ms)
+    scale, step_text = str(divisor), str(interval_ms)
     return b"".join(
         (
             encode_data(_HEAD, {"result": result, "time": time, "parameters": 0}),
@@ -133,9 +133,9 @@ def encode_curve(
             scale.encode(),
             encode_data(_RESOLUTIONS, {"count": 1}),
             encode_data(
-                _RESOLUTION, {"first": 1, "last": len(samples), "length": len(each), "type": "01", "unit": "202"}
+                _RESOLUTION, {"first": 1, "last": len(samples), "length": len(step_text), "type": "01", "unit": "202"}
             ),
-            each.encode(),
+            step_text.encode(),
             encode_data(_SAMPLES, {"samples": len(samples)}),
             b"\0",
             struct.pack(f">{len(samples)}h", *samples),
@@ -171,7 +171,7 @@ class _Reader:
         if self._data[self._at : self._at + 1] != b"\0":
             raise Refused("unreadable", "samples: the NUL before them is missing")
         if count < 0:
-            raise Refused("unreadable", f"samples: {count} is no number of them")
+            raise Refused("unreadable", f"samples: {count} is not a number of them")
         raw = self._data[self._at + 1 : self._at + 1 + 2 * count]
         if len(raw) < 2 * count:
             raise Refused("unreadable", f"samples: {count} are announced, {len(raw) // 2} are there")
@@ -198,5 +198,5 @@ def _number(what: str, text: str) -> float:
     except ValueError:
         raise Refused("unreadable", f"{what}: expected a number, found {text[:20]!r}") from None
     if not math.isfinite(found):
-        raise Refused("unreadable", f"{what}: {text[:20]!r} is no number")
+        raise Refused("unreadable", f"{what}: {text[:20]!r} is not a number")
     return found

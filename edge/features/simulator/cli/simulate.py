@@ -60,13 +60,13 @@ def _missing_events(data: object) -> list[str]:
     from edge.model.recipe import Interaction, parse_recipe
 
     recipe, _ = parse_recipe(data)
-    pulling = [each for each in recipe.actions if each.interaction is Interaction.PULL_EVENT] if recipe else []
-    awaited = {each.type_id: each for each in pulling}
+    pulling = [action for action in recipe.actions if action.interaction is Interaction.PULL_EVENT] if recipe else []
+    awaited = {action.type_id: action for action in pulling}
     if not awaited:
         return []
     timeline = [{"at": at, "event": {"type_id": name, "data": {}}} for at, name in enumerate(awaited, start=1)]
     waiting = [
-        f"action '{each.name}' of step '{each.step}' waits for an event {name}" for name, each in awaited.items()
+        f"action '{action.name}' of step '{action.step}' waits for an event {name}" for name, action in awaited.items()
     ]
     return [*waiting, f"send these events with --script FILE: {json.dumps({'timeline': timeline})}"]
 
@@ -91,7 +91,7 @@ def _print_trace(trace: "Trace") -> None:
     ]
     for warning in trace.warnings:
         print_text(f"warning: {warning}")
-    for t, _, line in sorted(lines, key=lambda each: each[0]):
+    for t, _, line in sorted(lines, key=lambda row: row[0]):
         print_text(f"{t:10.3f}  {line}")
     for job, final in trace.final_by_job.items():
         print_text(f"{job}: {final}")

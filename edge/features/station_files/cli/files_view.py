@@ -41,13 +41,18 @@ class Comparison(Struct, frozen=True):
     def as_json(self, *, with_content: bool) -> dict[str, Any]:
         """Return what is printed as JSON."""
         shown = [
-            msgspec.to_builtins(each) | (self._contents(each) if with_content else {}) for each in self.differences
+            msgspec.to_builtins(difference) | (self._contents(difference) if with_content else {})
+            for difference in self.differences
         ]
         return {"folder": str(self.folder), "initialized": self.filling, "differences": shown}
 
-    def _contents(self, each: ObjectDifference) -> dict[str, Any]:
+    def _contents(self, object_difference: ObjectDifference) -> dict[str, Any]:
         sides = {"in_files": self.files, "in_store": self.stored}
-        return {name: side[each.subject].content for name, side in sides.items() if each.subject in side}
+        return {
+            name: side[object_difference.subject].content
+            for name, side in sides.items()
+            if object_difference.subject in side
+        }
 
 
 async def find(settings_file: Path | None, folder: Path | None) -> Comparison:
@@ -71,9 +76,16 @@ async def apply_to_store(
         user = await authorize_command(at, "station apply", str(read.files.folder))
         applied: list[ObjectDifference] = []
 
-        async def report(each: ObjectDifference) -> None:
-            applied.append(each)
-            await record_as(at, user, audit_action(each), audit_subject(each), "Good", each.file)
+        async def report(object_difference: ObjectDifference) -> None:
+            applied.append(object_difference)
+            await record_as(
+                at,
+                user,
+                audit_action(object_difference),
+                audit_subject(object_difference),
+                "Good",
+                object_difference.file,
+            )
 
         scopes, clock = at.settings.gateway.scopes, await store_clock(at.store)
         try:
@@ -96,24 +108,26 @@ async def export_store(settings_file: Path | None, folder: Path) -> list[str]:
 
 def print_differences(differences: Iterable[ObjectDifference]) -> None:
     """Print a line for each difference."""
-    for each in differences:
-        print_text(printable(f"{each.change:8} {each.subject}{f'  {each.file}' if each.file else ''}"))
+    for item in differences:
+        print_text(printable(f"{item.change:8} {item.subject}{f'  {item.file}' if item.file else ''}"))
 
 
 def print_contents(found: Comparison) -> None:
     """Print the contents that differ, as unified differences from the store to the files."""
-    for each in found.differences:
-        for line in _unified(found, each):
+    for element in found.differences:
+        for line in _unified(found, element):
             print_text(printable(line))
 
 
-def _unified(found: Comparison, each: ObjectDifference) -> Iterator[str]:
-    before, after = (_lines(side, each) for side in (found.stored, found.files))
-    return difflib.unified_diff(before, after, f"store: {each.subject}", f"files: {each.file}", lineterm="")
+def _unified(found: Comparison, object_difference: ObjectDifference) -> Iterator[str]:
+    before, after = (_lines(side, object_difference) for side in (found.stored, found.files))
+    return difflib.unified_diff(
+        before, after, f"store: {object_difference.subject}", f"files: {object_difference.file}", lineterm=""
+    )
 
 
-def _lines(side: Objects, each: ObjectDifference) -> list[str]:
-    described = side.get(each.subject)
+def _lines(side: Objects, object_difference: ObjectDifference) -> list[str]:
+    described = side.get(object_difference.subject)
     if described is None or described.content is None:
         return []
     text = msgspec.json.format(msgspec.json.encode(described.content, order="sorted"), indent=2)
@@ -131,5 +145,5 @@ async def _read(at: StoreAccess, folder: Path | None) -> ReadFiles:
 
 async def _warn_of_scopes(at: StoreAccess, files: Objects) -> None:
     known = {*at.settings.gateway.scopes, *await load_scopes(at.store)}
-    for scope in sorted({each.scope for each in files if each.scope} - known):
+    for scope in sorted({file.scope for file in files if file.scope} - known):
         print_text(f"warning: no gateway of this store has the scope {scope!r}", err=True)

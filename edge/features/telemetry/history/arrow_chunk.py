@@ -30,22 +30,22 @@ def _bitmap_of_present(present: Sequence[bool]) -> bytes | None:
 
 def _bitmap(values: Sequence[bool]) -> bytes:
     bits = bytearray(-(-len(values) // 8))
-    for number, each in enumerate(values):
-        bits[number >> 3] |= each << (number & 7)
+    for number, value in enumerate(values):
+        bits[number >> 3] |= value << (number & 7)
     return bytes(bits)
 
 
 def number_column(values: Sequence[float | None]) -> Any:
     """Return numbers as float64; None is a missing value."""
-    present = _bitmap_of_present([each is not None for each in values])
-    data = array("d", [0.0 if each is None else each for each in values])
+    present = _bitmap_of_present([number is not None for number in values])
+    data = array("d", [0.0 if number is None else number for number in values])
     return na.c_array_from_buffers(na.float64(), len(values), [present, data], null_count=0 if present is None else -1)
 
 
 def text_column(values: Sequence[str | None], *, nullable: bool) -> Any:
     """Return texts as string; None is a missing value."""
-    present = _bitmap_of_present([each is not None for each in values])
-    parts = [b"" if each is None else each.encode(errors="replace") for each in values]
+    present = _bitmap_of_present([text is not None for text in values])
+    parts = [b"" if text is None else text.encode(errors="replace") for text in values]
     offsets = array("i", accumulate(map(len, parts), initial=0))
     kind = na.string(nullable=nullable)
     buffers = [present, offsets, b"".join(parts)]
@@ -54,8 +54,8 @@ def text_column(values: Sequence[str | None], *, nullable: bool) -> Any:
 
 def flag_column(values: Sequence[bool | None]) -> Any:
     """Return truth values as bool; None is a missing value."""
-    present = _bitmap_of_present([each is not None for each in values])
-    data = _bitmap([bool(each) for each in values])
+    present = _bitmap_of_present([number is not None for number in values])
+    data = _bitmap([bool(number) for number in values])
     return na.c_array_from_buffers(na.bool_(), len(values), [present, data], null_count=0 if present is None else -1)
 
 
@@ -101,19 +101,19 @@ def encode_schema() -> bytes:
 
 def encode_chunk(samples: Iterable[Sample]) -> bytes:
     """Return samples as a record batch; it follows the schema or another batch."""
-    return _serialize(sorted(samples, key=lambda each: (each.tag, each.at)), with_schema=False)
+    return _serialize(sorted(samples, key=lambda sample: (sample.tag, sample.at)), with_schema=False)
 
 
 def _serialize(ordered: Sequence[Sample], *, with_schema: bool) -> bytes:
-    typed = [_typed(each.value) for each in ordered]
+    typed = [_typed(sample.value) for sample in ordered]
     columns = (
-        instant_column([each.at for each in ordered]),
-        text_column([each.tag for each in ordered], nullable=False),
-        number_column([each.number for each in typed]),
-        text_column([each.text for each in typed], nullable=True),
-        _codes([each.code for each in typed]),
-        _codes([_QUALITIES.index(each.quality) for each in ordered]),
-        *(text_column([getattr(each, name) for each in ordered], nullable=True) for name in CONTEXT),
+        instant_column([sample.at for sample in ordered]),
+        text_column([sample.tag for sample in ordered], nullable=False),
+        number_column([item.number for item in typed]),
+        text_column([item.text for item in typed], nullable=True),
+        _codes([item.code for item in typed]),
+        _codes([_QUALITIES.index(sample.quality) for sample in ordered]),
+        *(text_column([getattr(sample, name) for sample in ordered], nullable=True) for name in CONTEXT),
     )
     batch = na.c_array_from_buffers(_SCHEMA, len(ordered), [None], children=columns)
     return encode_batch(batch, with_schema=with_schema)
@@ -191,7 +191,7 @@ class SampleChunk:
         last = bisect_left(self._at, end, first, rows.stop)
         for row in range(first, last):
             value = _value(self._codes[row], self._values[row], self._texts.get(row))
-            context: dict[str, Any] = {name: each.get(row) for name, each in self._context.items()}
+            context: dict[str, Any] = {name: texts.get(row) for name, texts in self._context.items()}
             yield Sample(self._at[row], tag, value, _QUALITIES[self._qualities[row]], **context)
 
     def _rows_of(self, tag: str) -> range:
@@ -205,7 +205,7 @@ class _Texts:
     """A column of texts; a text is decoded when it is read."""
 
     def __init__(self, column: Any) -> None:
-        validity, offsets, data = (memoryview(each) for each in column.buffers)
+        validity, offsets, data = (memoryview(buffer) for buffer in column.buffers)
         self._validity = bytes(validity) if column.buffers[0].size_bytes else b""
         self._offsets = offsets
         self._data = data.cast("B") if data.nbytes else memoryview(b"")

@@ -51,10 +51,10 @@ def append_samples(directory: Path, samples: Sequence[Sample], max_bytes: int) -
     """Append samples, one chunk for each day; return the bytes that were written. Raises OSError."""
     written = 0
     days: dict[str, list[Sample]] = {}
-    for each in samples:
-        days.setdefault(day_of(each.at), []).append(each)
+    for sample in samples:
+        days.setdefault(day_of(sample.at), []).append(sample)
     for day, of_day in days.items():
-        instants = [each.at for each in of_day]
+        instants = [item.at for item in of_day]
         chunk = encode_member(encode_chunk(of_day), min(instants), max(instants), len(of_day))
         written += _append(directory, day, chunk, max_bytes // PARTS)
     return written
@@ -81,22 +81,22 @@ def recover(directory: Path) -> None:
 def remove_oldest(directory: Path, newest_at: int, days: int, max_bytes: int) -> int:
     """Remove the oldest files beyond the days and the bytes to keep; return the bytes that stay. Raises OSError."""
     files = list_files(directory)
-    sizes = {each.path: each.path.stat().st_size for each in files}
+    sizes = {file.path: file.path.stat().st_size for file in files}
     total = sum(sizes.values())
     oldest_day = day_of(newest_at - (days - 1) * _DAY_MS)
-    for each in files[:-1]:
-        if each.day >= oldest_day and total <= max_bytes:
+    for day_file in files[:-1]:
+        if day_file.day >= oldest_day and total <= max_bytes:
             break
-        each.path.unlink()
-        total -= sizes[each.path]
-        logger.info("history file removed", file=each.path.name, bytes=sizes[each.path])
+        day_file.path.unlink()
+        total -= sizes[day_file.path]
+        logger.info("history file removed", file=day_file.path.name, bytes=sizes[day_file.path])
     return total
 
 
 def _append(directory: Path, day: str, chunk: bytes, most: int) -> int:
     """Append a chunk to the last file of its day, or to a new one when that is large or has another schema."""
     make_directory(directory, 0o750)
-    of_day = [each for each in list_files(directory) if each.day == day]
+    of_day = [file for file in list_files(directory) if file.day == day]
     head = encode_member(encode_schema(), 0, 0, 0)
     part = of_day[-1].part if of_day else 1
     if of_day and not _has_room(of_day[-1].path, head, most - len(chunk)):

@@ -28,7 +28,7 @@ def read_samples(
     for chunk in _chunks(directory, start, end):
         tags = [tag for tag in chunk.tags() if any(matches(pattern, tag) for pattern in patterns)]
         of_chunk = [sample for tag in tags for sample in chunk.samples(tag, start, end)]
-        yield from sorted(of_chunk, key=lambda each: each.at)
+        yield from sorted(of_chunk, key=lambda item: item.at)
 
 
 def _chunks(directory: Path, start: int, end: int) -> Iterator[SampleChunk]:
@@ -99,15 +99,15 @@ def _chunks_of_page(
 ) -> Iterator[tuple[DayFile, GzipMember, SampleChunk]]:
     """Yield the chunks with samples of a time from a place on; a damaged one is logged and left out."""
     first, last = day_of(max(0, start)), day_of(min(max(0, end), LAST_MS))
-    files = [each for each in list_files(directory) if first <= each.day <= last]
-    at = next((number for number, each in enumerate(files) if each.path.name == place.file), None)
+    files = [day_file for day_file in list_files(directory) if first <= day_file.day <= last]
+    at = next((number for number, day_file in enumerate(files) if day_file.path.name == place.file), None)
     if at is not None:
         files = files[: at + 1] if is_backward else files[at:]
     for file in reversed(files) if is_backward else files:
         is_place = file.path.name == place.file
         try:
             with file.path.open("rb") as opened:
-                inside = [each for each in members(opened) if _is_wanted(each, start, end)]
+                inside = [gzip_member for gzip_member in members(opened) if _is_wanted(gzip_member, start, end)]
                 for member in reversed(inside) if is_backward else inside:
                     passed = member.offset > place.offset if is_backward else member.offset < place.offset
                     is_read = is_place and passed
@@ -128,5 +128,5 @@ def _parse_cursor(cursor: str) -> _ChunkPlace:
     name, _, rest = cursor.partition(":")
     offset, _, skip = rest.partition(":")
     if not (offset.isdecimal() and skip.isdecimal()) or "/" in name:
-        raise Refused("invalid_cursor", f"{cursor!r} is no cursor of a page", "Start without one.")
+        raise Refused("invalid_cursor", f"{cursor!r} is not a cursor of a page", "Start without one.")
     return _ChunkPlace(name, int(offset), int(skip))

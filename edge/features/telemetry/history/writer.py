@@ -53,8 +53,8 @@ class HistoryWriter:
 
     def buffered(self, tag: str, start: int, end: int) -> list[Sample]:
         """Return the samples of a tag that are not in files yet, from `start` to before `end`, in order of time."""
-        found = (each for each in self._buffer if each.tag == tag and start <= each.at < end)
-        return sorted(found, key=lambda each: each.at)
+        found = (sample for sample in self._buffer if sample.tag == tag and start <= sample.at < end)
+        return sorted(found, key=lambda sample: sample.at)
 
     async def run(self) -> None:
         """Write chunks until cancelled; write the rest at the end."""

@@ -148,7 +148,7 @@ class _AlarmFeed:
             await self._nodes.refresher.require_refresh()
 
     async def _shown_of(self, alarm: Alarm) -> tuple[ConditionPlace, ConditionKind]:
-        rule = next((each for each in self._rules() if each.id == alarm.rule), None)
+        rule = next((item for item in self._rules() if item.id == alarm.rule), None)
         place, tag = await self._place_of(alarm), tag_of_alarm(rule, alarm)
         if tag is not None:
             self._nodes.tags.expect(tag)

@@ -58,9 +58,9 @@ async def add_alarms(new: NewServer, settings: AlarmSettings) -> AlarmNodes:
     refresher = ConditionRefresher(core, conditions, new.tasks)
     tags = conditions.tags = TagNodes(core.aspace[sources[GATEWAY_NAME]], has_history=settings.history is not None)
     of_alarms = AlarmEvents(settings.store, conditions, places, GATEWAY_NAME)
-    of_jobs = [JobEvents(settings.store, scope, each) for scope, each in new.job_events.items()]
-    for each in new.job_events.values():
-        each.enable_history()
+    of_jobs = [JobEvents(settings.store, scope, event) for scope, event in new.job_events.items()]
+    for job_event_publisher in new.job_events.values():
+        job_event_publisher.enable_history()
     events = EventHistory((of_alarms, *of_jobs), core.aspace)
     core.history = History(core.aspace.__contains__, events, settings.history)
     add_capabilities(core, has_values=settings.history is not None)

@@ -75,7 +75,7 @@ def variant_of(member: ConditionMember, view: ConditionView) -> ua.Variant:
 def member_table(type_id: int) -> Mapping[str, ConditionMember]:
     """Return the members of conditions of a type by path."""
     members = (*_EVENT, *_CONDITION, *_STATES, *_SHELVING, *_OF_TYPE.get(type_id, ()))
-    return MappingProxyType({each.path: each for each in members})
+    return MappingProxyType({condition_member.path: condition_member for condition_member in members})
 
 
 def name_of(view: ConditionView) -> str:
@@ -91,8 +91,10 @@ def level_of(view: ConditionView) -> str | None:
     if limits is None:
         return "High"
     levels = {"HighHigh": limits.high_high, "High": limits.high, "Low": limits.low, "LowLow": limits.low_low}
-    known = {name: each for name, each in levels.items() if each is not None}
-    meant = {name: each for name, each in known.items() if each.severity in {None, alarm.severity}} or known
+    known = {name: limit_level for name, limit_level in levels.items() if limit_level is not None}
+    meant = {
+        name: limit_level for name, limit_level in known.items() if limit_level.severity in {None, alarm.severity}
+    } or known
 
     def distance(level: LimitLevel) -> float:
         return abs(alarm.value - level.at) if isinstance(alarm.value, _NUMBERS) else 0.0

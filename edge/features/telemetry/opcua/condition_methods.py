@@ -68,8 +68,8 @@ _SIGNATURES: Final[Mapping[str, tuple[ua.VariantType, ...]]] = MappingProxyType(
 )
 _METHODS: Final[Mapping[ua.NodeId, str]] = MappingProxyType(
     {
-        ua.NodeId(each): method_name(each)
-        for each in (
+        ua.NodeId(item): method_name(item)
+        for item in (
             _I.ConditionType_Enable,
             _I.ConditionType_Disable,
             _I.ConditionType_AddComment,
@@ -213,7 +213,14 @@ def _decide(view: ConditionView, name: str, arguments: Sequence[Any], by: str, n
 
 
 def _answer(view: ConditionView, name: str, raised_at: int, by: str, comment: str) -> AlarmEvent | int:
-    branch = next((each for each in view.branches() if each.branch and each.branch.raised_at == raised_at), view)
+    branch = next(
+        (
+            condition_view
+            for condition_view in view.branches()
+            if condition_view.branch and condition_view.branch.raised_at == raised_at
+        ),
+        view,
+    )
     if name == "Acknowledge":
         # The alarm of old data may have no instant: it has one raise.
         return Acknowledge(by, comment, raised_at or None)
@@ -243,7 +250,8 @@ def _read_arguments(
     if not any(verdicts):
         return read
     return ua.CallMethodResult(
-        StatusCode=ua.StatusCode(_S.BadInvalidArgument), InputArgumentResults=[ua.StatusCode(each) for each in verdicts]
+        StatusCode=ua.StatusCode(_S.BadInvalidArgument),
+        InputArgumentResults=[ua.StatusCode(verdict) for verdict in verdicts],
     )
 
 

@@ -119,7 +119,7 @@ def condition_node(
     condition, type_id = view.alarm.id, view.kind.type_id
     children = _children(type_id)
     node = NodeData(node_id)
-    below = [each.reference_from(condition) for each in children.get(path, ())]
+    below = [child.reference_from(condition) for child in children.get(path, ())]
     if not path:
         name = ua.QualifiedName(name_of(view), Namespace.ALARMS)
         node.attributes = object_attributes(node_id, name, view.message.Text or "")
@@ -178,8 +178,8 @@ def _reference_of(member: ConditionMember) -> ua.NodeId:
 @lru_cache(maxsize=4)
 def _methods(path: str) -> tuple[ua.ReferenceDescription, ...]:
     return tuple(
-        make_reference(HAS_COMPONENT, ua.NodeId(each), ua.QualifiedName(method_name(each)), ua.NodeClass.Method)
-        for each in _METHODS.get(path, ())
+        make_reference(HAS_COMPONENT, ua.NodeId(number), ua.QualifiedName(method_name(number)), ua.NodeClass.Method)
+        for number in _METHODS.get(path, ())
     )
 
 

@@ -41,7 +41,7 @@ class ConditionRefresher:
         self._conditions = conditions
         self._tasks = tasks
         self._running: set[int] = set()
-        self._types = {each: lineage(core, ua.NodeId(each)) for each in _MESSAGES}
+        self._types = {value: lineage(core, ua.NodeId(value)) for value in _MESSAGES}
 
     def start(self, session: ServerSession, subscription_id: int, item_id: int | None = None) -> int:
         """Start a refresh of a subscription, or of one of its monitored items; return the status of the call."""
@@ -51,7 +51,7 @@ class ConditionRefresher:
         items: MonitoredItems = subscription.monitored_item_srv
         found = monitoring(items)
         if item_id is not None:
-            found = [each for each in found if each.monitored_item_id == item_id]
+            found = [value for value in found if value.monitored_item_id == item_id]
             if not found:
                 return int(_S.BadMonitoredItemIdInvalid)
         if subscription_id in self._running:
@@ -113,7 +113,7 @@ class ConditionRefresher:
         view = self._conditions.view_of(alarm_id)
         if view is None or (source is not None and view.place.source != source):
             return []
-        return [each for each in (*view.branches(), view) if each.is_retained]
+        return [branch for branch in (*view.branches(), view) if branch.is_retained]
 
     def _event(self, type_id: int) -> EventRecord:
         now = datetime.now(UTC)

@@ -154,7 +154,7 @@ class ConditionView(Struct, frozen=True):
 
     def branches(self) -> Iterator["ConditionView"]:
         """Yield its branches."""
-        return (replace(self, branch=each) for each in self.alarm.earlier)
+        return (replace(self, branch=earlier_raise) for earlier_raise in self.alarm.earlier)
 
 
 def kind_of(rule: Rule | None, alarm: Alarm) -> ConditionKind:
@@ -199,15 +199,19 @@ def changed_views(before: ConditionView | None, after: ConditionView, kind: Alar
     if alarm.disabled and kind is not AlarmChangeKind.DISABLED:
         return []
     known = before.alarm if before else None
-    kept = {each.raised_at: each for each in alarm.earlier}
-    had = {each.raised_at: each for each in known.earlier} if known else {}
+    kept = {earlier_raise.raised_at: earlier_raise for earlier_raise in alarm.earlier}
+    had = {earlier_raise.raised_at: earlier_raise for earlier_raise in known.earlier} if known else {}
     has_switched = kind in {AlarmChangeKind.DISABLED, AlarmChangeKind.ENABLED}
     views = [
-        replace(after, branch=each)
-        for raised_at, each in kept.items()
-        if has_switched or kind is AlarmChangeKind.COMMENTED or had.get(raised_at) != each
+        replace(after, branch=earlier_raise)
+        for raised_at, earlier_raise in kept.items()
+        if has_switched or kind is AlarmChangeKind.COMMENTED or had.get(raised_at) != earlier_raise
     ]
-    views += [replace(after, branch=each, is_over=True) for raised_at, each in had.items() if raised_at not in kept]
+    views += [
+        replace(after, branch=earlier_raise, is_over=True)
+        for raised_at, earlier_raise in had.items()
+        if raised_at not in kept
+    ]
     is_of_branch = (
         kind in {AlarmChangeKind.ACKNOWLEDGED, AlarmChangeKind.CONFIRMED}
         and known is not None
@@ -234,4 +238,4 @@ def raise_of(state: FollowedAlarm, event_id: Any) -> int | None:
     if raised_at == (alarm.raised_at or 0):
         announced, _, sequence = state.announced.partition("-")
         return raised_at if (milliseconds, number) >= (int(announced), int(sequence or 0)) else None
-    return raised_at if any(each.raised_at == raised_at for each in alarm.earlier) else None
+    return raised_at if any(earlier_raise.raised_at == raised_at for earlier_raise in alarm.earlier) else None

@@ -209,7 +209,7 @@ class Conditions:
     def _forget_references(self, condition: _Condition) -> None:
         nodes = self._folders[condition.view.place.folder]
         for node, reference in zip(nodes, (condition.in_folder, condition.in_source), strict=True):
-            at = next((at for at, each in enumerate(node.references) if each is reference), None)
+            at = next((at for at, value in enumerate(node.references) if value is reference), None)
             if at is not None:
                 del node.references[at]
 

@@ -64,7 +64,7 @@ class History:
         """Read the history of nodes. Raises ServiceError for a request that is invalid as a whole."""
         points = self._points.setdefault(session, {})
         if params.ReleaseContinuationPoints:
-            return [self._release(points, each.ContinuationPoint) for each in params.NodesToRead]
+            return [self._release(points, value.ContinuationPoint) for value in params.NodesToRead]
         details = params.HistoryReadDetails
         wanted = ua.TimestampsToReturn
         if not isinstance(details, ReadEventDetails) and params.TimestampsToReturn not in {
@@ -172,12 +172,12 @@ def _start_of_tag(tag: str, details: Any, number: int) -> Raw | Processed | AtTi
             interval = max(1, round(min(details.ProcessingInterval or math.inf, abs(end - start))))
             return Processed(tag, start, end, interval, aggregate, uncertain_is_bad=is_strict)
         case ReadAtTimeDetails():
-            times = [milliseconds_of(each) for each in details.ReqTimes or ()]
+            times = [milliseconds_of(time_) for time_ in details.ReqTimes or ()]
             if not times or None in times:
                 return int(_S.BadInvalidTimestampArgument)
             if len(times) > REQUESTED_TIMES:
                 return int(_S.BadTooManyOperations)
-            return AtTime(tag, tuple(each for each in times if each is not None))
+            return AtTime(tag, tuple(time_ for time_ in times if time_ is not None))
         case _:
             return int(_S.BadHistoryOperationUnsupported)
 

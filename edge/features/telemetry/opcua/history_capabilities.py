@@ -67,8 +67,10 @@ def _items(*, has_values: bool) -> Iterator[ua.AddNodesItem]:
 
 def _organize(core: ServerCore, parent: ua.NodeId) -> None:
     asked = [
-        ua.AddReferencesItem(parent, _ORGANIZES, IsForward=True, TargetNodeId=each, TargetNodeClass=ua.NodeClass.Object)
-        for each in AGGREGATES
+        ua.AddReferencesItem(
+            parent, _ORGANIZES, IsForward=True, TargetNodeId=value, TargetNodeClass=ua.NodeClass.Object
+        )
+        for value in AGGREGATES
     ]
     for status in core.node_mgt_service.add_references(asked):
         status.check()

@@ -97,7 +97,7 @@ class EventHistory:
 
     def start(self, node_id: ua.NodeId, details: Any) -> EventRange | int:
         """Return what is to be read of a node, or the status that refuses it."""
-        if not any(each.serves(node_id) for each in self._sources):
+        if not any(source.serves(node_id) for source in self._sources):
             return int(_S.BadHistoryOperationUnsupported)
         start, end = milliseconds_of(details.StartTime), milliseconds_of(details.EndTime)
         if (start is None) + (end is None) + (not details.NumValuesPerNode) > 1:
@@ -110,7 +110,7 @@ class EventHistory:
     async def read(self, rest: EventRange, left: int, turn: Turn) -> HistoryPart:
         """Read the next events. Raises Unavailable."""
         size = min(rest.limit or EVENTS_PER_NODE, EVENTS_PER_NODE, left)
-        feeds = [_Feed(each, rest) for each in self._sources if each.serves(rest.node_id)]
+        feeds = [_Feed(source, rest) for source in self._sources if source.serves(rest.node_id)]
         found: list[bytes] = []
         bytes_left = BYTES_PER_NODE
         while len(found) < size and bytes_left > 0:
@@ -180,7 +180,7 @@ class AlarmEvents:
         self._store = store
         self._conditions = conditions
         self._other = places[own]
-        self._notifiers = {SERVER, *(each.source for each in places.values())}
+        self._notifiers = {SERVER, *(place.source for place in places.values())}
 
     def serves(self, node_id: ua.NodeId) -> bool:
         """Return whether a node can have events of conditions."""

@@ -285,8 +285,13 @@ def _answer(alarm: Alarm, move: _Move, by: str, comment: str, now: int) -> Alarm
 def _acknowledge(alarm: Alarm, event: Acknowledge, now: int) -> AlarmChanged | None:
     """Return the alarm after an acknowledgement; None when nothing waits for it."""
     is_meant = _is_meant(event.raised_at)
-    seen = tuple(replace(each, acknowledged=True) if is_meant(each.raised_at) else each for each in alarm.earlier)
-    earlier = seen if alarm.confirm else tuple(each for each in seen if not each.acknowledged)
+    seen = tuple(
+        replace(earlier_raise, acknowledged=True) if is_meant(earlier_raise.raised_at) else earlier_raise
+        for earlier_raise in alarm.earlier
+    )
+    earlier = (
+        seen if alarm.confirm else tuple(earlier_raise for earlier_raise in seen if not earlier_raise.acknowledged)
+    )
     move = _Move.ACKNOWLEDGE_TO_CONFIRM if alarm.confirm else _Move.ACKNOWLEDGE
     return _answer_raises(alarm, move, event, earlier, now)
 
@@ -296,7 +301,11 @@ def _confirm(alarm: Alarm, event: Confirm, now: int) -> AlarmChanged | None:
     if event.raised_at is None and alarm.acknowledgement is AckState.UNACKNOWLEDGED:
         return None
     is_meant = _is_meant(event.raised_at)
-    earlier = tuple(each for each in alarm.earlier if not (each.acknowledged and is_meant(each.raised_at)))
+    earlier = tuple(
+        earlier_raise
+        for earlier_raise in alarm.earlier
+        if not (earlier_raise.acknowledged and is_meant(earlier_raise.raised_at))
+    )
     return _answer_raises(alarm, _Move.CONFIRM, event, earlier, now)
 
 

@@ -77,8 +77,8 @@ def observe(rule: BaselineRule, state: BaselineState, value: float, at: int) -> 
     chunks = state.chunks
     same_instant = bool(state.recent) and state.recent_at == at
     if not same_instant:
-        for each in state.recent:
-            chunks = _append(chunks, state.recent_at, each)
+        for number in state.recent:
+            chunks = _append(chunks, state.recent_at, number)
     chunks = _trim(chunks, at - round(rule.window_seconds * 1000))
     moments = Moments()
     for chunk in chunks:

@@ -94,8 +94,8 @@ def _chart(rule: ControlChartRule, state: ControlChartState, point: float, sprea
     if sigma == 0:
         return state
     size = rule.subgroup or 1
-    points = (*state.points, point)[-max((PATTERN_LENGTH[each] for each in rule.nelson), default=1) :]
-    deviations = tuple(each - mean for each in points)
+    points = (*state.points, point)[-max((PATTERN_LENGTH[index] for index in rule.nelson), default=1) :]
+    deviations = tuple(value - mean for value in points)
     is_out = any(NELSON_TESTS[number](points, deviations, sigma / math.sqrt(size)) for number in rule.nelson)
     if spread is not None and 1 in rule.nelson:
         is_out = is_out or abs(spread - RANGE_MEAN[size] * sigma) > 3 * RANGE_DEVIATION[size] * sigma

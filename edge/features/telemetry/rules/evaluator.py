@@ -66,7 +66,7 @@ class RuleEvaluator:
         """Findings that were not raised because of a cooldown, or once per job, by the ids of their rules."""
         self._rules = [ready_rule(rule) for rule in rules]
         self._spans = tuple(
-            dict.fromkeys(each.rule.while_ for each in self._rules if isinstance(each.rule.while_, Span))
+            dict.fromkeys(item.rule.while_ for item in self._rules if isinstance(item.rule.while_, Span))
         )
         self._states: dict[Key, SubjectState] = {}
         self._timers: list[tuple[int, int, str]] = []
@@ -104,7 +104,7 @@ class RuleEvaluator:
     def restore(self, states: Mapping[Key, SubjectState], jobs: RunningJobs) -> None:
         """Restore states that were taken earlier; subjects without one begin as new."""
         # The end of a span that no rule has had for a while may have been missed.
-        self._jobs = replace(jobs, spans=tuple(each for each in jobs.spans if each[0] in self._spans))
+        self._jobs = replace(jobs, spans=tuple(span for span in jobs.spans if span[0] in self._spans))
         for key, state in states.items():
             self._store(key, state)
         self._changed.clear()
@@ -213,7 +213,7 @@ class RuleEvaluator:
         known = self._subjects[number]
         if subject_kind(rule) != "carrier" or len(known) < MAX_CARRIERS:
             return
-        idle = (each for each in known if not self._states[number, each].active)
+        idle = (text for text in known if not self._states[number, text].active)
         for subject in list(islice(idle, MAX_CARRIERS // 10)):
             self._drop((number, subject))
 
@@ -246,7 +246,7 @@ class RuleEvaluator:
         """Return the subjects of a rule; a condition over tags of gateways has one for each of them."""
         subject = subject_of_sample(rule, sample, job)
         if isinstance(rule, ExpressionRule) and sample.gateway is None:
-            return [(number, each) for each in self._subjects[number]] or [(number, subject)]
+            return [(number, text) for text in self._subjects[number]] or [(number, subject)]
         return [(number, subject)]
 
     def _take_over(self, keys: Sequence[Key], sample: Sample, job: str | None) -> None:

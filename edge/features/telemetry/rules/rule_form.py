@@ -85,7 +85,7 @@ def _struct_in(annotation: Any) -> type[msgspec.Struct] | None:
     """Return the nested model of a member, within its description and its alternatives."""
     if annotation in {AlarmLimits, Capability, LimitLevel}:
         return annotation  # type: ignore[no-any-return]
-    return next((found for each in get_args(annotation) if (found := _struct_in(each))), None)
+    return next((found for arg in get_args(annotation) if (found := _struct_in(arg))), None)
 
 
 def _choices_in(annotation: Any) -> Iterator[str]:
@@ -93,8 +93,8 @@ def _choices_in(annotation: Any) -> Iterator[str]:
     if get_origin(annotation) is Literal:
         yield from (repr(choice) for choice in get_args(annotation))
     else:
-        for each in get_args(annotation):
-            yield from _choices_in(each)
+        for value in get_args(annotation):
+            yield from _choices_in(value)
 
 
 def _shown(value: object) -> str:

@@ -31,11 +31,15 @@ class RunningJobs(msgspec.Struct, frozen=True):
             return self
         if job not in self.ids:
             return replace(self, ids=(), since=None)
-        return self if self.current == job else replace(self, ids=(*(each for each in self.ids if each != job), job))
+        return (
+            self
+            if self.current == job
+            else replace(self, ids=(*(identifier for identifier in self.ids if identifier != job), job))
+        )
 
     def end(self, job: str) -> "RunningJobs":
         """Return the jobs after an end."""
-        ids = tuple(each for each in self.ids if each != job)
+        ids = tuple(identifier for identifier in self.ids if identifier != job)
         return replace(self, ids=ids, since=self.since if ids else None)
 
     def begin_span(self, span: Span, at: int) -> "RunningJobs":
@@ -44,7 +48,7 @@ class RunningJobs(msgspec.Struct, frozen=True):
 
     def end_span(self, span: Span) -> "RunningJobs":
         """Return the spans after an end."""
-        return replace(self, spans=tuple(each for each in self.spans if each[0] != span))
+        return replace(self, spans=tuple(row for row in self.spans if row[0] != span))
 
     def open_since(self, rule: Rule) -> int | None:
         """Return since when a rule with `while` counts; None when it does not count now."""

@@ -244,7 +244,7 @@ def _without_job(rule: Rule, subject: str, state: SubjectState, job: str, jobs: 
         detector = tendency.forget_job(detector, job)
     if not is_open(rule, jobs) or ends_with_job(rule, subject, job):
         detector = _reset_condition(detector)
-    return replace(state, detector=detector, raised_in=tuple(each for each in state.raised_in if each != job))
+    return replace(state, detector=detector, raised_in=tuple(text for text in state.raised_in if text != job))
 
 
 def _reset_condition(detector: Detector) -> Detector:

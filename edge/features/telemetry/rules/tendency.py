@@ -62,7 +62,7 @@ def observe_value(state: EntersState, value: Any, job: str | None) -> tuple[Ente
 
 def forget_job(state: EntersState, job: str) -> EntersState:
     """Return the state without the values of a job that has ended."""
-    return replace(state, seen={each: values for each, values in state.seen.items() if each != job})
+    return replace(state, seen={text: values for text, values in state.seen.items() if text != job})
 
 
 def _key(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Samples from MQTT topics: the payload is JSON, MessagePack or text; an empty one is no value."""
+"""Samples from MQTT topics: the payload is JSON, MessagePack or text; an empty one is not a value."""
 
 from functools import partial
 from typing import Any, Final

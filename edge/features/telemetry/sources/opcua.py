@@ -101,13 +101,13 @@ class OpcuaSourceSettings(SourceSettings, frozen=True, kw_only=True):
             yield "security: certificates are given, but none does not use them; expected encrypted"
         tags = [tag for tag, _ in node_list(self.nodes)]
         yield from (
-            f"nodes: the tag {tag} occurs twice" for tag in sorted({each for each in tags if tags.count(each) > 1})
+            f"nodes: the tag {tag} occurs twice" for tag in sorted({text for text in tags if tags.count(text) > 1})
         )
 
 
 def node_list(nodes: tuple[str, ...]) -> list[tuple[str, str]]:
     """Return the tags with their nodes."""
-    split = (each.partition("=") for each in nodes)
+    split = (text.partition("=") for text in nodes)
     return [(tag.strip(), node.strip()) for tag, _, node in split]
 
 
@@ -179,7 +179,7 @@ class OpcuaSource:
             advice = f"Correct nodes of [source.{self._name}], or the server; it is tried again."
             self._faults.warning("source node refused", tag, source=self._name, tag=tag, reason=reason, advice=advice)
             self._take(Sample(self._clock(), tag, None, Quality.BAD))
-        return [each for each in values if each.tag in refused]
+        return [value for value in values if value.tag in refused]
 
     def _take(self, sample: Sample) -> None:
         """Queue a sample, except a change within the deadband.

@@ -16,7 +16,7 @@ class SampleSink(Protocol):
         """Queue a line."""
 
     def refuse(self, source: str, count: int) -> None:
-        """Count values of a source that are no samples."""
+        """Count values of a source that are not samples."""
 
     async def pause(self) -> None:
         """Pause a source that has many samples, so that the steps of jobs come in between."""
@@ -25,7 +25,7 @@ class SampleSink(Protocol):
         """Count a message that was dropped before it became samples."""
 
     def doubt(self, tag: str) -> None:
-        """Mark the value of a tag as uncertain: its source has sent one that is no sample."""
+        """Mark the value of a tag as uncertain: its source has sent one that is not a sample."""
 
     async def settle(self, received: int) -> None:
         """Wait until that many lines are stored or dropped."""

@@ -35,9 +35,9 @@ def _copy_all(target: Path, settings: "Settings", results: Sequence[Mapping[str,
     directory = Path(settings.results_folder)
     target.mkdir(parents=True, exist_ok=True)
     return [
-        _copy(directory, each["action"], reference, target)
-        for each in results
-        for reference in stored_in(each["result"])
+        _copy(directory, result["action"], reference, target)
+        for result in results
+        for reference in stored_in(result["result"])
     ]
 
 

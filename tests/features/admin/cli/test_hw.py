@@ -41,7 +41,7 @@ def test_check_reports_every_finding_and_ends_with_the_worst(tmp_path: Path) -> 
 def test_check_of_a_mounted_system_excludes_the_clock_of_this_machine(tmp_path: Path) -> None:
     def subjects(*root: str) -> set[str]:
         answer = CliRunner().invoke(main, ["hw", "check", "--board", "sim", "--json", *root])
-        return {each["subject"] for each in json.loads(answer.output)["findings"]}
+        return {finding["subject"] for finding in json.loads(answer.output)["findings"]}
 
     computer(tmp_path, HEALTHY)
     assert subjects() >= {"clock", "memory"}

@@ -29,7 +29,7 @@ def test_arguments_become_settings_and_are_tried(tmp_path: Path, mqtt: MqttSetti
     assert result.exit_code == 0, result.output
     shown = json.loads(result.stdout)
     assert shown["file"] == str(tmp_path / "conf.d" / "50-site.toml")
-    assert {each["subject"]: each["level"] for each in shown["findings"]}["equipment w"] == "ok"
+    assert {finding["subject"]: finding["level"] for finding in shown["findings"]}["equipment w"] == "ok"
     assert shown["next"][0] == f"edge run --settings {tmp_path / 'edge.toml'}"
 
 
@@ -46,9 +46,9 @@ def test_settings_of_an_earlier_call_are_replaced_only_on_request(tmp_path: Path
     [
         (("--name", "line 3"), "gateway.name"),
         (("--broker", "http://broker"), "mqtt.url"),
-        (("--equipment", "w", "opc.tcp://host", "t.v1"), "is no address"),
+        (("--equipment", "w", "opc.tcp://host", "t.v1"), "is not an address"),
         (("--equipment", "w", "robot+opc.tcp://host", "t.v1"), "robot"),
-        (("--equipment", "w", "ijt+http://host", "t.v1"), "is no address"),
+        (("--equipment", "w", "ijt+http://host", "t.v1"), "is not an address"),
         (("--equipment", "w", "mqtt", " , "), "type_ids"),
     ],
 )

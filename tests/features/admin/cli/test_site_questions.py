@@ -17,7 +17,7 @@ def ask(*answers: str) -> tuple[str, Site | None]:
     def asking() -> None:
         found.append(ask_site(Path("/etc/x"), "ADDRESSES"))
 
-    result = CliRunner().invoke(asking, input="".join(f"{each}\n" for each in answers))
+    result = CliRunner().invoke(asking, input="".join(f"{answer}\n" for answer in answers))
     return result.output, found[0] if found else None
 
 
@@ -36,9 +36,9 @@ def test_answers_become_the_site_settings() -> None:
         (("n", "s", "http://b"), "mqtts:"),
         (("n", "s", "mqtt://"), "expected a host"),
         (("n", "s", "mqtt://b", "", "w x"), "expected a name"),
-        (("n", "s", "mqtt://b", "", "w", "ijt+http://h"), "is no address"),
-        (("n", "s", "mqtt://b", "", "w", "ijt+"), "is no address"),
-        (("n", "s", "mqtt://b", "", "w", "robot+opc.tcp://h"), "is no address"),
+        (("n", "s", "mqtt://b", "", "w", "ijt+http://h"), "is not an address"),
+        (("n", "s", "mqtt://b", "", "w", "ijt+"), "is not an address"),
+        (("n", "s", "mqtt://b", "", "w", "robot+opc.tcp://h"), "is not an address"),
         (("n", "s", "mqtt://b", "", "w", "mqtt", ","), "at least one"),
         (("n", "s", "mqtt://b", "", "w", "mqtt", "a", "w"), "there already"),
         (("n", "s", "mqtt://b", "", "w", "mqtt", "a", "v", "mqtt", "b,a"), "a is used by w"),

@@ -37,8 +37,8 @@ async def test_list_shows_healthy_degraded_and_absent_components(edge: Edge, sto
     printed = (await edge("fleet", "list")).output
     assert "healthy" in printed
     assert "line=3" in printed
-    listed = {each["id"]: each for each in json.loads((await edge("fleet", "list", "--json")).output)}
-    assert [each["state"][:10] for each in listed.values()] == ["healthy", "broker una", "away since"]
+    listed = {load["id"]: load for load in json.loads((await edge("fleet", "list", "--json")).output)}
+    assert [value["state"][:10] for value in listed.values()] == ["healthy", "broker una", "away since"]
     assert listed["gw-1"]["labels"] == {"line": "3"}
 
 

@@ -116,7 +116,7 @@ def test_site_node_kinds_are_checked_tried_and_listed(tmp_path: Path) -> None:
     (cycle,) = cycles(call("test", file, "--kinds", folder, "--json"))
     assert cycle["nodes"]["b"]["output"] == 3
     listed = json.loads(call("kinds", "--kinds", folder, "--json").stdout)
-    assert next(each for each in listed if each["kind"] == "site.check")["in_worker"]
+    assert next(value for value in listed if value["kind"] == "site.check")["in_worker"]
 
 
 @pytest.mark.parametrize(

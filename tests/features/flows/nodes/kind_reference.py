@@ -51,11 +51,11 @@ def _rows(schema: Mapping[str, Any]) -> Iterator[str]:
 def type_of(member: Mapping[str, Any]) -> str:
     """Return the type of a member of a JSON Schema in words."""
     if "anyOf" in member:
-        return " or ".join(type_of(each) for each in member["anyOf"])
+        return " or ".join(type_of(value) for value in member["anyOf"])
     if "$ref" in member:
         return "object"
     if "enum" in member:
-        return ", ".join(f"`{each}`" for each in member["enum"])
+        return ", ".join(f"`{value}`" for value in member["enum"])
     limits = [f"{word} {member[key]:,.12g}" for key, word in _LIMITS.items() if key in member]
     return ", ".join([_TYPES.get(member.get("type", ""), "any JSON"), *limits])
 

@@ -9,7 +9,7 @@ from edge.features.flows.nodes.numbers import describe, finite, number_of, requi
 
 
 def test_numbers_are_read_from_plain_values_and_samples() -> None:
-    assert [number_of(each) for each in (5, 2.5, {"at": 1, "value": 3})] == [5, 2.5, 3]
+    assert [number_of(text) for text in (5, 2.5, {"at": 1, "value": 3})] == [5, 2.5, 3]
 
 
 @pytest.mark.parametrize("item", [True, "5", None, [5], {}, {"value": "5"}, {"value": False}])

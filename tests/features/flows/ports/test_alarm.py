@@ -28,7 +28,7 @@ async def test_alarm_of_a_flow_waits_for_acknowledgement(store: Store) -> None:
     assert alarm.state is AlarmState.RETURNED_UNACKNOWLEDGED
     assert alarm.message == {"en": "Cmk is 1.2"}
     changes = await alarms.newest(store, 10)
-    assert [each.kind for each in changes] == [AlarmChangeKind.RAISED, AlarmChangeKind.CLEARED]
+    assert [change.kind for change in changes] == [AlarmChangeKind.RAISED, AlarmChangeKind.CLEARED]
 
 
 async def test_alarm_raised_again_is_counted_and_needs_acknowledgement_again(store: Store) -> None:
@@ -46,7 +46,7 @@ async def test_alarm_stays_while_rules_raise_others(store: Store) -> None:
         await until_drained(store)
     async with at_work(store, rules_of(HOT), TelemetryClock()):
         await until_drained(store)
-    assert [each.rule for each in (await alarms.load(store)).alarms.values()] == ["cmk-low"]
+    assert [alarm.rule for alarm in (await alarms.load(store)).alarms.values()] == ["cmk-low"]
 
 
 async def test_large_value_is_left_out_of_the_alarm(store: Store) -> None:

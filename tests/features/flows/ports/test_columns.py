@@ -64,7 +64,7 @@ def test_full_file_is_rotated(tmp_path: Path) -> None:
         append_columns(file, number, [{"a": number}], 5000)
     previous = read(file.with_name("a.arrows.gz.previous"))
     assert [row["a"] for row in (*previous, *read(file))][-1] == 59.0
-    assert all(each.stat().st_size < 6000 for each in tmp_path.iterdir())
+    assert all(path.stat().st_size < 6000 for path in tmp_path.iterdir())
 
 
 @given(st.data())

@@ -66,7 +66,7 @@ async def test_unknown_equipment_or_type_fails_the_node(
 
 
 async def test_error_of_the_equipment_fails_the_node(commander: EquipmentCommander, tool: FakeEquipment) -> None:
-    tool.replies = lambda each: EquipmentAnswer(each.command_id, error="no part")
+    tool.replies = lambda command: EquipmentAnswer(command.command_id, error="no part")
     with pytest.raises(NodeError, match="no part"):
         await commander.command(CommandEquipment("tool", TIGHTEN, None), "t")
 
@@ -93,4 +93,4 @@ async def test_second_attempt_is_a_new_command(commander: EquipmentCommander, to
     tool.replies = obliging
     for attempt in (1, 2):
         await commander.command(CommandEquipment("tool", TIGHTEN, None, attempt), "flow_0_n@9")
-    assert [each.command_id for each in tool.commands] == ["flow_0_n%409/flow/flow/1", "flow_0_n%409/flow/flow/2"]
+    assert [command.command_id for command in tool.commands] == ["flow_0_n%409/flow/flow/1", "flow_0_n%409/flow/flow/2"]

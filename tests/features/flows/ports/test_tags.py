@@ -50,7 +50,7 @@ async def test_later_samples_are_found_once(store: Store) -> None:
         await append(store, sample(number, number), sample(number, -number, "other"))
         assert await reader.read(window(0, 100), "") == list(range(1, number + 1))
         if number > 2:
-            assert await reader.read(window(0, 100, "other"), "") == [-each for each in range(1, number + 1)]
+            assert await reader.read(window(0, 100, "other"), "") == [-index for index in range(1, number + 1)]
 
 
 async def test_samples_of_two_stores_are_in_one_window(store: Store, redis: RedisSettings, unique: str) -> None:

@@ -50,7 +50,10 @@ def test_frames_are_read_with_any_fragmentation(frames: list[MidFrame], size: in
 
 @pytest.mark.parametrize("gap", [b"", b"\0\0\0"])
 def test_frames_without_or_with_more_nul_are_read(gap: bytes) -> None:
-    assert [each.mid for each in read(b"00209999001         " + gap + b"00209999001         ")] == [9999, 9999]
+    assert [mid_frame.mid for mid_frame in read(b"00209999001         " + gap + b"00209999001         ")] == [
+        9999,
+        9999,
+    ]
 
 
 def test_blank_revision_is_revision_1() -> None:
@@ -69,7 +72,7 @@ def test_stream_of_another_protocol_is_refused(raw: bytes) -> None:
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_decoded_or_refused(raw: bytes) -> None:
     with suppress(Refused):
-        assert all(len(each.data) < DATA_BYTES for each in read(raw))
+        assert all(len(mid_frame.data) < DATA_BYTES for mid_frame in read(raw))
 
 
 @given(st.integers(0, 9 * DATA_BYTES))
@@ -77,7 +80,7 @@ def test_message_of_any_size_is_split_and_assembled(size: int) -> None:
     message = MidFrame(900, b"x" * size, revision=2)
     frames = split_message(message)
     assembler = PartAssembler()
-    assembled = [assembler.add(each) for each in frames]
+    assembled = [assembler.add(frame) for frame in frames]
     assert assembled[-1] == message
     assert assembled[:-1] == [None] * (len(frames) - 1)
 

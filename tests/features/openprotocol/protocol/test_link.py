@@ -37,7 +37,7 @@ class Wire:
 
 
 def test_sequence_numbers_go_from_1_to_99() -> None:
-    assert [next_sequence(each) for each in (0, 1, 98, 99)] == [1, 2, 99, 1]
+    assert [next_sequence(text) for text in (0, 1, 98, 99)] == [1, 2, 99, 1]
 
 
 def test_frames_without_the_link_layer_have_no_sequence_number() -> None:
@@ -52,7 +52,7 @@ async def test_message_is_repeated_until_it_is_acknowledged() -> None:
     wire = Wire()
     sending = asyncio.create_task(wire.link.send(MidFrame(61)))
     await wire.wait(2)
-    assert {each.sequence for each in wire.frames} == {1}
+    assert {frame.sequence for frame in wire.frames} == {1}
     wire.acknowledge(7)
     assert not sending.done()
     wire.acknowledge(2)
@@ -79,7 +79,7 @@ async def test_declined_frame_is_refused() -> None:
 def test_duplicate_frame_is_delivered_once_and_acknowledged_twice() -> None:
     wire = Wire()
     assert [wire.link.receive(MidFrame(61, sequence=5)) for _ in range(2)] == [MidFrame(61, sequence=5), None]
-    assert [(each.mid, each.sequence) for each in wire.frames] == [(Mid.LINK_ACKNOWLEDGE, 6)] * 2
+    assert [(frame.mid, frame.sequence) for frame in wire.frames] == [(Mid.LINK_ACKNOWLEDGE, 6)] * 2
     assert parse_message(wire.frames[0]) == {"mid": 61}
 
 
@@ -96,12 +96,12 @@ def test_each_part_is_acknowledged_and_a_missing_one_declined() -> None:
     assert wire.link.receive(MidFrame(900, b"b", sequence=2, parts=3, part=2)) is None
     with pytest.raises(Refused):
         wire.link.receive(MidFrame(900, b"d", sequence=3, parts=3, part=1))
-    assert [each.mid for each in wire.frames] == [9997, 9997, 9998]
+    assert [frame.mid for frame in wire.frames] == [9997, 9997, 9998]
 
 
 async def test_large_message_is_sent_part_by_part() -> None:
     wire = Wire()
     wire.link.active = False
     await wire.link.send(MidFrame(900, b"x" * (DATA_BYTES + 1)))
-    assert [(each.parts, each.part, len(each.data)) for each in wire.frames] == [(2, 1, DATA_BYTES), (2, 2, 1)]
+    assert [(frame.parts, frame.part, len(frame.data)) for frame in wire.frames] == [(2, 1, DATA_BYTES), (2, 2, 1)]
     assert len(encode_frame(wire.frames[0])) == 10_000

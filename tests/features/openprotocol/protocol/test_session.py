@@ -48,7 +48,7 @@ async def test_newest_common_revision_is_negotiated_once() -> None:
             for _ in range(2):
                 await session.negotiate(Mid.OLD_RESULT, (6, 1), answers={Mid.OLD_RESULT_REPLY}, result=0)
             assert session.revisions[Mid.OLD_RESULT] == 1
-        asked = [each.revision for each in controller.server.received if each.mid == Mid.OLD_RESULT]
+        asked = [mid_frame.revision for mid_frame in controller.server.received if mid_frame.mid == Mid.OLD_RESULT]
         assert asked == [6, 1, 1]
 
 
@@ -69,7 +69,7 @@ async def test_concurrent_requests_get_their_own_answers() -> None:
             session.request(MidFrame(Mid.JOBS), {Mid.JOBS_REPLY}),
             session.request(MidFrame(Mid.TOOL), {Mid.TOOL_REPLY}),
         )
-    assert [each.mid for each in (ids, jobs, tool)] == [11, 31, 41]
+    assert [mid_frame.mid for mid_frame in (ids, jobs, tool)] == [11, 31, 41]
 
 
 async def test_controller_that_cannot_be_reached_is_unavailable() -> None:
@@ -84,7 +84,7 @@ async def test_lost_connection_ends_message_stream_and_requests() -> None:
     async def use(controller: TighteningController) -> None:
         async with connected(controller) as session:
             async with controller.server.unplugged():
-                assert [each async for each in session.messages()] == []
+                assert [message async for message in session.messages()] == []
             await session.request(MidFrame(Mid.ENABLE_TOOL))
 
     async with open_openprotocol_controller(delay=None) as controller:
@@ -136,7 +136,7 @@ async def test_silent_controller_is_detected_as_a_lost_connection(wait_until: Wa
         open_openprotocol_controller() as controller,
         open_openprotocol(HOST, controller.server.port, times=times),
     ):
-        await wait_until(lambda: sum(each.mid == Mid.KEEP_ALIVE for each in controller.server.received) > 2)
+        await wait_until(lambda: sum(mid_frame.mid == Mid.KEEP_ALIVE for mid_frame in controller.server.received) > 2)
     async with stranger(b"00570002001         010001020103" + b"x" * 25 + b"\0") as port:
         with pytest.raises(Unavailable, match="silent"):
             async with open_openprotocol(HOST, port, times=SessionTimes(keep_alive=9.0, silence=0.2)):

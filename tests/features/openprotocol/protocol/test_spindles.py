@@ -24,7 +24,9 @@ def test_golden_message_is_read() -> None:
     found = parse_spindles(GOLDEN)
     assert (found["identifier"], found["result"], found["status"]) == ("VIN-1", 7, 0)
     assert found["time"] == datetime(2026, 5, 1, 12)  # noqa: DTZ001 - the local time of a controller
-    assert [(each["spindle"], each["status"], each["torque"], each["angle"]) for each in found["spindles"]] == [
+    assert [
+        (spindle["spindle"], spindle["status"], spindle["torque"], spindle["angle"]) for spindle in found["spindles"]
+    ] == [
         (1, 1, 85.2, 42),
         (2, 1, 102.0, 41),
     ]

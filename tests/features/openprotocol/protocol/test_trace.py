@@ -26,7 +26,7 @@ GOLDEN = (
 def test_golden_message_is_read() -> None:
     curve = parse_curve(GOLDEN)
     assert (curve.result, curve.time, curve.name, curve.unit) == (4711, AT, "Torque", "N·m")
-    assert [round(each, 3) for each in curve.values] == [0.0, 2.56, -1.0]
+    assert [round(value, 3) for value in curve.values] == [0.0, 2.56, -1.0]
     assert curve.interval_ms == 2.0
 
 
@@ -55,7 +55,7 @@ def test_damaged_message_is_read_or_refused(data: st.DataObject) -> None:
 
 
 def test_negative_number_of_samples_is_refused() -> None:
-    with pytest.raises(Refused, match="-1 is no number"):
+    with pytest.raises(Refused, match="-1 is not a number"):
         parse_curve(GOLDEN.replace(b"00003\0", b"-0001\0"))
 
 

@@ -49,9 +49,9 @@ async def test_device_prints_its_address(device: str, ready: str) -> None:
     ("command", "fault"), [(vision, VisionFault), (ijt, IjtFault), (openprotocol, OpenProtocolFault)]
 )
 def test_every_fault_of_a_device_can_be_chosen(command: click.Command, fault: type[Enum]) -> None:
-    (option,) = (each for each in command.params if each.name == "fault")
+    (option,) = (param for param in command.params if param.name == "fault")
     assert isinstance(option.type, click.Choice)
-    assert list(option.type.choices) == [each.value for each in fault]
+    assert list(option.type.choices) == [enum.value for enum in fault]
 
 
 @pytest.mark.parametrize(

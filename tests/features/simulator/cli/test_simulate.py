@@ -127,7 +127,7 @@ def test_live_simulation_shows_the_same_trace_as_a_virtual_one(recipe: Path) -> 
     assert result.stderr == ""
     assert {**live, "commands": [], "steps": [], "end": 0} == {**virtual, "commands": [], "steps": [], "end": 0}
     for kind in ("commands", "steps"):
-        assert [each | {"t": 0} for each in live[kind]] == [each | {"t": 0} for each in virtual[kind]]
+        assert [value | {"t": 0} for value in live[kind]] == [value | {"t": 0} for value in virtual[kind]]
 
 
 def test_speed_without_live_is_refused(recipe: Path) -> None:

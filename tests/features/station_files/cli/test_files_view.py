@@ -33,9 +33,9 @@ async def test_station_files_have_no_difference_after_apply(edge: Edge, site: Pa
         0,
         {"folder": str(site), "initialized": "filled", "differences": []},
     )
-    records: list[dict[str, Any]] = [json.loads(each.text) for each in await audit.newest(store, 100)]
+    records: list[dict[str, Any]] = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 100)]
     assert len(records) == NUMBER_OF_OBJECTS
-    (record,) = (each for each in records if each["action"] == "station put workmaster")
+    (record,) = (entry for entry in records if entry["action"] == "station put workmaster")
     assert (record["subject"], record["comment"]) == (f"{SCOPE}/axle", f"scopes/{SCOPE}/workmasters/axle.json")
     assert (await edge("station", "apply", "--json")).output == "[]\n"
 
@@ -56,7 +56,7 @@ async def test_difference_is_shown_with_its_content(edge: Edge, site: Path) -> N
     found = json.loads((await edge("station", "diff", "--content", "--json")).output)["differences"]
     assert found[1]["in_files"]["Description"] == {"Text": "other"}
     deleted = await edge("station", "apply", "--delete", "--json")
-    assert [each["change"] for each in json.loads(deleted.output)] == ["extra", "changed"]
+    assert [load["change"] for load in json.loads(deleted.output)] == ["extra", "changed"]
 
 
 async def test_faulty_file_prevents_the_apply_of_all_files(edge: Edge, site: Path, store: Store) -> None:
@@ -92,4 +92,4 @@ def test_station_files_are_checked_without_a_store(tmp_path: Path) -> None:
     write(folder, "flows/bad.json", {"id": "q"})
     answer = CliRunner().invoke(main, ["check", "station", str(folder), "--json"])
     assert answer.exit_code == 2
-    assert any(each.startswith("flows/bad.json: ") for each in json.loads(answer.output)["problems"])
+    assert any(problem.startswith("flows/bad.json: ") for problem in json.loads(answer.output)["problems"])

@@ -46,23 +46,23 @@ SAMPLES = st.builds(
 def test_every_sample_is_read_back_by_tag_in_order_of_time(samples: list[Sample]) -> None:
     chunk = decode_chunk(encode_chunk(samples), encode_schema())
     assert len(chunk) == len(samples)
-    assert list(chunk.tags()) == sorted({each.tag for each in samples})
+    assert list(chunk.tags()) == sorted({sample.tag for sample in samples})
     for tag in chunk.tags():
-        expected = sorted((each for each in samples if each.tag == tag), key=lambda each: each.at)
+        expected = sorted((sample for sample in samples if sample.tag == tag), key=lambda sample: sample.at)
         found = list(chunk.samples(tag, 0, 1 << 62))
         assert found == expected
-        assert [type(each.value) for each in found] == [type(each.value) for each in expected]
+        assert [type(sample.value) for sample in found] == [type(sample.value) for sample in expected]
 
 
 def test_range_includes_its_start_and_excludes_its_end() -> None:
     chunk = decode_chunk(encode_chunk([Sample(at, "t", at) for at in (1, 2, 3, 4)]), encode_schema())
-    assert [each.at for each in chunk.samples("t", 2, 4)] == [2, 3]
+    assert [sample.at for sample in chunk.samples("t", 2, 4)] == [2, 3]
     assert list(chunk.samples("other", 0, 9)) == []
 
 
 def test_nan_and_infinities_are_read_back() -> None:
     chunk = decode_chunk(encode_chunk([Sample(1, "t", math.nan), Sample(2, "t", -math.inf)]), encode_schema())
-    first, second = (each.value for each in chunk.samples("t", 0, 9))
+    first, second = (sample.value for sample in chunk.samples("t", 0, 9))
     assert math.isnan(first)
     assert second == -math.inf
 
@@ -70,7 +70,7 @@ def test_nan_and_infinities_are_read_back() -> None:
 def test_schema_and_chunks_are_one_arrow_stream() -> None:
     stream = encode_schema() + encode_chunk([Sample(1, "a", 1.5)]) + encode_chunk([Sample(2, "a", "x")])
     batches = na.ArrayStream.from_readable(io.BytesIO(stream)).read_all().to_pylist()
-    assert [(each["tag"], each["value"], each["text"]) for each in batches] == [("a", 1.5, None), ("a", None, "x")]
+    assert [(batch["tag"], batch["value"], batch["text"]) for batch in batches] == [("a", 1.5, None), ("a", None, "x")]
     assert batches[0]["at"].isoformat() == "1970-01-01T00:00:00.001000+00:00"
 
 

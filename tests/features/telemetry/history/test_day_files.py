@@ -26,11 +26,11 @@ def samples(start: int, count: int) -> list[Sample]:
 
 
 def names(directory: Path) -> list[str]:
-    return [each.path.name for each in list_files(directory)]
+    return [file.path.name for file in list_files(directory)]
 
 
 def values(directory: Path) -> list[float]:
-    return [each.value for each in read_samples(directory, ["*"])]
+    return [sample.value for sample in read_samples(directory, ["*"])]
 
 
 def test_file_of_a_day_is_one_gzipped_arrow_stream(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_power_cut_loses_at_most_the_last_chunk(tmp_path: Path, cut: int) -> Non
     assert len(values(tmp_path)) == 100
     with capture_logs() as logs:
         recover(tmp_path)
-    assert [each["event"] for each in logs] == ["history file repaired"]
+    assert [entry["event"] for entry in logs] == ["history file repaired"]
     append_samples(tmp_path, samples(NOON + 400, 10), MUCH)
     assert len(values(tmp_path)) == 110
     recover(tmp_path)
@@ -115,7 +115,7 @@ def test_oldest_days_are_removed_first(tmp_path: Path) -> None:
         append_samples(tmp_path, samples(NOON + day * DAY, 10), MUCH)
     total = remove_oldest(tmp_path, NOON + 4 * DAY, 3, MUCH)
     assert names(tmp_path) == [f"2024-10-{day:02}.arrows.gz" for day in (6, 7, 8)]
-    assert total == sum(each.path.stat().st_size for each in list_files(tmp_path))
+    assert total == sum(file.path.stat().st_size for file in list_files(tmp_path))
 
 
 def test_bytes_are_bounded_within_one_day(tmp_path: Path) -> None:

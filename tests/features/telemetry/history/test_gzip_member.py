@@ -9,7 +9,7 @@ from edge.features.telemetry.history.gzip_member import encode_member, members, 
 
 
 def file_of(*contents: bytes) -> io.BytesIO:
-    return io.BytesIO(b"".join(encode_member(each, at, at + 1, 7) for at, each in enumerate(contents)))
+    return io.BytesIO(b"".join(encode_member(content, at, at + 1, 7) for at, content in enumerate(contents)))
 
 
 def test_gzip_reads_the_members_as_one_content() -> None:
@@ -21,7 +21,7 @@ def test_members_are_found_without_decompression() -> None:
     first, second = members(file)
     assert (first.offset, first.first, first.last, first.rows) == (0, 0, 1, 7)
     assert (second.offset, second.first) == (first.length, 1)
-    assert [read_content(file, each) for each in (first, second)] == [b"x" * 1_000, b"yy"]
+    assert [read_content(file, gzip_member) for gzip_member in (first, second)] == [b"x" * 1_000, b"yy"]
     assert second.offset == first.length
 
 
@@ -29,7 +29,7 @@ def test_members_are_found_without_decompression() -> None:
 def test_torn_member_is_not_found(cut: int) -> None:
     whole = file_of(b"first", b"second")
     torn = io.BytesIO(whole.getvalue()[:-cut])
-    assert [read_content(torn, each) for each in members(torn)] in ([b"first"], [])
+    assert [read_content(torn, member) for member in members(torn)] in ([b"first"], [])
 
 
 def test_zeros_or_other_bytes_after_a_member_end_the_search() -> None:

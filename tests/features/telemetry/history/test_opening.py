@@ -28,7 +28,7 @@ async def test_evaluated_samples_are_in_files_at_the_end(store: Store, tmp_path:
         await append(store, temp(0, 70), temp(1, 71), number=1)
         await append(store, temp(2, 72))
         await until_drained(store)
-    assert [each.value for each in read_samples(tmp_path, ["*"])] == [70, 71, 72]
+    assert [sample.value for sample in read_samples(tmp_path, ["*"])] == [70, 71, 72]
     assert writer.written == 3
 
 

@@ -23,7 +23,7 @@ def fill(directory: Path, days: int = 3, chunks: int = 4, count: int = 25) -> li
         for _ in range(chunks):
             samples = [Sample(at + number * 60_000, tag, number) for number in range(count) for tag in ("a", "b")]
             append_samples(directory, samples, MUCH)
-            found += [each for each in samples if each.tag == "a"]
+            found += [sample for sample in samples if sample.tag == "a"]
             at += count * 60_000
     return found
 
@@ -47,7 +47,7 @@ def test_read_continues_after_removal_of_the_oldest_file(tmp_path: Path) -> None
 
 def test_pattern_reads_several_tags_in_order_of_time(tmp_path: Path) -> None:
     fill(tmp_path, days=1, chunks=1, count=3)
-    assert [(each.tag, each.value) for each in read_samples(tmp_path, ["*"])] == [
+    assert [(sample.tag, sample.value) for sample in read_samples(tmp_path, ["*"])] == [
         (tag, number) for number in range(3) for tag in ("a", "b")
     ]
     assert list(read_samples(tmp_path, ["c*"])) == []
@@ -61,14 +61,14 @@ def test_damaged_chunk_is_logged_and_skipped(tmp_path: Path) -> None:
     file.path.write_bytes(bytes(data))
     with capture_logs() as logs:
         found = list(read_samples(tmp_path, ["a"], 0, START + DAY))
-    assert [each["event"] for each in logs] == ["history chunk cannot be read"]
+    assert [entry["event"] for entry in logs] == ["history chunk cannot be read"]
     assert found == expected[:25] + expected[50:]
 
 
 def test_read_of_a_tag_uses_the_memory_of_one_chunk(tmp_path: Path) -> None:
     for number in range(8):
         at = START + number * 100_000
-        append_samples(tmp_path, [Sample(at + each, f"t{each % 50}", each * 0.1) for each in range(5_000)], MUCH)
+        append_samples(tmp_path, [Sample(at + index, f"t{index % 50}", index * 0.1) for index in range(5_000)], MUCH)
     tracemalloc.start()
     try:
         count = sum(1 for _ in read_samples(tmp_path, ["t7"]))

@@ -35,9 +35,9 @@ def test_pages_hold_each_sample_once_in_order(directory: Path, size: int, is_bac
         cursor = page.cursor
         if not cursor:
             break
-    instants = [each.at for each in found]
+    instants = [sample.at for sample in found]
     assert instants == sorted(instants, reverse=is_backward)
-    assert (len(found), len(set(instants)), {each.tag for each in found}) == (40, 40, {"a"})
+    assert (len(found), len(set(instants)), {sample.tag for sample in found}) == (40, 40, {"a"})
 
 
 def test_invalid_cursor_is_refused(directory: Path) -> None:

@@ -17,7 +17,7 @@ def samples(start: int, count: int) -> list[Sample]:
 
 
 def values(directory: Path) -> list[int]:
-    return [each.value for each in read_samples(directory, ["t"])]
+    return [sample.value for sample in read_samples(directory, ["t"])]
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -62,7 +62,7 @@ async def store_many(store: Store, count: int) -> list[Alarm]:
         made = [_raised(f"tag{number}") for number in range(first, min(first + 500, count))]
         before = await alarms.load(store)
         await store.commit(
-            alarms.save(store.keys, before, [AlarmChange(each, AlarmChangeKind.RAISED) for each in made])
+            alarms.save(store.keys, before, [AlarmChange(alarm, AlarmChangeKind.RAISED) for alarm in made])
         )
         found += made
     return found
@@ -104,7 +104,7 @@ async def alarm_server(
 
     async with served(machines=machines, role=role, parts=[add], trail=trail) as server:
         (nodes,) = added
-        shown = show_alarms(store, nodes, [each.scope for each in machines], lambda: rules)
+        shown = show_alarms(store, nodes, [machine.scope for machine in machines], lambda: rules)
         async with background_task(shown, "alarms"):
             yield AlarmServer(server.endpoint, nodes)
 
@@ -179,7 +179,7 @@ async def alarm_client(endpoint: str) -> AsyncIterator[AlarmClient]:
     )
     try:
         client = AlarmClient(process)
-        assert await client._line() == {"done": "connected"}  # noqa: SLF001 - the first line is no answer to a request
+        assert await client._line() == {"done": "connected"}  # noqa: SLF001 - the first line is not an answer to a request
         yield client
     finally:
         if process.returncode is None:

@@ -58,7 +58,7 @@ class HistoryClient:
 
 
 def values(result: dict[str, Any]) -> list[Any]:
-    return [each["value"]["value"] for each in result["historyData"]["dataValues"]]
+    return [value["value"]["value"] for value in result["historyData"]["dataValues"]]
 
 
 @pytest_asyncio.fixture

@@ -53,7 +53,7 @@ async def test_first_alarm_of_a_tag_names_its_variable(store: Store) -> None:
         assert raised["InputNode"] == f"ns={int(Namespace.ALARMS)};s=Tags/wrench.temp"
         parents = ua.NodeId("Tags", Namespace.ALARMS)
         shown = server.alarms.tags.node(parents).references
-        assert [each.BrowseName.Name for each in shown if each.IsForward and each.BrowseName.Name == "wrench.temp"]
+        assert [value.BrowseName.Name for value in shown if value.IsForward and value.BrowseName.Name == "wrench.temp"]
         server.alarms.tags.show({})
         assert server.alarms.tags.has("wrench.temp")
 

@@ -22,4 +22,4 @@ async def test_server_without_telemetry_has_no_conditions() -> None:
     async with served(machines=MACHINES[:1]) as server, patient_client(server.endpoint) as client:
         assert len(await client.get_namespace_array()) == Namespace.ALARMS
         machine = client.get_node(ua.NodeId("station-1", Namespace.MACHINES))
-        assert "Alarms" not in [(await each.read_browse_name()).Name for each in await machine.get_children()]
+        assert "Alarms" not in [(await child.read_browse_name()).Name for child in await machine.get_children()]

@@ -124,7 +124,7 @@ async def test_invalid_call_is_refused_with_the_status_of_the_standard(store: St
             status = await client.ask("call", object=condition(alarm), method=method, inputs=inputs)
             assert status == expected, (method, inputs)
         assert await client.ask("call", object=condition(alarm) + "x", method="i=9028") == "BadNodeIdUnknown"
-        # OPC 10000-9, 5.5.5: the type of a condition is no condition.
+        # OPC 10000-9, 5.5.5: the type of a condition is not a condition.
         assert await client.ask("call", object="i=2782", method="i=9028") == "BadNodeIdInvalid"
         assert await stored(store, alarm) == alarm
 

@@ -70,8 +70,8 @@ async def test_refresh_sends_retained_conditions_between_two_events(store: Store
             assert await client.ask("call", object="i=2782", method=method, inputs=inputs) == "Good"
             await client.event(EventType=START)
             sent = [await client.event(), await client.event()]
-            assert {each["ConditionId"] for each in sent} == {condition(waits), active["ConditionId"]}
-            assert active["EventId"] in {each["EventId"] for each in sent}
+            assert {entry["ConditionId"] for entry in sent} == {condition(waits), active["ConditionId"]}
+            assert active["EventId"] in {entry["EventId"] for entry in sent}
             await client.event(EventType=END)
             assert not client.events
         inputs = [["UInt32", made["subscription"]], ["UInt32", 1]]

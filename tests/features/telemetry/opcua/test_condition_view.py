@@ -56,8 +56,8 @@ def sent(*events: AlarmEvent) -> list[tuple[int | None, bool]]:
     before = found[-2][0] if len(found) > 1 else None
     after, kind = found[-1]
     return [
-        (each.branch.raised_at if each.branch else None, each.is_retained)
-        for each in changed_views(before, after, kind)
+        (view.branch.raised_at if view.branch else None, view.is_retained)
+        for view in changed_views(before, after, kind)
     ]
 
 

@@ -21,7 +21,7 @@ async def test_raw_values_come_in_pages_with_continuation_points(history: Histor
     assert gone["statusCode"] == "BadContinuationPointInvalid"
     third = {"nodeId": node(TAG), "continuationPoint": {"$": "Buffer", "hex": second["continuationPoint"]}}
     released = await history.send("ReadRawModifiedDetails", details, [third], releaseContinuationPoints=True)
-    assert [each["statusCode"] for each in released["results"]] == ["Good"]
+    assert [result["statusCode"] for result in released["results"]] == ["Good"]
     (gone,) = (await history.send("ReadRawModifiedDetails", details, [third]))["results"]
     assert gone["statusCode"] == "BadContinuationPointInvalid"
 
@@ -32,11 +32,11 @@ async def test_continuation_points_of_one_answer_are_not_released_by_it(history:
     tags = [{"nodeId": node(TAG)}] * (CONTINUATION_POINTS + 5)
     first = (await history.send("ReadRawModifiedDetails", details, tags))["results"]
     expected = ["Good"] * CONTINUATION_POINTS + ["BadNoContinuationPoints"] * 5
-    assert [each["statusCode"] for each in first] == expected
-    points = [each["continuationPoint"] for each in first[:CONTINUATION_POINTS]]
-    again = [{"nodeId": node(TAG), "continuationPoint": {"$": "Buffer", "hex": each}} for each in points]
+    assert [value["statusCode"] for value in first] == expected
+    points = [value["continuationPoint"] for value in first[:CONTINUATION_POINTS]]
+    again = [{"nodeId": node(TAG), "continuationPoint": {"$": "Buffer", "hex": point}} for point in points]
     second = (await history.send("ReadRawModifiedDetails", details, again))["results"]
-    assert [values(each) for each in second] == [[1]] * CONTINUATION_POINTS
+    assert [values(value) for value in second] == [[1]] * CONTINUATION_POINTS
 
 
 async def test_invalid_requests_are_refused_with_the_status_of_the_standard(history: HistoryClient) -> None:

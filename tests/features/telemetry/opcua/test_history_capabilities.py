@@ -22,7 +22,7 @@ async def names_below(other: OtherStack, parent: str) -> dict[str, str]:
         "resultMask": 63,
     }
     (result,) = (await other.send("Browse", nodesToBrowse=[asked]))["results"]
-    return {each["browseName"]["name"]: each["nodeId"] for each in result["references"] or ()}
+    return {reference["browseName"]["name"]: reference["nodeId"] for reference in result["references"] or ()}
 
 
 async def test_capabilities_are_those_of_the_history_of_tags(history: HistoryClient) -> None:
@@ -34,7 +34,7 @@ async def test_capabilities_are_those_of_the_history_of_tags(history: HistoryCli
     below = await names_below(other, ROOT)
     changing = [name for name in below if name.startswith(("Insert", "Replace", "Update", "Delete"))]
     assert len(changing) == 10
-    assert not any(await other.values(*(below[each] for each in changing)))
+    assert not any(await other.values(*(below[text] for text in changing)))
     start = 1_790_000_000_000
     assert len((await history.raw(start, start + 60_000_000))["historyData"]["dataValues"]) == VALUES_PER_NODE
 

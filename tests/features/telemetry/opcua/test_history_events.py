@@ -19,7 +19,7 @@ async def test_events_of_alarms_are_read_from_the_past(history: HistoryClient, s
         "filter": {"$": "EventFilter", "selectClauses": clauses},
     }
     result = await history.read("ReadEventDetails", details, "i=2253")
-    events = [[field["value"] for field in each["eventFields"]] for each in result["historyData"]["events"]]
+    events = [[field["value"] for field in event["eventFields"]] for event in result["historyData"]["events"]]
     assert [(message["text"], by, shown) for message, by, shown in events] == [
         ("too hot", "", condition(alarm)),
         ("too hot", "bo", condition(alarm)),

@@ -53,7 +53,7 @@ class Past:
         } | others
         names = given.pop("names", ["Message"])
         where = given.pop("where", None)
-        asked: dict[str, Any] = {"$": "EventFilter", "selectClauses": [field(each) for each in names]}
+        asked: dict[str, Any] = {"$": "EventFilter", "selectClauses": [field(name) for name in names]}
         if where is not None:
             asked["whereClause"] = {"$": "ContentFilter", "elements": [where]}
         wanted: dict[str, Any] = {"nodeId": node(node_id)}
@@ -70,7 +70,7 @@ class Past:
         while True:
             result = await self.page(node_id, point, **others)
             events = result["historyData"]["events"] if result["historyData"] else []
-            found += [each["eventFields"][0]["value"]["text"] for each in events]
+            found += [event["eventFields"][0]["value"]["text"] for event in events]
             point = result["continuationPoint"] or ""
             if not point:
                 return found
@@ -103,9 +103,9 @@ TEXTS = ["AllowedToStart", "Running", "Ended"]
 
 async def test_event_notifier_with_past_events_has_the_history_bit(past: Past) -> None:
     # OPC 10000-3, 8.59: bit 0 SubscribeToEvents, bit 2 HistoryRead.
-    notifiers = [value_of(each, attributeId=12) for each in (SERVER, RESULTS)]
+    notifiers = [value_of(text, attributeId=12) for text in (SERVER, RESULTS)]
     read = await past.history.other.read(*notifiers)
-    assert [each["value"]["value"] for each in read] == [0b101, 0b101]
+    assert [entry["value"]["value"] for entry in read] == [0b101, 0b101]
 
 
 async def test_changes_of_jobs_are_read_in_pages_both_ways(past: Past, store: Store) -> None:
@@ -160,6 +160,6 @@ async def test_a_where_clause_and_select_clauses_apply_to_jobs(past: Past, store
 
 async def test_unreadable_entry_does_not_hide_other_entries(past: Past, store: Store) -> None:
     stream = store.keys.joborder_changes("station-1")
-    await store.commit(join(operation("XADD", stream, "*", "nonsense", str(each)) for each in range(200)))
+    await store.commit(join(operation("XADD", stream, "*", "nonsense", str(number)) for number in range(200)))
     await run_jobs(store, "a")
     assert await past.messages(RESULTS) == [f"a: {text}" for text in TEXTS]

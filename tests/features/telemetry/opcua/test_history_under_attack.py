@@ -54,23 +54,23 @@ async def test_history_and_alarm_methods_hold_the_loop_50_ms_at_most(
         gc.collect()
         gc.freeze()
         watch = LoopWatch(store)
-        tasks = [asyncio.create_task(each) for each in (watch.tick(), watch.commit())]
+        tasks = [asyncio.create_task(item) for item in (watch.tick(), watch.commit())]
         answers = await attack(server.endpoint, last.id, encode_event_id(last.id, 1_000, "1-0").hex())
         for task in tasks:
             task.cancel()
         gc.unfreeze()
     assert len(answers) == 20
-    statuses = {each["name"]: each["status"] for each in answers}
+    statuses = {entry["name"]: entry["status"] for entry in answers}
     assert set(statuses.values()) == {"Good"}, statuses
-    held = sorted((each for each, _ in watch.held), reverse=True)
+    held = sorted((value for value, _ in watch.held), reverse=True)
     slow = [
-        (each, [answer["name"] for answer in answers if answer["from"] <= at <= answer["until"] + each])
-        for each, at in watch.held
-        if each > HOLD_S
+        (value, [answer["name"] for answer in answers if answer["from"] <= at <= answer["until"] + value])
+        for value, at in watch.held
+        if value > HOLD_S
     ]
     # Other programs slow the shared processor: a few passes may take longer, each by less than half.
     assert len(slow) <= len(held) // 1000, slow
     assert held[0] < 1.5 * HOLD_S, slow
     logging.getLogger(__name__).info(
-        "%s %s", held[:3], {each["name"]: (each["bytes"], each["until"] - each["from"]) for each in answers}
+        "%s %s", held[:3], {entry["name"]: (entry["bytes"], entry["until"] - entry["from"]) for entry in answers}
     )

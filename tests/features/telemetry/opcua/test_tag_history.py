@@ -69,7 +69,7 @@ ROWS: list[tuple[int | None, int | None, int, bool, list[object]]] = [
 
 async def test_bounds_of_raw_values_follow_the_specification(history: HistoryClient, tmp_path: Path) -> None:
     """A range had no bound at its end, and backwards none at its start."""
-    append_samples(tmp_path, [Sample(minute(each), "other", float(each)) for each in (0, 2, 3, 5, 6)], 1 << 30)
+    append_samples(tmp_path, [Sample(minute(text), "other", float(text)) for text in (0, 2, 3, 5, 6)], 1 << 30)
     found = [(*row[:4], await _read_with_bounds(history, *row[:4])) for row in ROWS]
     assert found == ROWS
 
@@ -77,7 +77,7 @@ async def test_bounds_of_raw_values_follow_the_specification(history: HistoryCli
 async def _read_with_bounds(
     history: HistoryClient, start: int | None, end: int | None, count: int, bounds: object
 ) -> list[object]:
-    begin, until = (NOT_GIVEN if each is None else minute(each) for each in (start, end))
+    begin, until = (NOT_GIVEN if number is None else minute(number) for number in (start, end))
     details = {
         "startTime": instant(begin),
         "endTime": instant(until),
@@ -89,7 +89,7 @@ async def _read_with_bounds(
     while True:
         (answer,) = (await history.send("ReadRawModifiedDetails", details, [asked]))["results"]
         shown = (answer["historyData"] or {}).get("dataValues") or []
-        found += [(each["value"] or {}).get("value") for each in shown]
+        found += [(value["value"] or {}).get("value") for value in shown]
         if not answer["continuationPoint"] or None in {start, end}:
             return found
         found.append("|")
@@ -132,9 +132,9 @@ async def test_history_of_a_year_at_once_holds_the_loop_50_ms_at_most(history: H
     async with background_task(tick(), "measure"):
         answer = await history.send("ReadProcessedDetails", details, [{"nodeId": node(TAG)}] * 3)
         raw = await history.raw(START - year_ms, START + year_ms)
-    assert [each["statusCode"] for each in answer["results"]] == ["Good"] * 3
+    assert [result["statusCode"] for result in answer["results"]] == ["Good"] * 3
     assert len(values(raw)) == 10_000
-    slow = [each for each in held if each > HOLD_S]
+    slow = [value for value in held if value > HOLD_S]
     # Other programs slow the shared processor: a few passes may take longer, each by less than half.
     assert len(slow) <= len(held) // 100, slow
     assert max(held) < 1.5 * HOLD_S, slow
@@ -169,5 +169,5 @@ async def test_value_at_an_instant_is_the_last_one_before_it(history: HistoryCli
     times = [instant(START + 2000), instant(START + 2500), instant(START - 1)]
     result = await history.read("ReadAtTimeDetails", {"reqTimes": times, "useSimpleBounds": True})
     read = result["historyData"]["dataValues"]
-    assert [each["value"] and each["value"]["value"] for each in read][:2] == [2, 2]
+    assert [value["value"] and value["value"]["value"] for value in read][:2] == [2, 2]
     assert read[2]["statusCode"] == "BadNoData"

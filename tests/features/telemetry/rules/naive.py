@@ -78,10 +78,10 @@ def _running(moment: Moment) -> list[tuple[str, int]]:
         if not isinstance(line, Occurrence):
             continue
         job = line.job or ""
-        if line.name == "job.started" and job not in [each for each, _ in running]:
+        if line.name == "job.started" and job not in [text for text, _ in running]:
             running.append((job, number))
         if line.name == "job.ended" and (moment.ended or number < len(moment.lines) - 1):
-            running = [each for each in running if each[0] != job]
+            running = [row for row in running if row[0] != job]
     return running
 
 
@@ -114,8 +114,8 @@ def _of_subject(
         )
         job = running[-1] if running else None
         if rule["kind"] == "occurs" and moment.lines and isinstance(moment.lines[-1], Occurrence):
-            job = next((each for each in running if each[0] == moment.lines[-1].job), job)
-        used = "once" in rule and job is not None and any(each == job for _, each in raises)
+            job = next((row for row in running if row[0] == moment.lines[-1].job), job)
+        used = "once" in rule and job is not None and any(row == job for _, row in raises)
         if rule["kind"] in {"enters", "occurs"}:
             fires = new_line and open_now and _fires(rule, subject, moment)
             if fires and not cooling and not used:
@@ -244,21 +244,21 @@ def _is_stale(rule: RuleData, samples: list[Sample], moment: Moment, begin: int,
 def _deviates(rule: RuleData, samples: list[Sample], n: int) -> bool | None:
     sample = samples[n]
     window = [
-        Fraction(each.value)
-        for each in samples[:n]
-        if sample.at - rule["window_seconds"] * SECOND < each.at < sample.at
+        Fraction(item.value)
+        for item in samples[:n]
+        if sample.at - rule["window_seconds"] * SECOND < item.at < sample.at
     ]
     if len(window) < max(2, rule["min_samples"]):
         return None
     mean = sum(window) / len(window)
-    variance = sum((each - mean) ** 2 for each in window) / (len(window) - 1)
+    variance = sum((fraction - mean) ** 2 for fraction in window) / (len(window) - 1)
     if variance == 0:
         return None
     return bool((sample.value - mean) ** 2 > Fraction(rule["sigma"]) ** 2 * variance)
 
 
 def _condition(rule: RuleData, samples: list[Sample]) -> bool | None:
-    values = {tag: next((each.value for each in reversed(samples) if each.tag == tag), None) for tag in "ab"}
+    values = {tag: next((sample.value for sample in reversed(samples) if sample.tag == tag), None) for tag in "ab"}
     # A condition is looked at when one of its tags has a sample.
     if samples[-1].tag not in rule["when"].replace("and", "").replace("or", ""):
         return None
@@ -297,13 +297,13 @@ def _nelson(number: int, z: list[float], x: list[Any]) -> bool:
         case 4:
             return all((up[n] and down[n + 1]) or (down[n] and up[n + 1]) for n in range(length - 2))
         case 5:
-            return len([each for each in z if each > 2]) >= 2 or len([each for each in z if each < -2]) >= 2
+            return len([score for score in z if score > 2]) >= 2 or len([score for score in z if score < -2]) >= 2
         case 6:
-            return len([each for each in z if each > 1]) >= 4 or len([each for each in z if each < -1]) >= 4
+            return len([score for score in z if score > 1]) >= 4 or len([score for score in z if score < -1]) >= 4
         case 7:
             return max(z) <= 1 and min(z) >= -1
         case _:
-            return not any(-1 <= each <= 1 for each in z) and min(z) < 0 < max(z)
+            return not any(-1 <= score <= 1 for score in z) and min(z) < 0 < max(z)
 
 
 def _fires(rule: RuleData, subject: str, moment: Moment) -> bool:
@@ -324,7 +324,7 @@ def _fires(rule: RuleData, subject: str, moment: Moment) -> bool:
         for number, sample in samples[:-1]
         if number > running[-1][1] and _running(Moment(sample.at, moment.lines[: number + 1]))[-1] == running[-1]
     ]
-    return not any(_same(each, value) for each in earlier)
+    return not any(_same(item, value) for item in earlier)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -128,15 +128,20 @@ def test_raise_again_before_acknowledgement_increments_the_count() -> None:
 
 def test_each_unacknowledged_raise_waits_for_its_acknowledgement() -> None:
     alarm = after(WARN, Clear(), HIGH_AGAIN, Clear(), WARN)
-    assert [(each.raised_at, each.cleared_at, each.severity) for each in alarm.earlier] == [(1, 2, 500), (3, 4, 800)]
+    assert [
+        (earlier_raise.raised_at, earlier_raise.cleared_at, earlier_raise.severity) for earlier_raise in alarm.earlier
+    ] == [(1, 2, 500), (3, 4, 800)]
     one = after(Acknowledge("bo", raised_at=3), alarm=alarm)
-    assert ([each.raised_at for each in one.earlier], one.acknowledgement) == ([1], AckState.UNACKNOWLEDGED)
+    assert ([earlier_raise.raised_at for earlier_raise in one.earlier], one.acknowledgement) == (
+        [1],
+        AckState.UNACKNOWLEDGED,
+    )
     assert not after(Acknowledge("bo"), alarm=alarm).earlier
 
 
 def test_raise_to_be_confirmed_waits_for_its_confirmation() -> None:
     alarm = after(CONFIRMING, Clear(), CONFIRMING, Acknowledge("bo"))
-    assert [each.acknowledged for each in alarm.earlier] == [True]
+    assert [earlier_raise.acknowledged for earlier_raise in alarm.earlier] == [True]
     assert not after(Confirm("bo", raised_at=1), alarm=alarm).earlier
     assert after(Clear(), Confirm("bo"), alarm=alarm).is_normal
 

@@ -73,7 +73,7 @@ def test_window_is_bounded() -> None:
         ([(0, 1), (1000, 2), (3000, 3), (3000, 400)], []),
         # While too few samples are there, the finding stays as it is.
         ([(0, 1), (1000, 2), (2000, 3), (3000, 9), (60_000, 2)], [(3000, "raised")]),
-        # Text is no sample of a number.
+        # Text is not a sample of a number.
         ([(0, 1), (1000, 2), (2000, "3"), (3000, 9)], []),
     ],
 )

@@ -41,7 +41,9 @@ def test_timers_run_once_in_order_of_time() -> None:
     found = evaluator()
     list(found.feed(Sample(0, "w.b", 6)))
     list(found.feed(Sample(500, "w.a", 6)))
-    rows = [(each.finding.at, each.finding.subject) for each in found.run_until(10_000)]
+    rows = [
+        (ordered_finding.finding.at, ordered_finding.finding.subject) for ordered_finding in found.run_until(10_000)
+    ]
     assert rows == [(1000, "w.b"), (1500, "w.a"), (2000, "w.t")]
     assert list(found.run_until(20_000)) == []
 
@@ -49,9 +51,9 @@ def test_timers_run_once_in_order_of_time() -> None:
 def test_moved_timer_runs_at_its_new_instant_only() -> None:
     found = evaluator()
     for at in range(0, 5000, 500):
-        assert not [each for each in found.run_until(at) if each.rule_number == 1]
+        assert not [ordered_finding for ordered_finding in found.run_until(at) if ordered_finding.rule_number == 1]
         list(found.feed(Sample(at, "w.t", 1)))
-    assert [each.finding.at for each in found.run_until(60_000)] == [6500]
+    assert [ordered_finding.finding.at for ordered_finding in found.run_until(60_000)] == [6500]
 
 
 def test_occurrence_without_a_rule_is_ignored() -> None:
@@ -118,8 +120,8 @@ def gateway_sample(at: int, value: float, gateway: str | None, tag: str = "gatew
 def test_gateways_do_not_clear_the_findings_of_each_other() -> None:
     watch = RuleEvaluator(rules_of(HOT_GATEWAY), 0)
     samples = [gateway_sample(1, 90, "a"), gateway_sample(2, 20, "b"), gateway_sample(3, 95, "b")]
-    found = [each.finding for sample in samples for each in watch.feed(sample)]
-    assert [(each.subject, each.event.value) for each in found] == [
+    found = [ordered_finding.finding for sample in samples for ordered_finding in watch.feed(sample)]
+    assert [(finding.subject, finding.event.value) for finding in found] == [
         ("gateway.temp[a]", "raised"),
         ("gateway.temp[b]", "raised"),
     ]
@@ -127,7 +129,9 @@ def test_gateways_do_not_clear_the_findings_of_each_other() -> None:
 
 def test_state_without_a_gateway_is_taken_by_the_first_one() -> None:
     watch = RuleEvaluator(rules_of(HOT_GATEWAY), 0)
-    assert [each.finding.event.value for each in watch.feed(gateway_sample(1, 90, None))] == ["raised"]
+    assert [ordered_finding.finding.event.value for ordered_finding in watch.feed(gateway_sample(1, 90, None))] == [
+        "raised"
+    ]
     watch.take_changed()
     assert list(watch.feed(gateway_sample(2, 91, "a"))) == []
     assert watch.take_renamed() == [Renamed("hot", "gateway.temp", "gateway.temp[a]")]
@@ -135,7 +139,9 @@ def test_state_without_a_gateway_is_taken_by_the_first_one() -> None:
         (0, "gateway.temp"): True,
         (0, "gateway.temp[a]"): False,
     }
-    assert [each.finding.event.value for each in watch.feed(gateway_sample(3, 10, "a"))] == ["cleared"]
+    assert [ordered_finding.finding.event.value for ordered_finding in watch.feed(gateway_sample(3, 10, "a"))] == [
+        "cleared"
+    ]
 
 
 def test_stale_rule_of_a_gateway_tag_waits_for_samples_of_the_gateway() -> None:
@@ -147,15 +153,15 @@ def test_stale_rule_of_a_gateway_tag_waits_for_samples_of_the_gateway() -> None:
     list(again.feed(gateway_sample(9_000, 1, "a")))
     assert again.take_renamed() == [Renamed("s", "gateway.temp")]
     assert list(again.run_until(16_000)) == []
-    assert [each.finding.subject for each in again.run_until(19_000)] == ["gateway.temp[a]"]
+    assert [ordered_finding.finding.subject for ordered_finding in again.run_until(19_000)] == ["gateway.temp[a]"]
 
 
 def test_condition_over_tags_of_gateways_is_evaluated_for_each_of_them() -> None:
     rule = {"id": "e", "kind": "expression", "when": "gateway.temp > 80 and oven.on == 1", "severity": 5}
     watch = RuleEvaluator(rules_of(rule), 0)
     samples = [Sample(1, "oven.on", 1), gateway_sample(2, 90, "a"), gateway_sample(3, 20, "b"), Sample(4, "oven.on", 0)]
-    found = [each.finding for sample in samples for each in watch.feed(sample)]
-    assert [(each.subject, each.event.value) for each in found] == [("e[a]", "raised"), ("e[a]", "cleared")]
+    found = [ordered_finding.finding for sample in samples for ordered_finding in watch.feed(sample)]
+    assert [(finding.subject, finding.event.value) for finding in found] == [("e[a]", "raised"), ("e[a]", "cleared")]
 
 
 HOT: dict[str, Any] = {"kind": "limit", "tag": "*", "limits": {"high": {"at": 80}}}

@@ -25,7 +25,7 @@ def replayed(rule: dict[str, Any], values: Values, until: int) -> list[Event]:
     rules, faults = parse_rules([{"id": "r", "tag": "t", "severity": 500} | rule])
     assert faults == ()
     found = replay(rules, [Sample(at, "t", value) for at, value in values], until)
-    return [(each.at, each.event.value, each.severity) for each in found]
+    return [(finding.at, finding.event.value, finding.severity) for finding in found]
 
 
 def events_of(changes: list[tuple[int, int, int]]) -> list[Event]:
@@ -69,7 +69,7 @@ def limit_events(rule: dict[str, Any], values: Values, until: int) -> list[Event
     moments = sorted({moment for _, found in levels for moment in found})
     changes = []
     for moment in moments:
-        active = [severity for severity, found in levels if sum(each <= moment for each in found) % 2]
+        active = [severity for severity, found in levels if sum(row <= moment for row in found) % 2]
         changes.append((*moment, max(active, default=0)))
     return events_of(changes)
 
@@ -116,17 +116,17 @@ def test_baseline_agrees_with_complete_windows(seed: int) -> None:
 
 NELSON: dict[int, Any] = {
     1: lambda z: abs(z[-1]) > 3,
-    2: lambda z: len(z) >= 9 and (all(each > 0 for each in z[-9:]) or all(each < 0 for each in z[-9:])),
-    3: lambda z: len(z) >= 6 and (_rises(z[-6:]) or _rises([-each for each in z[-6:]])),
+    2: lambda z: len(z) >= 9 and (all(score > 0 for score in z[-9:]) or all(score < 0 for score in z[-9:])),
+    3: lambda z: len(z) >= 6 and (_rises(z[-6:]) or _rises([-score for score in z[-6:]])),
     4: lambda z: len(z) >= 14 and all((z[n] - z[n - 1]) * (z[n - 1] - z[n - 2]) < 0 for n in range(-12, 0)),
-    5: lambda z: len(z) >= 3 and any(sum(sign * each > 2 for each in z[-3:]) >= 2 for sign in (1, -1)),
-    6: lambda z: len(z) >= 5 and any(sum(sign * each > 1 for each in z[-5:]) >= 4 for sign in (1, -1)),
-    7: lambda z: len(z) >= 15 and all(abs(each) <= 1 for each in z[-15:]),
+    5: lambda z: len(z) >= 3 and any(sum(sign * score > 2 for score in z[-3:]) >= 2 for sign in (1, -1)),
+    6: lambda z: len(z) >= 5 and any(sum(sign * score > 1 for score in z[-5:]) >= 4 for sign in (1, -1)),
+    7: lambda z: len(z) >= 15 and all(abs(score) <= 1 for score in z[-15:]),
     8: lambda z: (
         len(z) >= 8
-        and all(abs(each) > 1 for each in z[-8:])
-        and any(each > 0 for each in z[-8:])
-        and any(each < 0 for each in z[-8:])
+        and all(abs(score) > 1 for score in z[-8:])
+        and any(score > 0 for score in z[-8:])
+        and any(score < 0 for score in z[-8:])
     ),
 }
 

@@ -98,6 +98,7 @@ def test_evaluator_agrees_with_the_naive_evaluator(seed: int) -> None:
     parsed, faults = parse_rules(rules)
     assert faults == ()
     found = [
-        (each.at, each.rule, each.subject, each.event.value, each.severity) for each in replay(parsed, lines, until)
+        (finding.at, finding.rule, finding.subject, finding.event.value, finding.severity)
+        for finding in replay(parsed, lines, until)
     ]
     assert found == naive.findings(rules, lines, until)

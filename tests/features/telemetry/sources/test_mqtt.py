@@ -43,7 +43,7 @@ async def test_undecodable_bytes_are_dropped_with_the_reason() -> None:
     with capture_logs() as logs:
         await source.take(Message("plant/temp", b"52.0\xb0C"))
     assert (sink.taken, sink.refused) == ([], {"oven": 1})
-    assert [each["reason"] for each in logs] == ["it is neither JSON nor MessagePack nor UTF-8 text"]
+    assert [entry["reason"] for entry in logs] == ["it is neither JSON nor MessagePack nor UTF-8 text"]
 
 
 @pytest.fixture

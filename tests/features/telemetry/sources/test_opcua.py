@@ -78,8 +78,8 @@ async def test_changes_are_samples_with_source_time_and_quality(wait_until: Wait
         await wait_until(lambda: sink.values("oven.temp")[1:] == [(81.5, UNCERTAIN)])
         await at.write("Temp", ua.Variant(), ua.StatusCodes.BadSensorFailure)
         await wait_until(lambda: sink.values("oven.temp")[2:] == [(None, BAD)])
-    last = [each for each in sink.taken if isinstance(each, Sample) and each.value == 81.5]
-    assert [each.at for each in last] == [int(datetime(2026, 1, 2, tzinfo=UTC).timestamp() * 1000)]
+    last = [sample for sample in sink.taken if isinstance(sample, Sample) and sample.value == 81.5]
+    assert [sample.at for sample in last] == [int(datetime(2026, 1, 2, tzinfo=UTC).timestamp() * 1000)]
 
 
 async def test_change_within_the_deadband_produces_no_sample(wait_until: WaitUntil) -> None:
@@ -109,7 +109,7 @@ async def test_missing_node_is_logged_by_name_and_found_later(wait_until: WaitUn
                     ua.NodeId("Late", at.index), ua.QualifiedName("Late", at.index), 5
                 )
                 await wait_until(lambda: sink.values("x") == [(None, BAD), (5, GOOD)])
-    refused = [each["tag"] for each in logs if each["event"] == "source node refused"]
+    refused = [entry["tag"] for entry in logs if entry["event"] == "source node refused"]
     assert sorted(refused) == ["x", "y", "z"]
 
 
@@ -146,7 +146,7 @@ async def test_lost_server_produces_bad_quality_and_is_reconnected(wait_until: W
             async with oven(port, spare=3):
                 await wait_until(lambda: sink.values("oven.temp")[2:] == [(20.0, GOOD)])
                 await wait_until(lambda: sink.values("oven.state")[2:] == [("idle", GOOD)])
-    assert [each["event"] for each in logs if each["event"].startswith("source")][:2] == [
+    assert [entry["event"] for entry in logs if entry["event"].startswith("source")][:2] == [
         "source connected",
         "source disconnected, retrying",
     ]

@@ -26,4 +26,8 @@ def test_conflict_of_a_source_names_its_key() -> None:
     twice = msgspec.convert(SETTINGS | {"nodes": ["a = i=1", "a = i=2"]}, OpcuaSourceSettings)
     assert list(twice.conflicts(Settings())) == ["nodes: the tag a occurs twice"]
     encrypted = msgspec.structs.replace(twice, security="encrypted", nodes=("a = i=1",))
-    assert [each.partition(":")[0] for each in encrypted.conflicts(Settings())] == ["cert_file", "key_file", "trusted"]
+    assert [conflict.partition(":")[0] for conflict in encrypted.conflicts(Settings())] == [
+        "cert_file",
+        "key_file",
+        "trusted",
+    ]

@@ -89,8 +89,8 @@ async def test_edge_node_receives_a_rebirth_request_and_its_samples_are_read(
 
     async def is_last(tag: str, value: Any, quality: str | None) -> bool:
         entries: Any = await store.execute("XRANGE", store.keys.telemetry(), "-", "+")
-        lines = [json.loads(each) for _, fields in entries for each in fields.values() if each.startswith("{")]
-        found = [(each["value"], each.get("quality")) for each in lines if each["tag"] == tag]
+        lines = [json.loads(field) for _, fields in entries for field in fields.values() if field.startswith("{")]
+        found = [(line["value"], line.get("quality")) for line in lines if line["tag"] == tag]
         return found[-1:] == [(value, quality)]
 
     async def until(tag: str, value: Any, quality: str | None = None) -> None:

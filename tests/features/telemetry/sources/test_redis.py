@@ -72,7 +72,7 @@ async def test_keys_with_unreadable_values_are_logged_once(wait_until: WaitUntil
         async with background_task(source.run(), "source"):
             await wait_until(lambda: len(sink.taken) == 3)
     assert sink.taken == [Sample(7, "temp", 81.5)] * 3
-    dropped = [each["name"] for each in logs if each["event"] == "sample dropped"]
+    dropped = [entry["name"] for entry in logs if entry["event"] == "sample dropped"]
     assert sorted(dropped) == ["absent", "big", "bomb", "noise", "text"]
 
 
@@ -89,12 +89,12 @@ async def test_lost_server_is_read_again_after_its_return(tmp_path: Path, wait_u
             ):
                 await wait_until(lambda: Sample(7, "k", 10) in sink.taken)
                 await server.kill()
-                await wait_until(lambda: len([each for each in logs if "unavailable" in each["event"]]) == 2)
+                await wait_until(lambda: len([entry for entry in logs if "unavailable" in entry["event"]]) == 2)
                 await server.start()
                 await owner.set("k", b"20")
                 await wait_until(lambda: Sample(7, "k", 20) in sink.taken)
-                await wait_until(lambda: len([each for each in logs if "again" in each["event"]]) == 2)
+                await wait_until(lambda: len([entry for entry in logs if "again" in entry["event"]]) == 2)
                 await owner.publish("c:1", b"on")
                 await wait_until(lambda: Sample(7, "c.1", "on") in sink.taken)
         await owner.aclose()
-    assert len([each for each in logs if each["log_level"] == "warning"]) == 2
+    assert len([entry for entry in logs if entry["log_level"] == "warning"]) == 2

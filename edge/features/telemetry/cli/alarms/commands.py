@@ -44,9 +44,9 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
         async with open_access(settings_file) as at:
             return list((await load(at.store)).alarms.values())
 
-    found = sorted(asyncio.run(read()), key=lambda each: (-each.severity, each.raised_at or 0, each.id))
+    found = sorted(asyncio.run(read()), key=lambda alarm: (-alarm.severity, alarm.raised_at or 0, alarm.id))
     if as_json:
-        print_json([as_data(each) for each in found])
+        print_json([as_data(alarm) for alarm in found])
     elif found:
         open_console().print(table(found))
     else:
@@ -87,7 +87,7 @@ def history(count: int, settings_file: Path | None, *, as_json: bool) -> None:
 
     found = asyncio.run(read())
     if as_json:
-        print_json([change_as_data(each) for each in found])
+        print_json([change_as_data(alarm_change) for alarm_change in found])
     elif found:
         open_console().print(changes_table(found))
     else:
@@ -200,7 +200,7 @@ async def _find(store: "Store", name: str) -> "Alarm":
     from edge.foundation.errors import Refused
     from edge.store.kept_alarms import load
 
-    found = [each for each in (await load(store)).alarms.values() if each.id.startswith(name)]
+    found = [alarm for alarm in (await load(store)).alarms.values() if alarm.id.startswith(name)]
     if len(found) != 1:
         reason = f"{len(found)} alarms begin with {name!r}" if found else f"there is no alarm {name!r}"
         raise Refused("unknown_alarm", reason, "List the alarms: edge alarms list")

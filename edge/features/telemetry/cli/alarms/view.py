@@ -45,7 +45,7 @@ def as_data(alarm: Alarm) -> dict[str, object]:
         "shelved_until": utc_time(alarm.shelving.until) if alarm.shelving else None,
         "suppressed": alarm.suppressed,
         "disabled": alarm.disabled,
-        "unacknowledged_before": [utc_time(each.raised_at) for each in alarm.earlier],
+        "unacknowledged_before": [utc_time(earlier_raise.raised_at) for earlier_raise in alarm.earlier],
     }
 
 
@@ -58,17 +58,17 @@ def table(alarms: Iterable[Alarm]) -> Table:
     """Return alarms as a table."""
     columns = ("alarm", "severity", "state", "raised", "rule", "subject", "job", "message")
     found = plain_table(*columns, drop=("rule", "severity", "raised", "subject", "job"))
-    for each in alarms:
+    for alarm in alarms:
         _add_row(
             found,
-            each.id[:8],
-            each.severity,
-            each.state.value,
-            local_time(each.raised_at),
-            each.rule,
-            each.subject,
-            each.job or "",
-            _text(each),
+            alarm.id[:8],
+            alarm.severity,
+            alarm.state.value,
+            local_time(alarm.raised_at),
+            alarm.rule,
+            alarm.subject,
+            alarm.job or "",
+            _text(alarm),
         )
     return found
 
@@ -76,10 +76,10 @@ def table(alarms: Iterable[Alarm]) -> Table:
 def changes_table(changes: Iterable[AlarmChange]) -> Table:
     """Return changes of alarms as a table."""
     found = plain_table("at", "change", "alarm", "severity", "rule", "subject", "by", "message")
-    for each in changes:
-        alarm = each.alarm
-        at, by = local_time(alarm.changed_at), _author(each)
-        cells = (at, each.kind.value, alarm.id[:8], alarm.severity, alarm.rule, alarm.subject, by, _text(alarm))
+    for change in changes:
+        alarm = change.alarm
+        at, by = local_time(alarm.changed_at), _author(change)
+        cells = (at, change.kind.value, alarm.id[:8], alarm.severity, alarm.rule, alarm.subject, by, _text(alarm))
         _add_row(found, *cells)
     return found
 
@@ -104,4 +104,4 @@ def _text(alarm: Alarm) -> str:
 
 
 def _add_row(table_: Table, *cells: object) -> None:
-    table_.add_row(*(Text(printable(each)) for each in cells))
+    table_.add_row(*(Text(printable(cell)) for cell in cells))

@@ -94,11 +94,11 @@ def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> N
 
     known, raised = asyncio.run(_load(settings_file))
     if rule_id is not None:
-        known = tuple(each for each in known if each.rule.id == rule_id)
+        known = tuple(known_rule for known_rule in known if known_rule.rule.id == rule_id)
         if not known:
             raise Refused("unknown_rule", f"there is no rule {rule_id!r}", "List the rules: edge rules show")
     if as_json:
-        print_json([as_data(each, raised.get(each.rule.id, 0)) for each in known])
+        print_json([as_data(known_rule, raised.get(known_rule.rule.id, 0)) for known_rule in known])
     elif rule_id is not None:
         print_text("\n".join(report(known[0], raised.get(rule_id, 0))))
     elif known:

@@ -22,10 +22,10 @@ def as_data(known: KnownRule, raised: int) -> dict[str, Any]:
 def table(known: Iterable[KnownRule], raised: Mapping[str, int]) -> Table:
     """Return rules as a table."""
     found = plain_table("rule", "kind", "of", "severity", "raised", "from")
-    for each in known:
-        rule = each.rule
+    for known_rule in known:
+        rule = known_rule.rule
         severity = "–".join(map(str, _severities(rule)))
-        cells = (rule.id, _kind(rule), _subject(rule), severity, raised.get(rule.id, 0), each.origin.value)
+        cells = (rule.id, _kind(rule), _subject(rule), severity, raised.get(rule.id, 0), known_rule.origin.value)
         found.add_row(*(Text(printable(cell)) for cell in cells))
     return found
 
@@ -50,6 +50,6 @@ def _severities(rule: Rule) -> tuple[int, ...]:
     found = {rule.severity}
     if isinstance(rule, LimitRule):
         levels = (rule.limits.high_high, rule.limits.high, rule.limits.low, rule.limits.low_low)
-        found = {each.severity or rule.severity for each in levels if each is not None}
-    known = sorted(each for each in found if each is not None)
+        found = {level.severity or rule.severity for level in levels if level is not None}
+    known = sorted(number for number in found if number is not None)
     return tuple(dict.fromkeys((known[0], known[-1]))) if known else ()

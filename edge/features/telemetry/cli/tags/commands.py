@@ -46,10 +46,10 @@ def list_(pattern: str, settings_file: Path | None, *, as_json: bool) -> None:
     """List tags with their last samples, which are saved every five seconds."""
     from edge.features.telemetry.cli.tags.view import as_data, table
 
-    found = [each for each in asyncio.run(_load(settings_file)) if _matches(pattern, each)]
+    found = [sample for sample in asyncio.run(_load(settings_file)) if _matches(pattern, sample)]
     known = _definitions(settings_file)
     if as_json:
-        print_json([as_data(each, known.find(each.tag)) for each in found])
+        print_json([as_data(sample, known.find(sample.tag)) for sample in found])
     elif found:
         open_console().print(table(found, known))
     else:
@@ -65,7 +65,7 @@ def show(tag: str, settings_file: Path | None, *, as_json: bool) -> None:
     from edge.features.telemetry.cli.tags.view import as_data, report, trend_data, trend_report
     from edge.foundation.errors import Refused
 
-    found = next((each for each in asyncio.run(_load(settings_file)) if each.tag == tag), None)
+    found = next((sample for sample in asyncio.run(_load(settings_file)) if sample.tag == tag), None)
     if found is None:
         raise Refused("unknown_tag", f"there is no tag {tag!r}", "List the tags: edge tags list")
     trend, known = _trend(tag, settings_file), _definitions(settings_file).find(tag)
@@ -200,7 +200,7 @@ async def _load(settings_file: Path | None) -> "list[Sample]":
 
     async with open_access(settings_file) as at:
         lines = {name: parse_line(text) for name, text in (await load(at.store)).items()}
-    return [replace(each, tag=name) for name, each in lines.items() if isinstance(each, Sample)]
+    return [replace(line, tag=name) for name, line in lines.items() if isinstance(line, Sample)]
 
 
 def _matches(pattern: str, sample: "Sample") -> bool:

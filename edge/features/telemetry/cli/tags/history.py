@@ -35,7 +35,7 @@ def parse_instant(text: str, now: int) -> int:
         return milliseconds(local(datetime.fromisoformat(text)))
     except ValueError:
         raise click.UsageError(
-            f"{text!r} is no instant; use 2026-11-22T08:00 or a time before now: 30s, 90m, 8h, 7d."
+            f"{text!r} is not an instant; use 2026-11-22T08:00 or a time before now: 30s, 90m, 8h, 7d."
         ) from None
 
 
@@ -84,7 +84,7 @@ def _encoded(samples: Iterable[Sample], form: str) -> Iterator[tuple[int, bytes]
 
 def _csv_row(cells: Iterable[object]) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerow(["" if each is None else _cell(each) for each in cells])
+    csv.writer(text).writerow(["" if cell is None else _cell(cell) for cell in cells])
     return text.getvalue().encode()
 
 
@@ -115,17 +115,17 @@ def trend_of(samples: Iterable[Sample], start: int, end: int, parts: int = 60) -
     """Return the trend of the numbers among samples; None without any."""
     sums, counts = [0.0] * parts, [0] * parts
     least, largest = float("inf"), float("-inf")
-    for each in samples:
-        if isinstance(each.value, int | float) and abs(each.value) < float("inf"):
-            part = min(parts - 1, (each.at - start) * parts // max(1, end - start))
-            sums[part] += each.value
+    for sample in samples:
+        if isinstance(sample.value, int | float) and abs(sample.value) < float("inf"):
+            part = min(parts - 1, (sample.at - start) * parts // max(1, end - start))
+            sums[part] += sample.value
             counts[part] += 1
-            least, largest = min(least, each.value), max(largest, each.value)
+            least, largest = min(least, sample.value), max(largest, sample.value)
     total = sum(counts)
     if not total:
         return None
     means = [value / count if count else None for value, count in zip(sums, counts, strict=True)]
-    known = [each for each in means if each is not None]
+    known = [mean for mean in means if mean is not None]
     low, width = min(known), max(known) - min(known)
-    bars = "".join(" " if each is None else _BARS[round((each - low) / width * 7) if width else 3] for each in means)
+    bars = "".join(" " if mean is None else _BARS[round((mean - low) / width * 7) if width else 3] for mean in means)
     return Trend(total, least, sum(sums) / total, largest, bars)

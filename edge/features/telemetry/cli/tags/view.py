@@ -34,10 +34,10 @@ def as_data(sample: Sample, definition: TagDefinition | None = None) -> dict[str
 def table(samples: Iterable[Sample], definitions: TagDefinitions | None = None) -> Table:
     """Return samples as a table, with the units of their definitions."""
     found = plain_table("tag", "value", "unit", "quality", "process", "at")
-    for each in samples:
-        known = definitions.find(each.tag) if definitions else None
+    for sample in samples:
+        known = definitions.find(sample.tag) if definitions else None
         unit = known.unit if known else ""
-        cells = (each.tag, each.value, unit, each.quality.value, each.process or "", local_time(each.at))
+        cells = (sample.tag, sample.value, unit, sample.quality.value, sample.process or "", local_time(sample.at))
         found.add_row(*(Text(printable(cell)) for cell in cells))
     return found
 

@@ -43,7 +43,7 @@ async def test_alarm_is_acknowledged_by_the_beginning_of_its_id(edge: Edge, alar
     history = await edge("alarms", "history")
     assert [word for word in ("raised", "acknowledged") if word in history.output] == ["raised", "acknowledged"]
     changes = json.loads((await edge("alarms", "history", "--json", "--count", 1)).output)
-    assert [each["change"] for each in changes] == ["acknowledged"]
+    assert [change["change"] for change in changes] == ["acknowledged"]
 
 
 async def test_alarm_is_shelved_and_unshelved(edge: Edge, alarm: Alarm, store: Store) -> None:

@@ -99,7 +99,7 @@ async def test_rules_that_a_gateway_evaluates_are_shown_with_their_origin(edge: 
         "s", "rule", SettingsMethod.PUT, [HOT, HOT | {"id": "gateway.job_aborted"}]
     )
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3")
-    shown = {each["rule"]["id"]: each for each in json.loads((await edge("rules", "show", "--json")).output)}
+    shown = {load["rule"]["id"]: load for load in json.loads((await edge("rules", "show", "--json")).output)}
     assert (shown["hot"]["origin"], shown["hot"]["raised"]) == ("station", 3)
     assert shown["gateway.job_aborted"]["origin"] == "station"
     assert (shown["gateway.step_overdue"]["origin"], shown["gateway.step_overdue"]["raised"]) == ("built-in", 0)

@@ -18,7 +18,7 @@ SAMPLES = (Sample(1000, "wrench.torque", 85.2, process="P1"), Sample(2000, "wren
 @pytest_asyncio.fixture(autouse=True)
 async def saved(store: Store) -> None:
     """Two tags."""
-    await store.commit(tags.save(store.keys, {each.tag: encode_line(each) for each in SAMPLES}))
+    await store.commit(tags.save(store.keys, {sample.tag: encode_line(sample) for sample in SAMPLES}))
 
 
 async def test_tags_are_listed_by_pattern(edge: Edge) -> None:

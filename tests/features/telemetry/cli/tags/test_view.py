@@ -8,6 +8,6 @@ SAMPLE = Sample(0, "t", 1.5, Quality.UNCERTAIN, "P1")
 
 def test_sample_is_shown_with_its_quality_and_process() -> None:
     assert line(SAMPLE).endswith("t  1.5  uncertain  [P1]")
-    assert any("uncertain" in each for each in report(SAMPLE))
+    assert any("uncertain" in text for text in report(SAMPLE))
     assert table([SAMPLE]).row_count == 1
     assert as_data(SAMPLE)["type"] == "float"
