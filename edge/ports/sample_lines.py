@@ -77,8 +77,8 @@ class LineError(ValueError):
 def read_lines(lines: Iterable[str], report: Callable[[int, str], None]) -> Iterator[Line]:
     """Yield the samples and occurrences of these lines, in order of time.
 
-    A line that is not JSON, not of this form or earlier than its predecessor is set aside: `report` gets its number from
-    1, and the reason. Empty lines are skipped.
+    A line that is not JSON, not of this form or earlier than its predecessor is set aside: `report` gets its number,
+    from 1, and the reason. Empty lines are skipped.
     """
     latest = -math.inf
     for number, text in enumerate(lines, 1):

@@ -51,7 +51,7 @@ async function refresh() {
 }
 
 function partsOf(page) {
-  return [...page.querySelectorAll("[data-part]")].map((each) => each.dataset.part);
+  return [...page.querySelectorAll("[data-part]")].map((part) => part.dataset.part);
 }
 
 function replaceParts(found) {
@@ -60,7 +60,7 @@ function replaceParts(found) {
     if (fresh.outerHTML === part.outerHTML || part.querySelector("details[open]")) continue;
     const focused = part.contains(document.activeElement) ? keyOf(document.activeElement) : "";
     part.replaceWith(fresh);
-    if (focused) [...fresh.querySelectorAll("a, button")].find((each) => keyOf(each) === focused)?.focus();
+    if (focused) [...fresh.querySelectorAll("a, button")].find((control) => keyOf(control) === focused)?.focus();
   }
 }
 
@@ -112,7 +112,7 @@ function follow() {
     const notice = JSON.parse(event.data);
     const changed = notice.subjects;
     pages = notice.pages;
-    if (changed.includes("*") || changed.some((each) => subjects.has(each))) refresh();
+    if (changed.includes("*") || changed.some((subject) => subjects.has(subject))) refresh();
   });
   for (const name of ["logout", "refused"]) {
     events.addEventListener(name, () => {

@@ -74,13 +74,13 @@ function show(found, outcome) {
   part("outcome").textContent = outcome;
   part("previous").hidden = part("next").hidden = !events.length;
   part("events").replaceChildren(
-    ...events.map((each, number) => {
+    ...events.map((event, number) => {
       const item = document.createElement("li");
       const button = document.createElement("button");
       const at = document.createElement("span");
       at.className = "detail";
-      at.textContent = `${each.t.toFixed(3)} s`;
-      button.append(at, each.text);
+      at.textContent = `${event.t.toFixed(3)} s`;
+      button.append(at, event.text);
       button.addEventListener("click", () => go(number).catch(report));
       item.append(button);
       return item;
@@ -91,8 +91,8 @@ function show(found, outcome) {
 async function go(number) {
   if (number < 0 || number >= events.length) return;
   position = number;
-  for (const [each, button] of part("events").querySelectorAll("button").entries()) {
-    if (each === number) {
+  for (const [place, button] of part("events").querySelectorAll("button").entries()) {
+    if (place === number) {
       button.setAttribute("aria-current", "step");
       button.scrollIntoView({ block: "nearest" });
     } else {
