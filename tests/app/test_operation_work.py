@@ -119,7 +119,7 @@ async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: 
     assert [operation.state for operation in found] == ["done", "failed", "failed"]
     assert found[0].result.startswith(f"{recorded}: ")
     assert json.loads(recorded.read_text().splitlines()[0])["equipment"] == "light"
-    assert ("no number of seconds" in found[1].error, "no equipment" in found[2].error) == (True, True)
+    assert ("not a number of seconds" in found[1].error, "no equipment" in found[2].error) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -18,5 +18,5 @@ def test_requests_can_be_rebuilt_for_every_phase() -> None:
 
 def test_invalid_command_id_is_refused() -> None:
     driven = Driven(net_of(chain("A")))
-    with pytest.raises(ValueError, match="no command of this station"):
+    with pytest.raises(ValueError, match="not a command of this station"):
         request_of(driven.net, driven.run, Phase.START, "nonsense", "A")

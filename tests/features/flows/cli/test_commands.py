@@ -123,9 +123,9 @@ def test_site_node_kinds_are_checked_tried_and_listed(tmp_path: Path) -> None:
     ("body", "reason"),
     [
         ("return 1 / 0", "ZeroDivisionError"),
-        ("return Output(object())", "no JSON"),
-        ("x = []; x.append(x); return Output(x)", "no JSON"),
-        ("return Output(float('nan'))", "no JSON"),
+        ("return Output(object())", "not JSON"),
+        ("x = []; x.append(x); return Output(x)", "not JSON"),
+        ("return Output(float('nan'))", "not JSON"),
         ("return None", "returned NoneType"),
         ("raise SystemExit(3)", "SystemExit"),
     ],

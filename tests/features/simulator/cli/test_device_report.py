@@ -31,5 +31,5 @@ def test_report_as_json_has_the_same_findings(capsys: pytest.CaptureFixture[str]
 
 def test_parameters_are_a_json_object() -> None:
     assert parse_parameters('{"torque": 85}') == {"torque": 85}
-    with pytest.raises(click.UsageError, match="no JSON object"):
+    with pytest.raises(click.UsageError, match="not a JSON object"):
         parse_parameters("[1]")
