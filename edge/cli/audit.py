@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
+from rich.text import Text
 
+from edge.access.audit_trail import find_faults
+from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import (
@@ -17,6 +21,8 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.model.audit import AuditRecord
+from edge.store.audit import load_head, newest, read_all
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -95,8 +101,6 @@ def verify(settings_file: Path | None, *, as_json: bool) -> None:
 
 
 async def _verify(settings_file: Path | None) -> "tuple[list[ChainFault], int, str]":
-    from edge.access.audit_trail import find_faults
-    from edge.store.audit import load_head, read_all
 
     async with open_access(settings_file) as at:
         # The head is read first and records that came after it are left out: a gateway may be at work.
@@ -110,7 +114,6 @@ async def _verify(settings_file: Path | None) -> "tuple[list[ChainFault], int, s
 
 
 async def _newest(store: "Store", last: int, wanted: dict[str, str]) -> "list[tuple[SealedRecord, AuditRecord | None]]":
-    from edge.store.audit import newest, read_all
 
     if not wanted:
         return [(sealed_record, _record(sealed_record)) for sealed_record in await newest(store, last)]
@@ -122,10 +125,6 @@ async def _newest(store: "Store", last: int, wanted: dict[str, str]) -> "list[tu
 
 def _record(sealed: "SealedRecord") -> "AuditRecord | None":
     """Return the content of a stored record; None when it cannot be read."""
-    import msgspec
-
-    from edge.model.audit import AuditRecord
-
     try:
         return msgspec.json.decode(sealed.text, type=AuditRecord)
     except msgspec.DecodeError:
@@ -133,18 +132,12 @@ def _record(sealed: "SealedRecord") -> "AuditRecord | None":
 
 
 def _as_data(sealed: "SealedRecord", record: "AuditRecord | None") -> dict[str, object]:
-    import msgspec
-
-    from edge.cli.jobs.table import utc_time
 
     content = msgspec.structs.asdict(record) | {"at": utc_time(record.at)} if record else {"unreadable": sealed.text}
     return {"number": sealed.number, "digest": sealed.digest} | content
 
 
 def _table(found: "Iterable[tuple[SealedRecord, AuditRecord | None]]") -> "Table":
-    from rich.text import Text
-
-    from edge.cli.jobs.table import local_time, plain_table
 
     table = plain_table("number", "at", "kind", "user", "action", "subject", "result", "comment")
     for sealed, record in found:

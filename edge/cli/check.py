@@ -7,9 +7,16 @@ from typing import NoReturn
 
 import click
 
+from edge.app.secrets_check import examine_secrets
+from edge.app.sections import declared_sections
+from edge.app.service_user import access_problems
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_bytes
+from edge.config import load_settings, main_file
+from edge.foundation.errors import Refused, SettingsError
+from edge.model.json_text import read_json_text
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -32,12 +39,6 @@ def settings(file: Path, *, as_json: bool) -> None:
     environment. Passwords and keys that others can read are reported as warnings. As root on an installed gateway, it
     also names files that the service cannot read.
     """
-    from edge.app.secrets_check import examine_secrets
-    from edge.app.sections import declared_sections
-    from edge.app.service_user import access_problems
-    from edge.config import load_settings, main_file
-    from edge.foundation.errors import SettingsError
-
     main, loaded, problems = main_file(file, os.environ), None, list[str]()
     try:
         loaded = load_settings(file, os.environ, declared_sections())
@@ -56,10 +57,6 @@ def recipe(file: Path, *, as_json: bool) -> None:
 
     FILE contains the recipe as JSON; - is standard input. Valid but suspicious parts are reported as warnings.
     """
-    from edge.foundation.errors import Refused
-    from edge.model.json_text import read_json_text
-    from edge.sfc.compiler import RejectedRecipe, compile_recipe
-
     try:
         data = read_json_text(read_bytes(file))
     except OSError as error:

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edge.chart.page import MIN_WIDTH
+from edge.chart.marks import marks_of
+from edge.chart.page import MIN_WIDTH, draw_within
+from edge.chart.page import draw as lay_out
+from edge.chart.reading import read_chart
+from edge.chart.svg import chart_svg
+from edge.chart.text import ANSI, PLAIN, chart_text
+from edge.cli.terminal.recipe_file import compiled_or_exit
 from edge.cli.terminal.store_access import FILE, open_access, read_json, settings_option
+from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
+from edge.store.runs import load
+from edge.store.set_mirrors import load_copies
 
 if TYPE_CHECKING:
     from edge.chart.marks import Marks
@@ -41,8 +50,6 @@ def draw(
     if (recipe is None) == (job_id is None):
         raise click.UsageError("Name either a RECIPE or a --job.")
     if recipe is not None:
-        from edge.cli.terminal.recipe_file import compiled_or_exit
-
         title = "" if str(recipe) == "-" else recipe.stem
         _write(title, compiled_or_exit(read_json(recipe)), None, output, width)
     elif job_id is not None:
@@ -52,12 +59,6 @@ def draw(
 
 async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]:
     """Read the run of a job and its recipe from the store."""
-    from edge.chart.marks import marks_of
-    from edge.cli.terminal.recipe_file import compiled_or_exit
-    from edge.foundation.errors import Refused
-    from edge.store.runs import load
-    from edge.store.set_mirrors import load_copies
-
     async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)
         net = compiled_or_exit(json.loads(stored.recipe)) if stored else None
@@ -68,12 +69,6 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
 
 
 def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, width: int | None) -> None:
-    from edge.chart.page import draw as lay_out
-    from edge.chart.page import draw_within
-    from edge.chart.reading import read_chart
-    from edge.chart.svg import chart_svg
-    from edge.chart.text import ANSI, PLAIN, chart_text
-    from edge.foundation.errors import Unavailable
 
     chart = read_chart(net.recipe)
     if output is not None and output.suffix.lower() == ".svg":

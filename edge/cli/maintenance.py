@@ -1,15 +1,23 @@
 """`edge maintenance`: keeps work from starting while people work at a plant, and says why."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
+from edge.access.localization import BUILT_IN, KEY, localize
+from edge.access.mode import SwitchOff, SwitchOn, switch_mode
+from edge.cli.jobs.table import local_time, utc_time
+from edge.cli.terminal.audit import authorize_command, record_as, record_of, recorded
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.operator import operator_languages, operator_name
 from edge.cli.terminal.output import print_text
+from edge.cli.terminal.record import copy_to_journal
 from edge.cli.terminal.store_access import (
     StoreAccess,
     json_option,
@@ -18,7 +26,13 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.foundation.errors import Refused
+from edge.foundation.instant import now_ms
 from edge.model.instant import milliseconds
+from edge.model.job_state import JobState
+from edge.model.maintenance import UPGRADE, UPGRADE_MESSAGE, MaintenanceKind
+from edge.store import jobs, runs
+from edge.store.mode import load, load_texts, save_texts
 
 if TYPE_CHECKING:
     from edge.access.mode import ModeRequest
@@ -73,10 +87,6 @@ def on(
     and alarms are suppressed where `[maintenance] suppress_alarms` names their rules. The end is announced only:
     `edge maintenance off` ends the mode. With --wait the exit status is 1 when jobs still run at the end of that time.
     """
-    from edge.access.mode import SwitchOn
-    from edge.foundation.instant import now_ms
-    from edge.model.maintenance import MaintenanceKind
-
     if upgrade:
         raise SystemExit(asyncio.run(_drain_for_upgrade(settings_file, as_json=as_json)))
     ends = None if until is None else _instant(until, now_ms())
@@ -95,8 +105,6 @@ def off(gateway: str, settings_file: Path | None, *, as_json: bool) -> None:
     Jobs that wait start, flows continue, alarms are shown again. Jobs that --now paused stay paused: resume them with
     `edge jobs resume` when the plant is safe.
     """
-    from edge.access.mode import SwitchOff
-
     raise SystemExit(asyncio.run(_switch(settings_file, gateway, SwitchOff(), as_json=as_json)))
 
 
@@ -125,16 +133,12 @@ def text(name: str | None, text: str | None, settings_file: Path | None, *, dele
     NAME is `[lang:]Name`; without a language the text is for every reader whose language has none. A message refers to
     it as {$Name}.
     """
-    from edge.access.localization import BUILT_IN, KEY
-    from edge.store.mode import load_texts, save_texts
-
     if name is not None and not KEY.fullmatch(name):
         usage_failure(f"{name!r} is not a name of a text: expected [lang:]Name, as in de:CellTwo")
     if name is not None and (text is None) is not delete:
         usage_failure("name a text and its content, or a text and --delete")
 
     async def apply() -> dict[str, str]:
-        from edge.cli.terminal.audit import recorded
 
         async with open_access(settings_file) as at:
             if name is not None:
@@ -153,9 +157,6 @@ def text(name: str | None, text: str | None, settings_file: Path | None, *, dele
 
 async def _drain_for_upgrade(settings_file: Path | None, *, as_json: bool) -> int:
     """Drain this gateway for an upgrade, unless the settings do not ask for it."""
-    from edge.access.mode import SwitchOn
-    from edge.model.maintenance import UPGRADE, UPGRADE_MESSAGE
-
     async with open_access(settings_file) as at:
         gateway, wait_s = at.settings.gateway.name, at.settings.maintenance.drain_before_upgrade
     if not wait_s:
@@ -167,13 +168,6 @@ async def _drain_for_upgrade(settings_file: Path | None, *, as_json: bool) -> in
 async def _switch(
     settings_file: Path | None, gateway: str, request: "ModeRequest", *, as_json: bool, wait_s: float | None = None
 ) -> int:
-    from msgspec.structs import replace
-
-    from edge.access.mode import SwitchOn, switch_mode
-    from edge.cli.terminal.audit import record_as, record_of
-    from edge.cli.terminal.record import copy_to_journal
-    from edge.foundation.errors import Refused
-    from edge.foundation.instant import now_ms
 
     action = f"maintenance {'on' if isinstance(request, SwitchOn) else 'off'}"
     message = request.message if isinstance(request, SwitchOn) else ""
@@ -196,11 +190,6 @@ async def _switch(
 
 async def _user_of(at: StoreAccess, request: "ModeRequest", action: str, subject: str) -> str:
     """Return the user that switches the mode; an upgrade of the package needs no login."""
-    from edge.access.mode import SwitchOn
-    from edge.cli.terminal.audit import authorize_command
-    from edge.cli.terminal.operator import operator_name
-    from edge.model.maintenance import UPGRADE
-
     if isinstance(request, SwitchOn) and request.by == UPGRADE:
         return operator_name()
     return await authorize_command(at, action, subject)
@@ -208,8 +197,6 @@ async def _user_of(at: StoreAccess, request: "ModeRequest", action: str, subject
 
 async def _wait_for_jobs(at: StoreAccess, within_s: float) -> bool:
     """Wait until no job runs; return False when one still runs after that time."""
-    import time
-
     until = time.monotonic() + within_s
     while await _running(at):
         if time.monotonic() >= until:
@@ -220,15 +207,11 @@ async def _wait_for_jobs(at: StoreAccess, within_s: float) -> bool:
 
 async def _running(at: StoreAccess) -> list[str]:
     """Return the jobs that run; those that are paused wait for a person and count as ended."""
-    from edge.model.job_state import JobState
-    from edge.store import jobs, runs
-
     loaded = [await jobs.load(at.store, job_id) for job_id in await runs.active_jobs(at.store)]
     return sorted(job.job_id for job in loaded if job and job.status.state is JobState.RUNNING)
 
 
 async def _print(at: StoreAccess, *, as_json: bool) -> None:
-    from edge.store.mode import load, load_texts
 
     found = await load(at.store, at.settings.gateway.name)
     texts = await load_texts(at.store)
@@ -246,14 +229,11 @@ async def _print(at: StoreAccess, *, as_json: bool) -> None:
 
 
 def _localizer(texts: Mapping[str, str]) -> Callable[[str], str]:
-    from edge.access.localization import localize
-    from edge.cli.terminal.operator import operator_languages
 
     return lambda message: localize(message, texts, operator_languages())
 
 
 def _as_data(mode: "Maintenance", localized: Callable[[str], str]) -> dict[str, object]:
-    from edge.cli.jobs.table import utc_time
 
     return {
         "kind": mode.kind.value,
@@ -265,7 +245,6 @@ def _as_data(mode: "Maintenance", localized: Callable[[str], str]) -> dict[str, 
 
 
 def _line(place: str, mode: "Maintenance", localized: Callable[[str], str]) -> str:
-    from edge.cli.jobs.table import local_time
 
     where = "every gateway" if place == "*" else f"gateway {place}"
     doing = "running jobs are paused" if mode.kind.value == "now" else "running jobs end"

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.jobs.table import plain_table
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.foundation.errors import Refused
+from edge.store import mark_senders
+from edge.store.mark_senders import count_by_sender
 
 if TYPE_CHECKING:
     from edge.store.bounds import BoundedCount
@@ -30,7 +35,6 @@ def marks() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the senders with their marks and their shares, the fullest share first."""
-    from edge.store.mark_senders import count_by_sender
 
     async def read() -> "dict[str, BoundedCount]":
         async with open_access(settings_file) as at:
@@ -41,8 +45,6 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json([{"sender": sender, "marks": own.count, "share": own.limit} for sender, own in shares.items()])
     elif shares:
-        from edge.cli.jobs.table import plain_table
-
         table = plain_table("sender", "marks", "share", "used")
         for sender, own in shares.items():
             table.add_row(printable(sender), str(own.count), str(own.limit), f"{own.fullness:.0%}")
@@ -60,9 +62,6 @@ def drop(sender: str, settings_file: Path | None) -> None:
     A message of this sender that a broker delivers again has its effect again: correct the sender first. The command
     is in the audit trail.
     """
-    from edge.cli.terminal.audit import recorded
-    from edge.foundation.errors import Refused
-    from edge.store import mark_senders
 
     async def work() -> int:
         async with open_access(settings_file) as at, recorded(at, "marks drop", sender):

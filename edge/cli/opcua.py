@@ -3,14 +3,44 @@
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from msgspec.structs import replace
 
+from edge.access.users import User, hash_password, read_users, write_user
+from edge.app.sections import declared_sections
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
+from edge.cli.terminal.user_file import check_name, new_password, record_change
+from edge.config import load_settings
+from edge.config.host_names import is_host
+from edge.foundation.errors import Refused
+from edge.model.role import Role
+from edge.opcua.application_certificate import (
+    application_uris,
+    certificate_files,
+    host_names,
+    read_certificate,
+    user_name,
+)
+from edge.uaserver import certificates
+from edge.uaserver.application_trust import (
+    add_certificate,
+    find_certificates,
+    issuers_directory,
+    rejected_directory,
+    rejected_users_directory,
+    revocation_files,
+)
+from edge.uaserver.certificates import load, load_certificate, thumbprint
+from edge.uaserver.namespaces import application_uri
+from edge.uaserver.signing_requests import UnusableCertificate, check_issued, read_subject, signing_request
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -39,11 +69,6 @@ def opcua() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the certificate of the gateway, trusted and rejected certificates, and users."""
-    from edge.access.users import read_users
-    from edge.opcua.application_certificate import application_uris, certificate_files, host_names
-    from edge.uaserver.application_trust import issuers_directory, revocation_files
-    from edge.uaserver.certificates import load_certificate, thumbprint
-
     settings, _ = _read(settings_file)
     trusted, rejected = _directories(settings)
     own = load_certificate(Path(settings.pki))
@@ -86,11 +111,6 @@ def trust(which: str, settings_file: Path | None, *, of_user: bool) -> None:
     THUMBPRINT, or its beginning, is that of a rejected certificate; FILE is the certificate of an application, of a
     user, or of an authority that signs them. A user is named by the common name of the certificate.
     """
-    from edge.cli.terminal.user_file import record_change
-    from edge.opcua.application_certificate import read_certificate
-    from edge.uaserver.application_trust import add_certificate, find_certificates
-    from edge.uaserver.certificates import thumbprint
-
     settings, _ = _read(settings_file)
     trusted, rejected = _user_directories(settings) if of_user else _directories(settings)
     if (given := Path(which)).is_file():
@@ -118,11 +138,6 @@ def reject(which: str, settings_file: Path | None, *, of_user: bool) -> None:
     THUMBPRINT, or its beginning, is that of a trusted certificate. Open channels of an application end when their keys
     have to be renewed, within one hour; restart the gateway to end them now. Sessions of a user end at once.
     """
-    from edge.cli.terminal.user_file import record_change
-    from edge.opcua.application_certificate import user_name
-    from edge.uaserver.application_trust import add_certificate
-    from edge.uaserver.certificates import thumbprint
-
     settings, _ = _read(settings_file)
     trusted, rejected = _user_directories(settings) if of_user else _directories(settings)
     found = _find_one(which, trusted)
@@ -145,12 +160,6 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
 
     They take effect after a restart, and clients have to trust the new certificate.
     """
-    from edge.cli.terminal.user_file import record_change
-    from edge.config.host_names import is_host
-    from edge.foundation.errors import Refused
-    from edge.uaserver import certificates
-    from edge.uaserver.namespaces import application_uri
-
     settings, gateway = _read(settings_file)
     if wrong := [host for host in hosts if not is_host(host)]:
         raise Refused("host", f"{wrong[0]!r} is neither a host name nor an address", _HOST_ADVICE)
@@ -172,12 +181,6 @@ def request(subject: str, settings_file: Path | None) -> None:
 
     An authority issues a certificate for it, which `edge opcua install` takes.
     """
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    from edge.foundation.errors import Refused
-    from edge.uaserver.signing_requests import read_subject, signing_request
-
     own = _own(_read(settings_file)[0])
     try:
         name = read_subject(subject)
@@ -198,15 +201,6 @@ def install(file: Path, authorities: tuple[Path, ...], settings_file: Path | Non
 
     It takes effect after a restart, and the gateway sends the authorities with it.
     """
-    from datetime import UTC, datetime
-
-    from edge.cli.terminal.user_file import record_change
-    from edge.foundation.errors import Refused
-    from edge.opcua.application_certificate import read_certificate
-    from edge.uaserver import certificates
-    from edge.uaserver.namespaces import application_uri
-    from edge.uaserver.signing_requests import UnusableCertificate, check_issued
-
     settings, gateway = _read(settings_file)
     present = _own(settings)
     found = []
@@ -231,12 +225,6 @@ def install(file: Path, authorities: tuple[Path, ...], settings_file: Path | Non
 @settings_option
 def password(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Add a user, or change the password and role of a user; `edge users` does more."""
-    from msgspec.structs import replace
-
-    from edge.access.users import User, hash_password, read_users, write_user
-    from edge.cli.terminal.user_file import check_name, new_password, record_change
-    from edge.model.role import Role
-
     check_name(name)
     secret = new_password(name, from_stdin=password_stdin)
     users_file = Path(_settings(settings_file).users_file)
@@ -255,9 +243,6 @@ def _read(settings_file: Path | None) -> tuple["OpcuaSettings", str]:
 
 def _own(settings: "OpcuaSettings") -> "OwnCertificate":
     """Return the certificate of the gateway with its key. Raises Refused before the first start."""
-    from edge.foundation.errors import Refused
-    from edge.uaserver.certificates import load
-
     with _file_errors(Path(settings.pki)):
         own = load(Path(settings.pki))
     if own is None:
@@ -266,23 +251,17 @@ def _own(settings: "OpcuaSettings") -> "OwnCertificate":
 
 
 def _settings(settings_file: Path | None) -> "Settings":
-    from edge.app.sections import declared_sections
-    from edge.config import load_settings
 
     return load_settings(settings_file, os.environ, declared_sections())
 
 
 def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
-    from edge.uaserver.application_trust import rejected_directory
 
     return Path(settings.trusted), rejected_directory(Path(settings.pki))
 
 
 def _user_directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
     """Return the directories of trusted and rejected users. Raises Refused while users have passwords only."""
-    from edge.foundation.errors import Refused
-    from edge.uaserver.application_trust import rejected_users_directory
-
     if not settings.trusted_users:
         problem = "[opcua] trusted_users is empty: users do not log in with certificates"
         raise Refused("settings", problem, 'Set it, such as trusted_users = "/etc/microdcs-edge/opcua-trusted-users".')
@@ -291,8 +270,6 @@ def _user_directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
 
 def _certificates_of_users(settings: "OpcuaSettings") -> dict[str, Any]:
     """Return the certificates of users for the list; nothing while users have passwords only."""
-    from edge.opcua.application_certificate import certificate_files, user_name
-
     if not settings.trusted_users:
         return {}
     trusted, rejected = _user_directories(settings)
@@ -304,9 +281,6 @@ def _certificates_of_users(settings: "OpcuaSettings") -> dict[str, Any]:
 
 def _role_text(certificate: "x509.Certificate", users_file: Path) -> str:
     """Return what a trusted certificate of a user permits."""
-    from edge.access.users import read_users
-    from edge.opcua.application_certificate import user_name
-
     name = user_name(certificate)
     with _file_errors(users_file):
         known = read_users(users_file).get(name)
@@ -317,9 +291,6 @@ def _role_text(certificate: "x509.Certificate", users_file: Path) -> str:
 
 def _find_one(which: str, directory: Path) -> Sequence["CertificateFile"]:
     """Find the files of one certificate. Raises Refused when none or more than one matches."""
-    from edge.foundation.errors import Refused
-    from edge.uaserver.application_trust import find_certificates
-
     _require_access(directory)
     found = find_certificates([directory], which)
     if len({entry.certificate for entry in found}) != 1:
@@ -335,8 +306,6 @@ def _require_access(directory: Path) -> None:
 
 
 def _describe(entry: "CertificateFile") -> dict[str, Any]:
-    from edge.opcua.application_certificate import application_uris
-    from edge.uaserver.certificates import thumbprint
 
     return {
         "thumbprint": thumbprint(entry.certificate),
@@ -376,8 +345,6 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
 @contextlib.contextmanager
 def _file_errors(path: Path) -> Iterator[None]:
     """Translate errors of reading and writing a file to Refused."""
-    from edge.foundation.errors import Refused
-
     try:
         yield
     except OSError as error:

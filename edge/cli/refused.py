@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.app.redaction import redactor, secrets_of
+from edge.cli.jobs.table import local_time, utc_time
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
+from edge.config import main_file
+from edge.store.refused import DECLINED_COUNTER, count, newest
 
 if TYPE_CHECKING:
     from edge.app.redaction import Redact
@@ -31,9 +35,6 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
     its reason and the beginning of its payload, without secrets; with --json the stored 4 KiB of the payload. The
     newest thousand are stored. The exit status is 0, or 1 when the store is unavailable.
     """
-    from edge.app.redaction import redactor, secrets_of
-    from edge.config import main_file
-    from edge.store.refused import DECLINED_COUNTER, count, newest
 
     async def show() -> None:
         async with open_access(settings_file) as at:
@@ -57,7 +58,6 @@ def _redacted(message: "RefusedMessage", redact: "Redact") -> "RefusedMessage":
 
 
 def _as_data(message: "RefusedMessage") -> dict[str, object]:
-    from edge.cli.jobs.table import utc_time
 
     return {
         "at": utc_time(message.at),
@@ -71,7 +71,6 @@ def _as_data(message: "RefusedMessage") -> dict[str, object]:
 
 
 def _report(message: "RefusedMessage") -> Iterator[str]:
-    from edge.cli.jobs.table import local_time
 
     yield printable(f"{local_time(message.at)}  {message.way}  {message.kind}")
     yield printable(f"  {message.reason}")

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import click
 
+from edge.cli.jobs.replay import replay_json, replay_last, replay_text
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
+from edge.station.run_replay import JobReplay, NotRecorded
 
 
 @click.command(epilog="Example: edge replay --all")
@@ -28,9 +30,6 @@ def replay(last: int, settings_file: Path | None, *, every: bool, as_json: bool)
     before an upgrade. Nothing is sent and nothing is changed. The exit status is 0 when every
     decision is the same, else 1. One job, or another recipe: `edge jobs replay`.
     """
-    from edge.cli.jobs.replay import replay_json, replay_last, replay_text
-    from edge.station.run_replay import JobReplay, NotRecorded
-
     found = asyncio.run(replay_last(settings_file, last))
     replayed = [item for item in found if isinstance(item, JobReplay)]
     missing = [item.reason for item in found if isinstance(item, NotRecorded)]

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from edge.app import asyncapi
+from edge.app.schemas import schemas as made
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import usage_failure
 
@@ -15,9 +17,6 @@ def schemas(directory: Path) -> None:
 
     DIRECTORY is created if missing. Other files in it stay.
     """
-    from edge.app import asyncapi
-    from edge.app.schemas import schemas as made
-
     try:
         directory.mkdir(parents=True, exist_ok=True)
         texts = dict(made()) | {asyncapi.FILE_NAME: asyncapi.asyncapi()}

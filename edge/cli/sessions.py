@@ -5,10 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from edge.access.sessions import request_end
+from edge.cli.jobs.table import local_time, plain_table
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.foundation.errors import Refused
+from edge.store.sessions import load_all
 
 if TYPE_CHECKING:
     from edge.model.session import Session
@@ -26,7 +32,6 @@ def sessions() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the sessions of all gateways on the store, the most recently active first."""
-    from edge.store.sessions import load_all
 
     async def read() -> "dict[str, tuple[Session, str]]":
         async with open_access(settings_file) as at:
@@ -34,14 +39,10 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 
     found = asyncio.run(read())
     if as_json:
-        import msgspec
-
         print_json(
             [{"id": id, "last_activity": at, **msgspec.to_builtins(session)} for id, (session, at) in found.items()]
         )
     elif found:
-        from edge.cli.jobs.table import local_time, plain_table
-
         table = plain_table("id", "user", "role", "way", "gateway", "address", "client", "since", "last activity")
         for id, (item, at) in found.items():
             cells = (id, item.user, item.role, item.way, item.instance, item.address, item.client)
@@ -60,11 +61,6 @@ def end(ids: tuple[str, ...], user: str | None, settings_file: Path | None) -> N
 
     A client may log in again: to prevent that, remove the user or change the password.
     """
-    from edge.access.sessions import request_end
-    from edge.cli.terminal.audit import recorded
-    from edge.foundation.errors import Refused
-    from edge.store.sessions import load_all
-
     if not ids and user is None:
         raise click.UsageError("name an ID or --user")
 

@@ -1,12 +1,24 @@
 """`edge store`: shows the servers of the store, changes the primary, repairs a store that does not start."""
 
+import asyncio
+import os
 from pathlib import Path
 
 import click
+import msgspec
 
+from edge.app.sections import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, print_json, settings_option
+from edge.cli.terminal.store_access import json_option, log_to_stderr, print_json, settings_option
+from edge.cli.terminal.store_status import print_state
+from edge.cli.terminal.switch_over import run_switch_over
+from edge.config import load_settings
+from edge.foundation.instant import now_ms
+from edge.store.embedded import server_program
+from edge.store.observer import open_observer
+from edge.store.store_repair import repair_store
+from edge.store.store_state import StoreState
 
 
 @click.group(cls=CommandGroup)
@@ -29,15 +41,6 @@ def status(settings_file: Path | None, *, as_json: bool) -> None:
     role, append-only file, clock and memory. The command needs no majority. The exit status is 1 when something needs
     attention.
     """
-    import asyncio
-    import os
-
-    from edge.app.sections import declared_sections
-    from edge.cli.terminal.store_access import log_to_stderr
-    from edge.cli.terminal.store_status import print_state
-    from edge.config import load_settings
-    from edge.store.observer import open_observer
-    from edge.store.store_state import StoreState
 
     async def read() -> StoreState:
         async with open_observer(settings.redis) as observer:
@@ -59,10 +62,6 @@ def switch_over(to: str, settings_file: Path | None, *, as_json: bool) -> None:
     or newer coordinates that with the primary; with an older one the writes of the primary are paused meanwhile. The
     exit status is 1 when nothing was changed or the end is not known: the message says which.
     """
-    import asyncio
-
-    from edge.cli.terminal.switch_over import run_switch_over
-
     done = asyncio.run(run_switch_over(settings_file, to, (lambda _text: None) if as_json else print_text))
     if as_json:
         print_json(done)
@@ -86,12 +85,6 @@ def repair(directory: Path, server: Path | None, *, as_json: bool) -> None:
     them, so no acknowledged job is lost. The checks of the server have to accept the result; the damaged file is kept
     below DIRECTORY/repaired. Every other damage is refused. The units of the package call this after a failed start.
     """
-    import msgspec
-
-    from edge.foundation.instant import now_ms
-    from edge.store.embedded import server_program
-    from edge.store.store_repair import repair_store
-
     done = repair_store(directory, server or Path(server_program()), now_ms())
     if as_json:
         kept = str(done.kept) if done else None

@@ -2,16 +2,28 @@
 
 import asyncio
 import contextlib
+import os
+import secrets
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
+from edge.access.totp import digest, enrolment_uri, new_recovery_codes, new_secret, new_token
+from edge.access.users import Token, User, hash_password, read_users, remove_user, write_user
+from edge.app.sections import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.login import log_in, log_out
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
+from edge.cli.terminal.user_file import check_name, confirm_code, new_password, record_change
+from edge.config import load_settings
+from edge.foundation.errors import Refused
+from edge.model.role import Role
 
 if TYPE_CHECKING:
     from edge.access.users import User
@@ -54,11 +66,6 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @settings_option
 def add(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Add a user."""
-    from edge.access.users import User, hash_password
-    from edge.cli.terminal.user_file import check_name, new_password, record_change
-    from edge.foundation.errors import Refused
-    from edge.model.role import Role
-
     settings = _settings(settings_file)
     check_name(name)
     if name in _users(settings):
@@ -75,9 +82,6 @@ def add(name: str, role: str, settings_file: Path | None, *, password_stdin: boo
 @settings_option
 def passwd(name: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Change the password of a user, and end the sessions with the former password."""
-    from edge.access.users import hash_password
-    from edge.cli.terminal.user_file import new_password, record_change
-
     settings = _settings(settings_file)
     user = _user(settings, name)
     _change(settings, user, password_hash=hash_password(new_password(name, from_stdin=password_stdin)))
@@ -91,9 +95,6 @@ def passwd(name: str, settings_file: Path | None, *, password_stdin: bool) -> No
 @settings_option
 def role(name: str, role: str, settings_file: Path | None) -> None:
     """Change the role of a user, and end the sessions with the former role."""
-    from edge.cli.terminal.user_file import record_change
-    from edge.model.role import Role
-
     settings = _settings(settings_file)
     _change(settings, _user(settings, name), role=Role[role.upper()])
     ended = record_change(settings_file, "users role", name, role, ends_sessions=True)
@@ -105,9 +106,6 @@ def role(name: str, role: str, settings_file: Path | None) -> None:
 @settings_option
 def remove(name: str, settings_file: Path | None) -> None:
     """Remove a user, and end the sessions of the user."""
-    from edge.access.users import remove_user
-    from edge.cli.terminal.user_file import record_change
-
     settings = _settings(settings_file)
     _user(settings, name)
     with _file_errors(settings):
@@ -129,9 +127,6 @@ def totp(name: str, settings_file: Path | None, *, off: bool, unconfirmed: bool,
     code follows the password directly: with the password `secret` and the code 123456 the user enters secret123456.
     The sessions without a code end.
     """
-    from edge.access.totp import digest, enrolment_uri, new_recovery_codes, new_secret
-    from edge.cli.terminal.user_file import confirm_code, record_change
-
     settings = _settings(settings_file)
     user = _user(settings, name)
     if off:
@@ -166,14 +161,6 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
     A program has no authenticator app. It sends the token in place of the password, over OPC UA as password of the
     user, on the command line as EDGE_TOKEN=NAME:TOKEN. The token is printed once.
     """
-    import secrets
-    from datetime import UTC, datetime, timedelta
-
-    from edge.access.totp import digest, new_token
-    from edge.access.users import Token
-    from edge.cli.terminal.user_file import record_change
-    from edge.foundation.errors import Refused
-
     settings = _settings(settings_file)
     user = _user(settings, name)
     if revoke is not None:
@@ -200,8 +187,6 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
 @settings_option
 def login(name: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Log in on the command line, where `[users] cli` is `login`; a code follows the password directly."""
-    from edge.cli.terminal.login import log_in
-
     secret = sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("password", hide_input=True)
 
     async def open_session() -> str:
@@ -215,7 +200,6 @@ def login(name: str, settings_file: Path | None, *, password_stdin: bool) -> Non
 @settings_option
 def logout(settings_file: Path | None) -> None:
     """End the session of this user of the system on the command line."""
-    from edge.cli.terminal.login import log_out
 
     async def end() -> bool:
         async with open_access(settings_file) as at:
@@ -225,23 +209,17 @@ def logout(settings_file: Path | None) -> None:
 
 
 def _settings(settings_file: Path | None) -> "Settings":
-    import os
-
-    from edge.app.sections import declared_sections
-    from edge.config import load_settings
 
     return load_settings(settings_file, os.environ, declared_sections())
 
 
 def _users(settings: "Settings") -> "dict[str, User]":
-    from edge.access.users import read_users
 
     with _file_errors(settings):
         return read_users(Path(settings.users_file))
 
 
 def _user(settings: "Settings", name: str) -> "User":
-    from edge.foundation.errors import Refused
 
     found = _users(settings).get(name)
     if found is None:
@@ -250,13 +228,11 @@ def _user(settings: "Settings", name: str) -> "User":
 
 
 def _change(settings: "Settings", user: "User", **changes: object) -> None:
-    from msgspec.structs import replace
 
     _write(settings, replace(user, **changes))
 
 
 def _write(settings: "Settings", user: "User") -> None:
-    from edge.access.users import write_user
 
     with _file_errors(settings):
         write_user(Path(settings.users_file), user)
@@ -276,7 +252,6 @@ def _described(user: "User", settings: "Settings") -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _file_errors(settings: "Settings") -> Iterator[None]:
-    from edge.foundation.errors import Refused
 
     try:
         yield

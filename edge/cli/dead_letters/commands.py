@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.dead_letters.view import as_data, report, table
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_text
+from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import (
     json_option,
     open_access,
@@ -16,7 +18,12 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
+from edge.station.dead_letter_retry import retry_letter
+from edge.store import dead_letters as stored
+from edge.store.commit import join
+from edge.store.dead_letters import load_all
 
 if TYPE_CHECKING:
     from edge.store.client import Store
@@ -39,8 +46,6 @@ def dead_letters() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the dead letters, oldest first."""
-    from edge.cli.dead_letters.view import as_data, table
-    from edge.store.dead_letters import load_all
 
     async def read() -> "dict[str, Letter]":
         async with open_access(settings_file) as at:
@@ -61,7 +66,6 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @json_option
 def show(letter: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show a dead letter: its content, the reason, and the effect of `retry`."""
-    from edge.cli.dead_letters.view import as_data, report
 
     async def read() -> "Letter":
         async with open_access(settings_file) as at:
@@ -83,9 +87,6 @@ def retry(letter: str, settings_file: Path | None) -> None:
     A failed job runs again from its beginning under its id, as if the MES had cleared and stored it: check first what
     it has done already. A stop is sent again. A batch of samples is evaluated again.
     """
-    from edge.cli.terminal.audit import recorded
-    from edge.cli.terminal.output import printable
-    from edge.station.dead_letter_retry import retry_letter
 
     async def do() -> "Letter":
         async with open_access(settings_file) as at, recorded(at, "dead-letters retry", letter):
@@ -103,10 +104,6 @@ def retry(letter: str, settings_file: Path | None) -> None:
 @settings_option
 def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -> None:
     """Drop dead letters."""
-    from edge.cli.terminal.audit import recorded
-    from edge.store import dead_letters as stored
-    from edge.store.commit import join
-
     if every == bool(letters):
         usage_failure("name the letters to drop, or use --all")
 
@@ -123,8 +120,6 @@ def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -
 
 
 async def _find(store: "Store", letter_id: str) -> "Letter":
-    from edge.foundation.errors import Refused
-    from edge.store.dead_letters import load_all
 
     found = (await load_all(store)).get(letter_id)
     if found is None:

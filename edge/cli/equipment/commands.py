@@ -7,9 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.access.working_instances import load_reports
+from edge.app.features import equipment_kinds
+from edge.app.sections import declared_sections
+from edge.cli.equipment.release import release_stops
+from edge.cli.equipment.table import as_data, connected_gateways, equipment_views, ping_data, ping_table, report, table
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.cli.terminal.store_access import (
+    json_option,
+    log_to_stderr,
+    open_access,
+    open_console,
+    print_json,
+    settings_option,
+    usage_failure,
+)
+from edge.config import load_settings
+from edge.equipment import ping as asking
+from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.task_group import TaskGroup
 
 if TYPE_CHECKING:
@@ -34,8 +50,6 @@ def equipment() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List all equipment of the gateways on this store."""
-    from edge.cli.equipment.table import as_data, table
-
     found = asyncio.run(_read_views(settings_file))
     if as_json:
         print_json([as_data(equipment_view) for equipment_view in found])
@@ -54,9 +68,6 @@ def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
 
     NAME is that of [southbound.NAME] in the settings. Counters start with the gateway.
     """
-    from edge.cli.equipment.table import as_data, report
-    from edge.foundation.errors import Refused
-
     found = [
         equipment_view
         for equipment_view in asyncio.run(_read_views(settings_file))
@@ -82,8 +93,6 @@ def ping(names: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -
     the time is read, from an MQTT broker the retained presence. Equipment that allows a single client works while a
     gateway is that client. The exit status is 1 when equipment is disconnected or does not answer.
     """
-    from edge.cli.equipment.table import ping_data, ping_table
-
     results = asyncio.run(_ping_all(settings_file, names))
     if as_json:
         print_json([ping_data(name, result) for name, result in results.items()])
@@ -105,8 +114,6 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
     them: all of NAME, or those of one COMMAND. The name of the user who runs this command, and the reason, stay with
     the job; the gateway writes an audit record to its log.
     """
-    from edge.cli.equipment.release import release_stops
-
     released = asyncio.run(release_stops(settings_file, name, command, reason))
     if as_json:
         print_json(
@@ -121,19 +128,12 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
 
 
 async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":
-    from edge.access.working_instances import load_reports
-    from edge.cli.equipment.table import equipment_views
 
     async with open_access(settings_file) as at:
         return equipment_views(await load_reports(at.store, at.settings.gateway.scopes))
 
 
 async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, PingResult]":
-    from edge.app.features import equipment_kinds
-    from edge.app.sections import declared_sections
-    from edge.cli.terminal.store_access import log_to_stderr, usage_failure
-    from edge.config import load_settings
-    from edge.equipment import ping as asking
 
     settings = load_settings(settings_file, os.environ, declared_sections())
     if unknown := [name for name in names if name not in settings.southbound]:
@@ -155,9 +155,6 @@ async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict
 
 async def _read_clients(settings_file: Path | None) -> "Mapping[str, Sequence[str]]":
     """Return the gateways that are connected to equipment, by its name; none without the store."""
-    from edge.cli.equipment.table import connected_gateways
-    from edge.foundation.errors import EdgeError
-
     try:
         return connected_gateways(await _read_views(settings_file))
     except EdgeError:

@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.jobs.export import export_jobs
 from edge.cli.jobs.interventions import complete_, force_, retry_, skip_
+from edge.cli.jobs.method_call import call_by_id, call_with_order
+from edge.cli.jobs.outcome import decide, parse_data, print_answer, resend_commands
+from edge.cli.jobs.replay import replay_json, replay_text
+from edge.cli.jobs.report import detail, report
+from edge.cli.jobs.results import read_results, results_text
+from edge.cli.jobs.run_history import history_json, history_table, missing_text, read_recorded, write_gantt
+from edge.cli.jobs.stored_job import read
+from edge.cli.jobs.table import job_table, summary
+from edge.cli.jobs.waiting import waiting_json, waiting_text
+from edge.cli.jobs.watch import watch_all, watch_job
 from edge.cli.terminal.command_group import OrderedGroup, further_options
 from edge.cli.terminal.output import print_text
+from edge.cli.terminal.recipe_file import compiled_or_exit
 from edge.cli.terminal.store_access import (
     FILE,
     json_option,
@@ -21,8 +33,12 @@ from edge.cli.terminal.store_access import (
     scope_option,
     settings_option,
 )
+from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
+from edge.sfc.signal import Resolution, Resolve
+from edge.station.run_replay import NotRecorded, replay_recorded
+from edge.store.jobs import Job, load_all
 
 if TYPE_CHECKING:
     from edge.cli.jobs.results import CopyFiles
@@ -54,8 +70,6 @@ def jobs() -> None:
 @json_option
 def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -> None:
     """List the stored jobs, highest priority first."""
-    from edge.cli.jobs.table import job_table, summary
-    from edge.store.jobs import Job, load_all
 
     async def read() -> list[Job]:
         async with open_access(settings_file) as at:
@@ -76,9 +90,6 @@ def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None
 @json_option
 def show(job: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show a job: its order, its run with steps and actions, its response."""
-    from edge.cli.jobs.report import detail, report
-    from edge.cli.jobs.stored_job import read
-
     stored = asyncio.run(read(settings_file, job))
     if as_json:
         print_json(detail(stored))
@@ -98,8 +109,6 @@ def watch(job: str | None, scope: str | None, settings_file: Path | None, *, as_
     A terminal shows the running chart; a file or a pipe receives a line, with --json an object, for each change of
     state, step and action. The exit status is 0 when the job ended, 1 when it was aborted or removed.
     """
-    from edge.cli.jobs.watch import watch_all, watch_job
-
     if job and scope:
         raise click.UsageError("--scope is for all jobs of a scope: leave it out, or JOB.")
     try:
@@ -122,7 +131,6 @@ def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
     an answer: its age and its deadline, and the problem of its equipment, such as a lock by another system.
     """
     from edge.cli.jobs.equipment_problems import problem_data, problem_line, read
-    from edge.cli.jobs.waiting import waiting_json, waiting_text
 
     stored, problems = asyncio.run(read(settings_file, job))
     if as_json:
@@ -141,8 +149,6 @@ def history_(job: str, svg: Path | None, settings_file: Path | None, *, as_json:
 
     `[retention] decisions` is how many are kept. The Gantt chart shows each step and action over time.
     """
-    from edge.cli.jobs.run_history import history_json, history_table, missing_text, read_recorded, write_gantt
-
     recorded = asyncio.run(read_recorded(settings_file, job))
     if svg is not None:
         write_gantt(recorded, svg, now_ms())
@@ -166,8 +172,6 @@ def results_(job: str, settings_file: Path | None, *, as_json: bool, copy_files:
     A trace is a file on the gateway that the result names with its hash and size: gzipped JSON. Each copy is compared
     with the hash. The exit status is 1 when a file is not stored any more, cannot be read or is damaged.
     """
-    from edge.cli.jobs.results import read_results, results_text
-
     results, copied = asyncio.run(read_results(settings_file, job, copy_files))
     if as_json:
         print_json({"results": results, "traces": [copied_trace.as_data() for copied_trace in copied]})
@@ -190,12 +194,6 @@ def replay_(job: str, recipe: Path | None, settings_file: Path | None, *, as_jso
     With --recipe it shows where a changed recipe would have decided otherwise. Nothing is sent and nothing is changed.
     The exit status is 0 when every decision is the same, 1 when one differs, 2 when the recipe is invalid.
     """
-    from edge.cli.jobs.replay import replay_json, replay_text
-    from edge.cli.jobs.run_history import read_recorded
-    from edge.cli.terminal.recipe_file import compiled_or_exit
-    from edge.foundation.errors import Refused
-    from edge.station.run_replay import NotRecorded, replay_recorded
-
     other = compiled_or_exit(read_json(recipe)) if recipe else None
     result = replay_recorded(asyncio.run(read_recorded(settings_file, job)), other)
     if isinstance(result, NotRecorded):
@@ -237,9 +235,6 @@ def resolve_(
     The equipment could not find out whether it carried out the command. Look at the work, then decide. The name of the
     user who runs this command, and the reason, stay with the job and in the audit trail.
     """
-    from edge.cli.jobs.outcome import decide, parse_data, print_answer
-    from edge.sfc.signal import Resolution, Resolve
-
     choices = ((done, Resolution.DONE), (failed, Resolution.FAILED), (repeat, Resolution.REPEAT))
     chosen = [resolution for is_chosen, resolution in choices if is_chosen]
     if len(chosen) != 1:
@@ -265,8 +260,6 @@ def resend_(job: str, settings_file: Path | None, *, as_json: bool) -> None:
     A device that recognises a repeated id drops it. A command that must not be repeated is not started again: the
     gateway searches for its outcome.
     """
-    from edge.cli.jobs.outcome import resend_commands
-
     count = asyncio.run(resend_commands(settings_file, job))
     if as_json:
         print_json({"job": job, "commands": count})
@@ -285,8 +278,6 @@ def export_(file: Path, scope: str | None, settings_file: Path | None, *, undeli
 
     The jobs stay in the store; with --confirm they go [retention] ended_jobs after their end, or beyond kept_jobs.
     """
-    from edge.cli.jobs.export import export_jobs
-
     if file.exists():
         raise click.UsageError(f"{file} exists already. Name a new file.")
     count = asyncio.run(export_jobs(settings_file, file, scope, undelivered_only=undelivered, confirm=confirm))
@@ -308,8 +299,6 @@ def store(
     FILE contains it as JSON in OPC UA spelling: {"JobOrderID": "AXLE-0001", "WorkMasterID": [{"ID": "rear-axle"}]}; -
     is standard input. Each invocation is a call of its own: repeated, it stores the job again where that was removed.
     """
-    from edge.cli.jobs.method_call import call_with_order
-
     method = Cause.STORE_AND_START if start_too else Cause.STORE
     asyncio.run(call_with_order(settings_file, method, file, scope, comment)).print(as_json=as_json)
 
@@ -325,8 +314,6 @@ def update(file: Path, scope: str | None, comment: str | None, settings_file: Pa
 
     FILE contains the whole new order, as for `edge jobs store`.
     """
-    from edge.cli.jobs.method_call import call_with_order
-
     asyncio.run(call_with_order(settings_file, Cause.UPDATE, file, scope, comment)).print(as_json=as_json)
 
 
@@ -339,7 +326,6 @@ def _by_id(name: str, method: Cause, what: str) -> Callable[..., None]:
     @settings_option
     @json_option
     def command(job: str, comment: str | None, settings_file: Path | None, *, as_json: bool) -> None:
-        from edge.cli.jobs.method_call import call_by_id
 
         asyncio.run(call_by_id(settings_file, method, job, comment)).print(as_json=as_json)
 

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import click
 
+from edge.cli.jobs.outcome import decide, parse_data, print_answer
 from edge.cli.terminal.store_access import json_option, settings_option
+from edge.model.recipe import Intervention
+from edge.sfc.signal import Intervene
 
 _reason_option = click.option("--reason", required=True, help="What was seen; it stays with the job.")
 _step_option = click.option("--step", default="", help="The step of the action, where it stands in several.")
 
 
 def _intervene(settings_file: Path | None, job: str, *, as_json: bool, **members: object) -> None:
-    from edge.cli.jobs.outcome import decide, print_answer
-    from edge.sfc.signal import Intervene
 
     signal = Intervene(**members)  # type: ignore[arg-type]
     print_answer(job, signal, asyncio.run(decide(settings_file, job, signal)), as_json=as_json)
@@ -31,8 +32,6 @@ def retry_(job: str, action: str, step: str, reason: str, settings_file: Path | 
 
     The recipe must allow it: `"interventions": ["retry"]`. The new attempt has a new command id.
     """
-    from edge.model.recipe import Intervention
-
     _intervene(settings_file, job, as_json=as_json, kind=Intervention.RETRY, action=action, step=step, reason=reason)
 
 
@@ -51,9 +50,6 @@ def skip_(
 
     The recipe must allow it: `"interventions": ["skip"]`. A command without answer is stopped.
     """
-    from edge.cli.jobs.outcome import parse_data
-    from edge.model.recipe import Intervention
-
     members = {"action": action, "step": step, "data": parse_data(data), "reason": reason}
     _intervene(settings_file, job, as_json=as_json, kind=Intervention.SKIP, **members)
 
@@ -70,8 +66,6 @@ def force_(job: str, step: str, target: str, reason: str, settings_file: Path | 
 
     The recipe must allow it: `"interventions": ["force"]`. The open actions of the step end as when it is left.
     """
-    from edge.model.recipe import Intervention
-
     _intervene(settings_file, job, as_json=as_json, kind=Intervention.FORCE, step=step, target=target, reason=reason)
 
 
@@ -86,6 +80,4 @@ def complete_(job: str, step: str, reason: str, settings_file: Path | None, *, a
 
     The recipe must allow it: `"interventions": ["complete"]`.
     """
-    from edge.model.recipe import Intervention
-
     _intervene(settings_file, job, as_json=as_json, kind=Intervention.COMPLETE, step=step, reason=reason)

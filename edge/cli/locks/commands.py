@@ -5,9 +5,12 @@ from pathlib import Path
 
 import click
 
+from edge.access.locks import hold_lock
+from edge.cli.locks.view import delete_through, owner_name, print_locks, read_locks
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, settings_option
+from edge.model.lock import LockKind
 
 KINDS = ("equipment", "station", "job", "operation")
 
@@ -39,8 +42,6 @@ def list_(kinds: tuple[str, ...], rpc: str | None, settings_file: Path | None, *
     KIND is equipment, station, job or operation; without it all are shown. The lease of a living owner is renewed; an
     expired lock goes to the next that waits.
     """
-    from edge.cli.locks.view import print_locks, read_locks
-
     print_locks(asyncio.run(read_locks(settings_file, rpc, kinds)), as_json=as_json)
 
 
@@ -59,8 +60,6 @@ def delete(
     Without KIND all locks are deleted, without --id all of the kind. Nothing is deleted while an owner of one of them
     lives, unless --force is given. The deletion is in the audit trail.
     """
-    from edge.cli.locks.view import delete_through, print_locks
-
     deleted = asyncio.run(delete_through(settings_file, rpc, kind, ids, force=force))
     print_locks(deleted, as_json=as_json, done="deleted")
 
@@ -83,9 +82,6 @@ def hold(
     KIND is equipment, station, job or operation, ID the object. The exit status is that of the command. When this
     command is killed, its lock expires within ten seconds.
     """
-    from edge.access.locks import hold_lock
-    from edge.cli.locks.view import owner_name
-    from edge.model.lock import LockKind
 
     async def run() -> int:
         async with (

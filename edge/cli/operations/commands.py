@@ -5,7 +5,19 @@ from pathlib import Path
 
 import click
 
+from edge.access.operations import Cancel, change_operation
+from edge.cli.operations.view import (
+    print_operation,
+    print_operations,
+    read_operation,
+    read_operations,
+    repeat_operation,
+    schedule_at,
+    watch_operation,
+)
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option, usage_failure
 
@@ -27,8 +39,6 @@ def operations() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """Show the operations, the newest first."""
-    from edge.cli.operations.view import print_operations, read_operations
-
     print_operations(asyncio.run(read_operations(settings_file)), as_json=as_json)
 
 
@@ -38,8 +48,6 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @json_option
 def show(id: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show one operation with its result or error."""
-    from edge.cli.operations.view import print_operation, read_operation
-
     print_operation(asyncio.run(read_operation(settings_file, id)), as_json=as_json)
 
 
@@ -51,8 +59,6 @@ def watch(id: str, settings_file: Path | None) -> None:
 
     The exit status is 1 when it fails or is cancelled.
     """
-    from edge.cli.operations.view import watch_operation
-
     raise SystemExit(asyncio.run(watch_operation(settings_file, id)))
 
 
@@ -88,8 +94,6 @@ def schedule(
     messages of equipment, as `edge record`; upgrade-check reports whether the package sources of that gateway have a
     newer version.
     """
-    from edge.cli.operations.view import schedule_at
-
     if daily and at is None:
         usage_failure("--daily needs --at")
     if (type == "record") != (equipment is not None):
@@ -110,8 +114,6 @@ def schedule(
 @json_option
 def repeat(id: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Schedule an ended operation again, now: for one that failed or was interrupted."""
-    from edge.cli.operations.view import repeat_operation
-
     scheduled = asyncio.run(repeat_operation(settings_file, id))
     if as_json:
         print_json(scheduled)
@@ -127,11 +129,8 @@ def cancel(id: str, settings_file: Path | None) -> None:
 
     A daily operation is not scheduled again when it is cancelled before its start.
     """
-    from edge.access.operations import Cancel, change_operation
-    from edge.cli.terminal.audit import recorded
 
     async def apply() -> str:
-        from edge.cli.terminal.operator import operator_name
 
         async with open_access(settings_file) as at, recorded(at, "operations cancel", id):
             return (await change_operation(at.store, id, Cancel(operator_name()))).state.value

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 import msgspec
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from edge.access.audit_trail import plan_append
 from edge.access.operations import listed, next_at, schedule_operation
@@ -72,8 +73,6 @@ async def repeat_operation(settings_file: Path | None, id: str) -> Operation:
 
 async def watch_operation(settings_file: Path | None, id: str) -> int:
     """Print the progress of an operation until its end; return the exit status."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
     console = open_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     async with open_access(settings_file) as at:

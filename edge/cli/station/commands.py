@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from edge.app.features import settings_kinds
+from edge.cli.station.view import StationView, load_view, table
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
@@ -22,6 +24,9 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.station.settings import SettingsMethod, StationSettings
 
 if TYPE_CHECKING:
     from edge.station.listed_settings import ListedSetting
@@ -54,7 +59,6 @@ def station() -> None:
 @json_option
 def show(scope: str | None, settings_file: Path | None, *, as_json: bool) -> None:
     """Show what each scope accepts, and how many jobs it has."""
-    from edge.cli.station.view import StationView, load_view, table
 
     async def read() -> list[StationView]:
         async with open_access(settings_file) as at:
@@ -95,9 +99,6 @@ def set_(
     file unless they are deleted. For jobacceptance WHAT is the maximum number of open jobs; deleted, the limit of
     the settings applies. A recipe with faults is refused, and all faults are reported.
     """
-    from edge.cli.terminal.audit import recorded
-    from edge.station.settings import SettingsMethod, StationSettings
-
     operation = SettingsMethod.DELETE if delete else SettingsMethod.PUT
     payload = _with_recipe(what, master_id) if master_id else _payload(kind, what, operation)
     if kind == "workmaster" and not delete:
@@ -161,8 +162,6 @@ def _is_file(text: str) -> bool:
 
 def _with_recipe(what: Sequence[str], master_id: str) -> object:
     """Return a Work Master with a recipe."""
-    from edge.model.recipe import RECIPE_DATASCHEMA
-
     if len(what) != 1 or not _is_file(what[0]):
         usage_failure("--id needs exactly one file that ends in .json")
     return [{"ID": master_id, "dataschema": RECIPE_DATASCHEMA, "data": read_json(Path(what[0]))}]
@@ -170,9 +169,6 @@ def _with_recipe(what: Sequence[str], master_id: str) -> object:
 
 def _check_recipes(masters: object) -> None:
     """Report every fault and warning of every recipe; exit with status 1 on a fault, which the station would refuse."""
-    from edge.model.recipe import RECIPE_DATASCHEMA
-    from edge.sfc.compiler import RejectedRecipe, compile_recipe
-
     faults: list[str] = []
     for master in masters if isinstance(masters, list) else ():
         if not isinstance(master, dict):

@@ -3,6 +3,8 @@
 import os
 import pwd
 
+from edge.access.localization import language_of_locale
+
 
 def operator_name() -> str:
     """Return the user who runs this command as the system knows it, not the environment; below sudo also its caller."""
@@ -13,8 +15,6 @@ def operator_name() -> str:
 
 def operator_languages() -> tuple[str, ...]:
     """Return the language of the operator, from the environment as gettext reads it."""
-    from edge.access.localization import language_of_locale
-
     # The first that is set decides.
     locale = next((found for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (found := os.environ.get(name))), "")
     return language_of_locale(locale)

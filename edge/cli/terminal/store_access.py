@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+import msgspec
+import structlog
 from msgspec import Struct
+from rich.console import Console
 
+from edge.app.sections import declared_sections
 from edge.cli.terminal.output import print_text, printable
+from edge.config import load_settings
+from edge.foundation.errors import Refused
+from edge.model.json_text import read_json_text
+from edge.store.bulk_reads import load_scopes
+from edge.store.opening import open_store
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,8 +62,6 @@ class StoreAccess(Struct, frozen=True):
 
     async def scopes(self, asked: str | None) -> Sequence[str]:
         """Return the scopes to show: all of the settings, or one of any gateway on this store."""
-        from edge.store.bulk_reads import load_scopes
-
         served = self.settings.gateway.scopes
         if asked is None:
             return served
@@ -70,10 +77,6 @@ def _scope_error(problem: str, known: Iterable[str]) -> click.UsageError:
 @asynccontextmanager
 async def open_access(settings_file: Path | None) -> AsyncIterator[StoreAccess]:
     """Open the store of the settings. Raises SettingsError and Unavailable."""
-    from edge.app.sections import declared_sections
-    from edge.config import load_settings
-    from edge.store.opening import open_store
-
     settings = load_settings(settings_file, os.environ, declared_sections())
     log_to_stderr()
     async with open_store(settings.redis, consumer=None) as store:
@@ -82,8 +85,6 @@ async def open_access(settings_file: Path | None) -> AsyncIterator[StoreAccess]:
 
 def log_to_stderr(level: str = "error") -> None:
     """Log to standard error from this level on: the results are printed, so that lower levels add nothing."""
-    import structlog
-
     structlog.configure(
         processors=[structlog.processors.add_log_level, _error_in_a_line, structlog.dev.ConsoleRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -100,9 +101,6 @@ def _error_in_a_line(_logger: object, _method: str, record: MutableMapping[str, 
 
 def read_json(file: Path) -> object:
     """Read JSON from a file, or standard input for `-`, within the limits of a message; fail the command on a fault."""
-    from edge.foundation.errors import Refused
-    from edge.model.json_text import read_json_text
-
     try:
         return read_json_text(read_bytes(file))
     except OSError as error:
@@ -125,14 +123,10 @@ def usage_failure(*reasons: str) -> NoReturn:
 
 def print_json(data: object) -> None:
     """Print one line of JSON; data types of the model as on the wire."""
-    import msgspec
-
     click.echo(msgspec.json.encode(data))
 
 
 def open_console() -> "Console":
     """Return a console as wide as the terminal; to a file or a pipe lines are not folded."""
-    from rich.console import Console
-
     found = Console(highlight=False, markup=False, emoji=False)
     return found if found.is_terminal else Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)

@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from edge.access.sessions import request_end
+from edge.access.totp import matching_step
 from edge.access.users import NAME, PASSWORD_LENGTH
+from edge.cli.terminal.audit import record_as
 from edge.cli.terminal.login import acting_user
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import StoreAccess, open_access
@@ -39,8 +41,6 @@ def new_password(name: str, *, from_stdin: bool) -> str:
 
 def confirm_code(secret: str) -> None:
     """Require a current code of the app, so that a user is not locked out. Raises Refused."""
-    from edge.access.totp import matching_step
-
     code = str(click.prompt("code of the app")).strip()
     if matching_step(secret, code, time.time()) is None:
         problem = f"{code} is not the code of this secret at {time.strftime('%H:%M:%S')}; nothing was changed"
@@ -77,7 +77,6 @@ def record_change(
 async def _follow_up(
     at: StoreAccess, action: str, name: str, comment: str, *, ends_sessions: bool, forgets_codes: bool
 ) -> int:
-    from edge.cli.terminal.audit import record_as
 
     await record_as(at, await acting_user(at), action, name, "Good", comment)
     if forgets_codes:

@@ -10,7 +10,12 @@ from edge.access.operations import Report
 from edge.app.feature import Opened
 from edge.app.operation_work import STAGE, new_file, prefix_of, remove_old_files, stages
 from edge.app.parts import GatewayParts, Works
+from edge.app.redaction import secrets_of
 from edge.config import main_file
+from edge.features.admin.backup import Part, back_up
+from edge.features.admin.recording import recording
+from edge.features.admin.support import gather
+from edge.features.fleet.upgrade_check import find_versions
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.operation import Operation, OperationType
@@ -35,7 +40,6 @@ async def open_operations(_stack: AsyncExitStack, core: GatewayParts, works: Wor
 
 async def _back_up(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
     # Imported only where an operation runs.
-    from edge.features.admin.backup import Part, back_up  # noqa: PLC0415
 
     file = new_file(core, operation)
     parts = {Part.STORE, Part.KEYS} if operation.arguments.get("with_key") else {Part.STORE}
@@ -46,7 +50,6 @@ async def _back_up(core: GatewayParts, main: Path | None, operation: Operation, 
 
 async def _gather(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
     # Imported only where an operation runs.
-    from edge.features.admin.support import gather  # noqa: PLC0415
 
     file = new_file(core, operation)
     await gather(file, main, os.environ, "-2d", now_ms(), stages(report), with_jobs=False)
@@ -57,8 +60,6 @@ async def _gather(core: GatewayParts, main: Path | None, operation: Operation, r
 async def _record(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
     """Record the messages of equipment for some seconds; return the file."""
     # Imported only where an operation runs.
-    from edge.app.redaction import secrets_of  # noqa: PLC0415
-    from edge.features.admin.recording import recording  # noqa: PLC0415
 
     name, settings = operation.arguments.get("equipment", ""), core.settings
     text = operation.arguments.get("seconds", str(_USUAL_RECORDING_S))
@@ -86,7 +87,6 @@ async def _record(core: GatewayParts, main: Path | None, operation: Operation, r
 async def _check_upgrade(core: GatewayParts, _operation: Operation, report: Report) -> str:
     """Return whether the package sources of this machine have a newer version, and what an upgrade would interrupt."""
     # Imported only where an operation runs.
-    from edge.features.fleet.upgrade_check import find_versions  # noqa: PLC0415
 
     report(STAGE, "reading the package sources")
     versions = await find_versions()

@@ -11,6 +11,10 @@ from edge.app.feature import Opened
 from edge.app.operation_work import ALMOST, STAGE, new_file, prefix_of, remove_old_files
 from edge.app.parts import GatewayParts, Works
 from edge.features.flows.settings import FlowsSettings
+from edge.features.station_files.apply import apply_files, read_files
+from edge.features.station_files.export import write_archive
+from edge.features.station_files.objects import audit_action, audit_subject
+from edge.features.station_files.stored import load_objects
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
@@ -31,8 +35,6 @@ async def open_operations(_stack: AsyncExitStack, core: GatewayParts, _works: Wo
 async def _export(core: GatewayParts, operation: Operation, report: Report) -> str:
     """Write the station of the store as station files; return the file."""
     # Imported only where an operation runs.
-    from edge.features.station_files.export import write_archive  # noqa: PLC0415
-    from edge.features.station_files.stored import load_objects  # noqa: PLC0415
 
     file = new_file(core, operation)
     objects = await load_objects(core.store, {*core.scopes, *await load_scopes(core.store)})
@@ -45,8 +47,6 @@ async def _export(core: GatewayParts, operation: Operation, report: Report) -> s
 async def _import(core: GatewayParts, operation: Operation, report: Report) -> str:
     """Apply the station files of this gateway to the store; return how many objects were changed."""
     # Imported only where an operation runs.
-    from edge.features.station_files.apply import apply_files, read_files  # noqa: PLC0415
-    from edge.features.station_files.objects import audit_action, audit_subject  # noqa: PLC0415
 
     if not core.settings.station.files:
         raise Refused("station", "[station] files is empty", "Name the folder of the station files.")

@@ -1,12 +1,15 @@
 """`edge backup`: a gateway in one file."""
 
+import asyncio
 import os
 from pathlib import Path
 
 import click
 
 from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import FILE, settings_option
+from edge.cli.terminal.store_access import FILE, log_to_stderr, settings_option
+from edge.features.admin.backup import Part, back_up
+from edge.foundation.instant import now_ms
 
 
 @click.command(epilog="Example: edge backup gateway.tar.gz")
@@ -24,12 +27,6 @@ def backup(file: Path, settings_file: Path | None, *, with_key: bool, without_st
 
     The gateway may run meanwhile; the store is read at one instant. On an installed gateway call it as root.
     """
-    import asyncio
-
-    from edge.cli.terminal.store_access import log_to_stderr
-    from edge.features.admin.backup import Part, back_up
-    from edge.foundation.instant import now_ms
-
     log_to_stderr()
     wanted = {Part.KEYS: with_key, Part.STORE: not without_store}
     parts = {part for part, is_wanted in wanted.items() if is_wanted}

@@ -1,14 +1,26 @@
 """`edge hw`: detects and checks the board, and writes the files that it needs."""
 
 import difflib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from edge.app.sections import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.findings import print_findings
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
+from edge.config import load_settings
+from edge.features.admin.board_check import examine_board
+from edge.features.admin.hardware.board import find_board, profile_directory, read_boards
+from edge.features.admin.hardware.files import wanted_files, write
+from edge.features.admin.host_check import clock_finding
+from edge.features.telemetry.sample_store import is_volatile
+from edge.features.telemetry.settings import TelemetrySettings
+from edge.foundation.clock_sync import read_clock
+from edge.foundation.computer import Computer
 
 if TYPE_CHECKING:
     from edge.features.admin.hardware.board import Board
@@ -54,14 +66,6 @@ def volatile(settings_file: Path | None) -> None:
 
     The exit status is 0 when they are, else 1: the unit of that Redis starts only then.
     """
-    import os
-
-    from edge.app.sections import declared_sections
-    from edge.config import load_settings
-    from edge.features.telemetry.sample_store import is_volatile
-    from edge.features.telemetry.settings import TelemetrySettings
-    from edge.foundation.computer import Computer
-
     settings = load_settings(settings_file, os.environ, declared_sections())
     found = is_volatile(settings.section(TelemetrySettings), settings.redis, Computer())
     click.echo("samples are kept in memory" if found else "samples are kept in the store")
@@ -77,11 +81,6 @@ def check(name: str | None, root: Path, *, as_json: bool) -> None:
 
     The exit status is 0 without a fault, 1 with a warning, 2 with a failure.
     """
-    from edge.cli.terminal.findings import print_findings
-    from edge.features.admin.board_check import examine_board
-    from edge.features.admin.host_check import clock_finding
-    from edge.foundation.clock_sync import read_clock
-
     computer, _, board = _select_board(root, name)
     findings = list(examine_board(computer, board))
     if root == Path("/"):
@@ -100,9 +99,6 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
 
     Unchanged files are not written. The changes take effect after a reboot.
     """
-    from edge.features.admin.hardware.board import profile_directory
-    from edge.features.admin.hardware.files import wanted_files, write
-
     computer, chosen, board = _select_board(root, name)
     files = wanted_files(computer, board, profile_directory(), options)
     changed = [str(file.path) for file in files if file.differs] if dry_run else [*map(str, write(files))]
@@ -118,9 +114,7 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
 
 def _select_board(root: Path, name: str | None) -> "tuple[Computer, str, Board]":
     """Return the computer, and the board that is named or detected."""
-    from edge.features.admin.hardware.board import find_board, profile_directory, read_boards
     from edge.features.admin.hardware.detect import detect as found
-    from edge.foundation.computer import Computer
 
     computer = Computer(root)
     boards = read_boards(profile_directory() / "boards")

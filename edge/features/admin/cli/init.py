@@ -1,5 +1,7 @@
 """`edge init`: the settings of a site, from a few answers that are tried at once."""
 
+import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,8 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.findings import print_findings
 from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, print_json, usage_failure
+from edge.cli.terminal.store_access import json_option, log_to_stderr, print_json, usage_failure
+from edge.config import MqttSettings
+from edge.features.admin.cli.site_questions import ask_site
+from edge.features.admin.site_settings import (
+    FILE,
+    Site,
+    SiteEquipment,
+    examine_site,
+    is_address,
+    next_steps,
+    write_site,
+)
+from edge.foundation.errors import SettingsError
 
 if TYPE_CHECKING:
     from edge.features.admin.site_settings import Site, SiteEquipment
@@ -60,14 +75,6 @@ def init(
     is reported and may come later. On a terminal a wrong answer is asked for again. The exit status is 0 when the
     settings are written, else 2, or 1 after Ctrl-C or Ctrl-D at a question, and all files are as they were.
     """
-    import asyncio
-
-    from edge.cli.terminal.store_access import log_to_stderr
-    from edge.config import MqttSettings
-    from edge.features.admin.cli.site_questions import ask_site
-    from edge.features.admin.site_settings import FILE, Site, examine_site, write_site
-    from edge.foundation.errors import SettingsError
-
     log_to_stderr("critical")
     file = directory / FILE
     if file.exists() and not replace:
@@ -93,15 +100,12 @@ def init(
 
 def _require_writable(directory: Path) -> None:
     """Exit with status 2 where the answers could not be written, before the questions."""
-    import os
-
     there = next(parent for parent in (directory, *directory.absolute().parents) if parent.exists())
     if not os.access(there, os.W_OK | os.X_OK):
         usage_failure(f"{there}: cannot be written by this user; call it as root (sudo)")
 
 
 def _equipment(name: str, address: str, type_ids: str) -> "SiteEquipment":
-    from edge.features.admin.site_settings import SiteEquipment, is_address
 
     if not is_address(address):
         usage_failure(f"equipment {name}: {address!r} is not an address; expected {_ADDRESS}")
@@ -111,8 +115,6 @@ def _equipment(name: str, address: str, type_ids: str) -> "SiteEquipment":
 
 
 def _report(site: "Site", directory: Path, findings: "Sequence[HealthFinding]", *, as_json: bool) -> None:
-    from edge.cli.terminal.findings import print_findings
-    from edge.features.admin.site_settings import FILE, next_steps
 
     steps = list(next_steps(site, directory, is_installed=str(directory) == _DIRECTORY))
     if as_json:

@@ -1,13 +1,21 @@
 """`edge record`: records the messages between the gateway and equipment to a file."""
 
+import asyncio
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from edge.app.redaction import secrets_of
+from edge.app.sections import declared_sections
 from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import settings_option
+from edge.cli.terminal.stop_signal import wait_for_stop
+from edge.cli.terminal.store_access import log_to_stderr, settings_option
+from edge.config import load_settings, main_file
+from edge.features.admin.recording import ExchangeRecord, recording
+from edge.model.equipment_traffic import TrafficKind
 
 if TYPE_CHECKING:
     from edge.features.admin.recording import ExchangeRecord, Line, MessageRecord
@@ -46,16 +54,6 @@ def record(equipment: str, file: Path, seconds: float | None, mib: int, settings
     them: review the file before you pass it on. The recording affects neither gateway nor equipment, and ends by
     Ctrl-C.
     """
-    import asyncio
-    import math
-
-    from edge.app.redaction import secrets_of
-    from edge.app.sections import declared_sections
-    from edge.cli.terminal.stop_signal import wait_for_stop
-    from edge.cli.terminal.store_access import log_to_stderr
-    from edge.config import load_settings, main_file
-    from edge.features.admin.recording import recording
-
     if seconds is not None and not math.isfinite(seconds):
         raise click.UsageError("--seconds must be finite; omit it to record without an end.")
     settings = load_settings(settings_file, os.environ, declared_sections())
@@ -80,8 +78,6 @@ def record(equipment: str, file: Path, seconds: float | None, mib: int, settings
 
 def format_record(line: "Line") -> str:
     """Return a record as one line of text."""
-    from edge.features.admin.recording import ExchangeRecord
-
     if isinstance(line, ExchangeRecord):
         try:
             what, words = str(line.what), _exchange_text(line)
@@ -101,7 +97,6 @@ def _message_text(message: "MessageRecord") -> str:
 
 
 def _exchange_text(exchange: "ExchangeRecord") -> str:
-    from edge.model.equipment_traffic import TrafficKind
 
     data = exchange.data
     match exchange.what:

@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 from edge.features.fleet.cli.keys import keys
 from edge.features.fleet.cli.send import results, send
 from edge.features.fleet.cli.upgrade import upgrade
+from edge.features.fleet.cli.view import as_data, lines, table
+from edge.foundation.errors import Refused
+from edge.store import components
+from edge.store.commit import join
+from edge.store.components import load_all
+from edge.store.server_time import server_time
 
 if TYPE_CHECKING:
     from edge.store.components import KnownComponent
@@ -30,8 +37,6 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 
     A component without a heartbeat for 45 seconds is `away`.
     """
-    from edge.features.fleet.cli.view import as_data, table
-
     found, now = asyncio.run(_load(settings_file))
     if as_json:
         print_json([as_data(known_component, now) for known_component in found.values()])
@@ -47,9 +52,6 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @json_option
 def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show one component with its equipment and node kinds."""
-    from edge.features.fleet.cli.view import as_data, lines
-    from edge.foundation.errors import Refused
-
     every, now = asyncio.run(_load(settings_file))
     found = every.get(name)
     if found is None:
@@ -69,10 +71,6 @@ def forget(names: tuple[str, ...], after_days: int | None, settings_file: Path |
 
     Without NAMES and with --after-days only the setting is changed (30 days as delivered).
     """
-    from edge.cli.terminal.audit import recorded
-    from edge.store import components
-    from edge.store.commit import join
-
     if not names and after_days is None:
         raise click.UsageError("name a component or --after-days")
 
@@ -95,8 +93,5 @@ fleet.add_command(upgrade)
 
 async def _load(settings_file: Path | None) -> "tuple[dict[str, KnownComponent], int]":
     """Return the components, and the present instant by the clock that their signs of life have."""
-    from edge.store.components import load_all
-    from edge.store.server_time import server_time
-
     async with open_access(settings_file) as at:
         return await load_all(at.store), await server_time(at.store)

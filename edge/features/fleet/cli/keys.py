@@ -6,10 +6,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
+from edge.features.fleet.keys import (
+    SHORTEST_PASSWORD,
+    SUFFIX,
+    new_key,
+    read_folder,
+    read_public,
+    usable,
+    write_private,
+    write_public,
+)
+from edge.features.fleet.settings import FleetSettings
+from edge.features.fleet.store import load_keys, put_key
+from edge.foundation.errors import Refused
+from edge.foundation.files import write_atomically
 
 if TYPE_CHECKING:
     from edge.features.fleet.messages import PublicKey
@@ -29,12 +45,6 @@ def create(name: str, file: Path, *, password_stdin: bool) -> None:
 
     Keep FILE on the administrator's computer only. Bring the .jwk file to the components: `edge fleet keys add`.
     """
-    import msgspec
-
-    from edge.features.fleet.keys import SHORTEST_PASSWORD, SUFFIX, new_key, write_private
-    from edge.foundation.errors import Refused
-    from edge.foundation.files import write_atomically
-
     if file.exists():
         raise Refused("key", f"{file} exists", "Choose another file: a lost key cannot be made again.")
     password = read_password(from_stdin=password_stdin, confirm=True)
@@ -51,9 +61,6 @@ def create(name: str, file: Path, *, password_stdin: bool) -> None:
 @settings_option
 def add(file: Path, settings_file: Path | None) -> None:
     """Accept commands that are signed by a key. FILE is its public key."""
-    from edge.features.fleet.keys import read_public
-    from edge.foundation.errors import Refused
-
     key = read_public(file.read_bytes())
     if key.revoked:
         raise Refused("key", f"key {key.kid} of {key.name} is revoked", "Create a new key: edge fleet keys create")
@@ -73,10 +80,6 @@ def revoke(which: str, settings_file: Path | None) -> None:
 
     The key stays in the list: its commands are answered with the reason and are in the audit trail.
     """
-    import msgspec
-
-    from edge.foundation.errors import Refused
-
     found = [key for key in asyncio.run(_load(settings_file)).values() if key.kid.startswith(which)]
     if len(found) != 1:
         what = "more than one key" if found else "no key"
@@ -109,9 +112,6 @@ def read_password(*, from_stdin: bool, confirm: bool = False) -> str:
 
 
 async def _load(settings_file: Path | None) -> "dict[str, PublicKey]":
-    from edge.features.fleet.keys import read_folder, usable
-    from edge.features.fleet.settings import FleetSettings
-    from edge.features.fleet.store import load_keys
 
     async with open_access(settings_file) as at:
         if at.settings.section(FleetSettings).keys_from == "store":
@@ -120,10 +120,6 @@ async def _load(settings_file: Path | None) -> "dict[str, PublicKey]":
 
 
 async def _write(settings_file: Path | None, action: str, subject: str, key: "PublicKey") -> None:
-    from edge.cli.terminal.audit import recorded
-    from edge.features.fleet.keys import write_public
-    from edge.features.fleet.settings import FleetSettings
-    from edge.features.fleet.store import put_key
 
     async with open_access(settings_file) as at, recorded(at, action, subject, key.name):
         if at.settings.section(FleetSettings).keys_from == "store":

@@ -6,11 +6,17 @@ import time
 from pathlib import Path
 
 import click
+import msgspec
 
+from edge.cli.jobs.table import local_time, plain_table
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.features.fleet.cli.exchange import collect, exchange, gateways_among
 from edge.features.fleet.cli.keys import read_password
+from edge.features.fleet.commands import COMMANDS, fault_of
+from edge.features.fleet.keys import read_private
 from edge.features.fleet.messages import FleetCommand, FleetResult, FleetState
+from edge.features.fleet.signature import sign
 
 _KEY = click.Path(path_type=Path, dir_okay=False, exists=True)
 
@@ -64,11 +70,6 @@ def send(
     The exit status is 0 when every result is successful and every component has answered, else 1. For --label and --all
     these are the gateways of `edge fleet list`.
     """
-    from edge.features.fleet.cli.exchange import exchange, gateways_among
-    from edge.features.fleet.commands import fault_of
-    from edge.features.fleet.keys import read_private
-    from edge.features.fleet.signature import sign
-
     audience = tuple(dict.fromkeys((*names, *labels, *(("*",) if to_all else ()))))
     if not audience:
         raise click.UsageError("name components: --to, --label or --all")
@@ -107,7 +108,6 @@ def send(
 @json_option
 def results(id: str, wait: int, settings_file: Path | None, *, as_json: bool) -> None:
     """Show the results of a command that was sent, also those that came later. They are kept for a week."""
-    from edge.features.fleet.cli.exchange import collect
 
     async def run() -> dict[str, FleetResult]:
         async with open_access(settings_file) as at:
@@ -118,8 +118,6 @@ def results(id: str, wait: int, settings_file: Path | None, *, as_json: bool) ->
 
 def split_command(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Return the words of a command and its arguments: the longest known command counts."""
-    from edge.features.fleet.commands import COMMANDS
-
     for count in (2, 1):
         if (words := " ".join(command[:count])) in COMMANDS and len(command) >= count:
             return words, command[count:]
@@ -129,11 +127,8 @@ def split_command(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 def _print(id: str, found: dict[str, FleetResult], expected: frozenset[str], *, as_json: bool) -> None:
     missing = sorted(expected - found.keys())
     if as_json:
-        import msgspec
-
         print_json({"id": id, "results": msgspec.to_builtins(list(found.values())), "missing": missing})
         return
-    from edge.cli.jobs.table import local_time, plain_table
 
     table = plain_table("component", "state", "at", "result")
     for name in sorted(found):

@@ -4,6 +4,13 @@ import os
 import sys
 
 import click
+import msgspec
+
+from edge.features.fleet.messages import FleetState
+from edge.features.fleet.signature import MOST_CHARACTERS
+from edge.features.fleet.upgrade_command import UpgradeHost, execute_upgrade
+from edge.features.fleet.upgrade_record import UpgradeReply
+from edge.foundation.errors import EdgeError, Refused
 
 
 @click.command(epilog="Example: edge fleet upgrade < command.jws")
@@ -15,13 +22,6 @@ def upgrade() -> None:
     from the repository of /etc/apt/sources.list.d/microdcs-edge.sources, and nothing else. The answer is one line of
     JSON, the result a file in /var/lib/microdcs-edge-upgrade.
     """
-    import msgspec
-
-    from edge.features.fleet.messages import FleetState
-    from edge.features.fleet.signature import MOST_CHARACTERS
-    from edge.features.fleet.upgrade_command import UpgradeHost, execute_upgrade
-    from edge.features.fleet.upgrade_record import UpgradeReply
-    from edge.foundation.errors import EdgeError, Refused
 
     def answer(state: FleetState, reason: str = "") -> None:
         sys.stdout.buffer.write(msgspec.json.encode(UpgradeReply(state=state, reason=reason)) + b"\n")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
+import msgspec
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
@@ -12,6 +13,13 @@ from edge.cli.terminal.store_access import FILE, json_option, print_json, read_j
 from edge.features.flows.cli import control, drawing, status
 from edge.features.flows.cli.faults import print_faults
 from edge.features.flows.cli.kinds_option import kinds_option
+from edge.features.flows.nodes.registry import config_schema
+from edge.features.flows.plan import Rejected, plan_flow
+from edge.features.flows.plugins import load_kinds
+from edge.features.flows.sample_history import SampleHistory
+from edge.features.flows.trial import TrialInput, run_trial
+from edge.features.flows.trial import as_json as cycle_as_json
+from edge.ports.sample_lines import Sample, read_lines
 
 if TYPE_CHECKING:
     from edge.features.flows.plan import Plan
@@ -83,10 +91,6 @@ def test(
     check` lists them. The exit status is 0 however the cycles end, and 2 when the flow has faults or an option names
     something unknown.
     """
-    from edge.features.flows.sample_history import SampleHistory
-    from edge.features.flows.trial import TrialInput, run_trial
-    from edge.features.flows.trial import as_json as cycle_as_json
-
     plan = _read_plan(file, kinds_folder, as_json=as_json)
     history = _read_history(tags_file) if tags_file else SampleHistory({})
     given = TrialInput(history, _stopped(plan, stops), _terminated(plan, terminations))
@@ -103,9 +107,6 @@ def test(
 @json_option
 def kinds(kinds_folder: str | None, *, as_json: bool) -> None:
     """List the node kinds with their inputs; with --json also the JSON Schema of each configuration."""
-    from edge.features.flows.nodes.registry import config_schema
-    from edge.features.flows.plugins import load_kinds
-
     found = load_kinds(kinds_folder or "").values()
     if as_json:
         print_json(
@@ -128,9 +129,6 @@ def kinds(kinds_folder: str | None, *, as_json: bool) -> None:
 
 def _read_plan(file: Path, kinds_folder: str | None, *, as_json: bool) -> "Plan":
     """Return the plan of a flow; faults are printed and end the command with status 2."""
-    from edge.features.flows.plan import Rejected, plan_flow
-    from edge.features.flows.plugins import load_kinds
-
     match plan_flow(read_json(file), load_kinds(kinds_folder or "")):
         case Rejected(faults=faults):
             if as_json:
@@ -154,8 +152,6 @@ def _print_structure(plan: "Plan", *, as_json: bool) -> None:
 
 
 def _read_history(file: Path) -> "SampleHistory":
-    from edge.features.flows.sample_history import SampleHistory
-    from edge.ports.sample_lines import Sample, read_lines
 
     try:
         with click.open_file(str(file), encoding="utf-8", errors="replace") as lines:
@@ -201,7 +197,6 @@ def _unknown(option: str, what: str) -> NoReturn:
 
 
 def _print_cycle(shown: Mapping[str, object]) -> None:
-    import msgspec
 
     print_text(f"cycle {shown['cycle']} at {shown['at']}: {shown['status']}")
     nodes = shown["nodes"]

@@ -7,6 +7,7 @@ import click
 
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, read_json, settings_option
+from edge.features.flows.cli.faults import print_faults
 from edge.features.flows.cli.stored_flows import change_flow
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ def put(file: Path, settings_file: Path | None, *, begin: bool) -> None:
     FLOW holds the flow as JSON; - is standard input. All faults are reported at once. A running cycle ends with the old
     document; the next cycle uses the new document. The exit status is 2 when the flow has faults.
     """
-    from edge.features.flows.cli.faults import print_faults
-
     document = read_json(file)
 
     async def work(service: "FlowService") -> str:

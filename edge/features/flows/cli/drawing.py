@@ -5,10 +5,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.chart.svg import chart_svg
+from edge.chart.text import ANSI, PLAIN, chart_text
 from edge.cli.terminal.store_access import FILE, read_json, settings_option
 from edge.features.flows.cli.faults import print_faults
 from edge.features.flows.cli.kinds_option import kinds_option
 from edge.features.flows.cli.stored_flows import run_with_flows
+from edge.features.flows.graph_drawing import draw_flow
+from edge.features.flows.plan import Plan, Rejected, plan_flow
+from edge.features.flows.plugins import load_kinds
+from edge.foundation.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
     from edge.features.flows.cycle import Cycle
@@ -48,8 +54,6 @@ def draw(
 
 
 def _plan_of_file(file: Path, kinds_folder: str | None) -> "Plan":
-    from edge.features.flows.plan import Rejected, plan_flow
-    from edge.features.flows.plugins import load_kinds
 
     plan = plan_flow(read_json(file), load_kinds(kinds_folder or ""))
     if isinstance(plan, Rejected):
@@ -60,9 +64,6 @@ def _plan_of_file(file: Path, kinds_folder: str | None) -> "Plan":
 
 async def _stored(service: "FlowService", flow_id: str, number: int | None) -> "tuple[Plan, Cycle | None]":
     """Return the plan of a flow of the store with a cycle that still fits it."""
-    from edge.features.flows.plan import Plan
-    from edge.foundation.errors import Refused
-
     flow = await service.load(flow_id)
     plan = service.plan_of(flow)
     if not isinstance(plan, Plan):
@@ -76,10 +77,6 @@ async def _stored(service: "FlowService", flow_id: str, number: int | None) -> "
 
 
 def _write(plan: "Plan", cycle: "Cycle | None", output: Path | None) -> None:
-    from edge.chart.svg import chart_svg
-    from edge.chart.text import ANSI, PLAIN, chart_text
-    from edge.features.flows.graph_drawing import draw_flow
-    from edge.foundation.errors import Unavailable
 
     drawing = draw_flow(plan, cycle)
     if output is None:

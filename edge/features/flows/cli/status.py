@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
+from rich.live import Live
+from rich.text import Text
 
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_console, print_json, settings_option
 from edge.features.flows.cli.stored_flows import read_status, run_with_flows
+from edge.features.flows.cycle_service import flow_summary
 from edge.model.instant import utc
 
 if TYPE_CHECKING:
@@ -100,7 +103,6 @@ _POLL_S = 0.2
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the flows of the store with their state, cycles and next instant."""
-    from edge.features.flows.cycle_service import flow_summary
 
     async def work(service: "FlowService") -> list[dict[str, Any]]:
         return [flow_summary(flow) for flow in await service.load_all()]
@@ -138,9 +140,6 @@ def show(flow: str, cycle: int | None, settings_file: Path | None, *, as_json: b
 @settings_option
 def watch(flow: str, cycles: int | None, settings_file: Path | None) -> None:
     """Show each change of the running cycle with progress bars: one of the cycle, one of each node in a worker."""
-    from rich.live import Live
-    from rich.text import Text
-
     console = open_console()
 
     async def work(service: "FlowService") -> None:

@@ -6,8 +6,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import StoreAccess, open_access
+from edge.features.flows.cycle_service import FlowService, flow_status
+from edge.features.flows.plan import Plans
+from edge.features.flows.plugins import load_checked_kinds
+from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.settings import FlowsSettings
+from edge.station.clock import store_clock
 
 if TYPE_CHECKING:
     from edge.features.flows.cycle_service import FlowService
@@ -33,7 +40,6 @@ def change_flow(
     reason: str = "",
 ) -> _T:
     """Run work that changes a flow, with a record in the audit trail."""
-    from edge.cli.terminal.audit import recorded
 
     async def run() -> _T:
         async with open_access(settings_file) as at, _served(at) as service, recorded(at, action, flow, reason):
@@ -51,12 +57,6 @@ async def open_flows(settings_file: Path | None) -> "AsyncIterator[FlowService]"
 
 @asynccontextmanager
 async def _served(at: StoreAccess) -> "AsyncIterator[FlowService]":
-    from edge.features.flows.cycle_service import FlowService
-    from edge.features.flows.plan import Plans
-    from edge.features.flows.plugins import load_checked_kinds
-    from edge.features.flows.redis_state import RedisFlowState
-    from edge.features.flows.settings import FlowsSettings
-    from edge.station.clock import store_clock
 
     site = await load_checked_kinds(at.settings.section(FlowsSettings).nodes)
     for origin, fault in site.faults.items():
@@ -66,8 +66,6 @@ async def _served(at: StoreAccess) -> "AsyncIterator[FlowService]":
 
 async def read_status(service: "FlowService", flow_id: str, number: int | None) -> dict[str, Any]:
     """Return the comprehensive status of a flow with one of its cycles, without a number the last."""
-    from edge.features.flows.cycle_service import flow_status
-
     flow = await service.load(flow_id)
     record = await service.load_cycle(flow, number)
     progress = await service.progress(record.cycle) if record else {}

@@ -9,10 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from edge import __version__
+from edge.access.components import Report, registered
+from edge.access.process_identity import process_token
+from edge.app.sections import declared_sections
+from edge.app.systemd import feed_watchdog, notifier
+from edge.cli.jobs.table import local_time
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, print_json, settings_option
+from edge.config import load_settings
+from edge.features.flows.plugins import ImportLimits, load_checked_kinds
+from edge.features.flows.settings import FlowsSettings
+from edge.features.flows.worker import FlowWorker
+from edge.features.flows.worker_list import list_workers
+from edge.features.flows.worker_process import WorkerProcess
+from edge.foundation.errors import unwrap_group
+from edge.foundation.instant import now_ms
+from edge.links.background_task import background_task
+from edge.model.component import Component, PluginState
+from edge.store.reopening import serve_stores
 
 if TYPE_CHECKING:
     from edge.access.components import Describe
@@ -78,8 +96,6 @@ def worker(
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the workers of the store, each with the node tasks that it runs, and since when."""
-    from edge.cli.jobs.table import local_time
-    from edge.features.flows.worker_list import list_workers
 
     async def load() -> "list[ListedWorker]":
         async with open_access(settings_file) as at:
@@ -87,8 +103,6 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 
     workers = asyncio.run(load())
     if as_json:
-        import msgspec
-
         print_json(msgspec.to_builtins(workers))
         return
     for listed in workers:
@@ -111,18 +125,6 @@ def _run(
     grace: float,
     settings_file: Path | None,
 ) -> None:
-    from edge.access.components import registered
-    from edge.access.process_identity import process_token
-    from edge.app.sections import declared_sections
-    from edge.app.systemd import feed_watchdog, notifier
-    from edge.config import load_settings
-    from edge.features.flows.plugins import ImportLimits, load_checked_kinds
-    from edge.features.flows.settings import FlowsSettings
-    from edge.features.flows.worker import FlowWorker
-    from edge.features.flows.worker_process import WorkerProcess
-    from edge.foundation.errors import unwrap_group
-    from edge.links.background_task import background_task
-    from edge.store.reopening import serve_stores
 
     settings = load_settings(settings_file, os.environ, declared_sections())
     log_to_stderr("info")
@@ -167,11 +169,6 @@ async def _stop_on(stopping: asyncio.Event, flow_worker: "FlowWorker") -> None:
 
 def _description(id: str, site: "SiteKinds", labels: Mapping[str, str]) -> "Describe":
     """Return the function that describes this worker in the list of components."""
-    from edge import __version__
-    from edge.access.components import Report
-    from edge.foundation.instant import now_ms
-    from edge.model.component import Component, PluginState
-
     component = Component(
         id=id,
         kind="worker",

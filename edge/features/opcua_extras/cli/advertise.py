@@ -5,8 +5,12 @@ from pathlib import Path
 
 import click
 
+from edge.app.sections import declared_sections
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import settings_option
+from edge.config import load_settings
+from edge.features.opcua_extras.mdns_file import DIRECTORY, update_service_file
+from edge.foundation.errors import Refused
 
 
 @click.command(epilog="Example: edge opcua advertise")
@@ -17,11 +21,6 @@ def advertise(settings_file: Path | None, *, remove: bool) -> None:
 
     It writes the service file of avahi-daemon, or removes its own one; the unit microdcs-edge-mdns calls it.
     """
-    from edge.app.sections import declared_sections
-    from edge.config import load_settings
-    from edge.features.opcua_extras.mdns_file import DIRECTORY, update_service_file
-    from edge.foundation.errors import Refused
-
     settings = None if remove else load_settings(settings_file, os.environ, declared_sections())
     try:
         change = update_service_file(settings, DIRECTORY)

@@ -7,6 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
+
+from edge.app.logs import set_up
+from edge.config import LoggingSettings
+from edge.features.simulator.demo import open_demo
+from edge.features.simulator.demo_parts import DEFAULT_PORT, NAME, DemoPage, OpcuaAddress
+from edge.features.simulator.demo_view import view_on
+from edge.features.simulator.flows_demo import open_flows_demo
+from edge.features.simulator.telemetry_demo import open_telemetry_demo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,12 +70,6 @@ def demo(
     mosquitto and redis-tools, and no running service. All but the chart is removed at the end. The exit status is 0 on
     success, else 1 with the reason.
     """
-    from rich.console import Console
-
-    from edge.app.logs import set_up
-    from edge.config import LoggingSettings
-    from edge.features.simulator.demo_parts import DemoPage
-
     set_up(LoggingSettings(level="error"))
     console, shown, served, stays = Console(), asyncio.Event(), DemoPage() if page else None, keep or page
     if scene == "telemetry":
@@ -92,10 +95,6 @@ async def _show_job(
     keep: bool,
 ) -> None:
     """Run a job; set `shown` at its end, and keep the demo running if asked."""
-    from edge.features.simulator.demo import open_demo
-    from edge.features.simulator.demo_parts import DEFAULT_PORT, OpcuaAddress
-    from edge.features.simulator.demo_view import view_on
-
     view = view_on(console)
     address = OpcuaAddress(listen or "127.0.0.1", port or (DEFAULT_PORT if listen else 0))
     async with open_demo(view, devices, address, chart, served) as addresses:
@@ -108,7 +107,6 @@ async def _show_job(
 
 
 def _report_page(view: "DemoView", served: "DemoPage | None") -> None:
-    from edge.features.simulator.demo_parts import NAME
 
     if served:
         view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}")
@@ -116,9 +114,6 @@ def _report_page(view: "DemoView", served: "DemoPage | None") -> None:
 
 async def _show_alarm(console: "Console", shown: asyncio.Event, served: "DemoPage | None", *, keep: bool) -> None:
     """Show an alarm; set `shown` at its end, and keep the demo running if asked."""
-    from edge.features.simulator.demo_view import view_on
-    from edge.features.simulator.telemetry_demo import open_telemetry_demo
-
     view = view_on(console)
     async with open_telemetry_demo(console, served) as addresses:
         shown.set()
@@ -134,9 +129,6 @@ async def _show_flows(
     console: "Console", shown: asyncio.Event, chart: Path, served: "DemoPage | None", *, keep: bool
 ) -> None:
     """Show flows; set `shown` at the end, and keep the demo running if asked."""
-    from edge.features.simulator.demo_view import view_on
-    from edge.features.simulator.flows_demo import open_flows_demo
-
     view = view_on(console)
     async with open_flows_demo(view, chart, served) as addresses:
         shown.set()

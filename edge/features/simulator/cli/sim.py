@@ -8,6 +8,18 @@ import click
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.stop_signal import wait_for_stop
 from edge.cli.terminal.store_access import json_option, log_to_stderr
+from edge.config import MqttSettings
+from edge.features.simulator.camera import open_camera
+from edge.features.simulator.cli.device_report import parse_parameters, print_report
+from edge.features.simulator.controller import open_controller
+from edge.features.simulator.device_check import CheckFinding, DeviceCheck, has_passed
+from edge.features.simulator.ijt import open_ijt
+from edge.features.simulator.openprotocol import open_openprotocol_controller
+from edge.features.simulator.presence import last_will
+from edge.features.simulator.process import READY
+from edge.features.simulator.tightening_faults import IjtFault, OpenProtocolFault
+from edge.features.simulator.vision import VisionFault, open_vision
+from edge.links.mqtt import open_session
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Name of the equipment: that of [southbound.NAME] in the settings.")
@@ -47,11 +59,6 @@ def controller(
     With --locked it needs the retained message `true` on PREFIX/NAME/enabled, and no `false` of another system below
     it, such as PREFIX/NAME/enabled/plc.
     """
-    from edge.config import MqttSettings
-    from edge.features.simulator.controller import open_controller
-    from edge.features.simulator.presence import last_will
-    from edge.features.simulator.process import READY
-    from edge.links.mqtt import open_session
 
     async def run() -> None:
         async with (
@@ -89,11 +96,6 @@ def camera(url: str, name: str, prefix: str, scope: str, interval: float) -> Non
     It publishes results on PREFIX/NAME/events at each interval, for one job after the other. It publishes its presence
     on PREFIX/NAME/presence.
     """
-    from edge.config import MqttSettings
-    from edge.features.simulator.camera import open_camera
-    from edge.features.simulator.presence import last_will
-    from edge.features.simulator.process import READY
-    from edge.links.mqtt import open_session
 
     async def run() -> None:
         async with (
@@ -137,11 +139,6 @@ def device(
     start without it, too. Work of half a second or more is timed best. The exit status is 1 when the gateway could not
     work with the device.
     """
-    from edge.config import MqttSettings
-    from edge.features.simulator.cli.device_report import parse_parameters, print_report
-    from edge.features.simulator.device_check import CheckFinding, DeviceCheck, has_passed
-    from edge.links.mqtt import open_session
-
     given = parse_parameters(parameters)
     log_to_stderr("critical")
 
@@ -175,9 +172,6 @@ def vision(name: str, port: int, delay: float, fault: str, image: Path | None) -
 
     It runs one job after the other, and ends each after a delay with a good result.
     """
-    from edge.features.simulator.process import READY
-    from edge.features.simulator.vision import VisionFault, open_vision
-
     offered = image.read_bytes() if image else None
 
     async def run() -> None:
@@ -207,9 +201,6 @@ def ijt(name: str, port: int, delay: float, fault: str, points: int, processes: 
     It runs one joining after the other, and ends each after a delay with a torque near the value in the name of the
     joining process, such as `front axle 85Nm`.
     """
-    from edge.features.simulator.ijt import open_ijt
-    from edge.features.simulator.process import READY
-    from edge.features.simulator.tightening_faults import IjtFault
 
     async def run() -> None:
         async with open_ijt(name, port=port, delay=delay, processes=processes) as device:
@@ -244,9 +235,6 @@ def openprotocol(
     Its operator triggers the tool once each time it is enabled, in a batch until it is complete. It has the parameter
     sets 1 to 4 (10, 80, 85 and 120 N·m) and the jobs 1 and 2.
     """
-    from edge.features.simulator.openprotocol import open_openprotocol_controller
-    from edge.features.simulator.process import READY
-    from edge.features.simulator.tightening_faults import OpenProtocolFault
 
     async def run() -> None:
         async with open_openprotocol_controller(

@@ -1,5 +1,6 @@
 """`edge simulate`: runs a recipe against a script, in virtual time or live, and prints the trace."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,8 +8,14 @@ from typing import TYPE_CHECKING
 import click
 import msgspec.structs
 
+from edge.app.logs import set_up
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
+from edge.config import LoggingSettings, RedisSettings
+from edge.features.simulator.live_simulation import simulate_live
+from edge.features.simulator.script import Script, ScriptError, parse_script
+from edge.features.simulator.virtual_simulation import simulate as run
+from edge.model.recipe import Interaction, parse_recipe
 
 if TYPE_CHECKING:
     from edge.features.simulator.script import Script
@@ -36,9 +43,6 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
     --speed multiplies. The exit status is 0 when the simulation ran, also for a recipe with faults and whatever the
     outcome of the job, and 2 when a file is not JSON or the script has another form.
     """
-    from edge.features.simulator.script import Script, ScriptError, parse_script
-    from edge.features.simulator.virtual_simulation import simulate as run
-
     if speed is not None and not live:
         raise click.UsageError("--speed divides the times of --live")
     data = read_json(recipe)
@@ -57,8 +61,6 @@ def simulate(recipe: Path, script_file: Path | None, speed: float | None, *, as_
 
 def _missing_events(data: object) -> list[str]:
     """Return a warning for each type of event that only a script can send, and the script to begin with."""
-    from edge.model.recipe import Interaction, parse_recipe
-
     recipe, _ = parse_recipe(data)
     pulling = [action for action in recipe.actions if action.interaction is Interaction.PULL_EVENT] if recipe else []
     awaited = {action.type_id: action for action in pulling}
@@ -72,11 +74,6 @@ def _missing_events(data: object) -> list[str]:
 
 
 def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":
-    import asyncio
-
-    from edge.app.logs import set_up
-    from edge.config import LoggingSettings, RedisSettings
-    from edge.features.simulator.live_simulation import simulate_live
 
     set_up(LoggingSettings(level="error"))
     return asyncio.run(simulate_live(recipe, script, speed, RedisSettings(url="embedded:")))

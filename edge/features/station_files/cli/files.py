@@ -9,6 +9,14 @@ from edge.cli.check import print_result
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 from edge.features.flows.cli.kinds_option import kinds_option
+from edge.features.station_files.apply import read_files
+from edge.features.station_files.cli.files_view import (
+    apply_to_store,
+    export_store,
+    find,
+    print_contents,
+    print_differences,
+)
 
 DIFFERS = 3
 """The exit status of `edge station diff` where the store differs from the files."""
@@ -29,8 +37,6 @@ def diff(folder: Path | None, settings_file: Path | None, *, content: bool, as_j
     FOLDER is read in place of `[station] files`. `missing` is only in the files, `changed` is different in the store,
     `extra` is only in the store. The exit status is 3 when there is a difference, and 2 when the files have faults.
     """
-    from edge.features.station_files.cli.files_view import find, print_contents, print_differences
-
     found = asyncio.run(find(settings_file, folder))
     if as_json:
         print_json(found.as_json(with_content=content))
@@ -54,8 +60,6 @@ def apply(folder: Path | None, settings_file: Path | None, *, delete: bool, as_j
     commit and one record of the audit trail, and a second call changes nothing. A flow that is new is started, unless
     its file is in flows/stopped. What is not in the files stays, unless --delete is given.
     """
-    from edge.features.station_files.cli.files_view import apply_to_store, print_differences
-
     applied = asyncio.run(apply_to_store(settings_file, folder, delete=delete))
     if as_json:
         print_json(applied)
@@ -74,8 +78,6 @@ def export(folder: Path, settings_file: Path | None, *, as_json: bool) -> None:
     Applied to an empty store, the files make the same station. In a checkout of Git, remove the old files first: Git
     shows what has changed.
     """
-    from edge.features.station_files.cli.files_view import export_store
-
     written = asyncio.run(export_store(settings_file, folder))
     if as_json:
         print_json(written)
@@ -92,7 +94,5 @@ def check(folder: Path, kinds_folder: str | None, *, as_json: bool) -> None:
 
     FOLDER is a folder as `[station] files`, for example a checkout of Git. No store is needed.
     """
-    from edge.features.station_files.apply import read_files
-
     found = asyncio.run(read_files(folder.absolute(), kinds_folder or "")).files
     print_result(folder, found.faults, (), as_json=as_json)

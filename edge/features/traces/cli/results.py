@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edge.cli.jobs.results import CopiedTrace
+from edge.features.traces.files import read_file
+from edge.foundation.errors import Refused
+from edge.foundation.files import write_atomically
+from edge.ports.result_trace import stored_in
+
 if TYPE_CHECKING:
     from edge.cli.jobs.results import CopiedTrace, CopyFiles
     from edge.config import Settings
@@ -30,8 +36,6 @@ traces_option = click.option(
 
 def _copy_all(target: Path, settings: "Settings", results: Sequence[Mapping[str, Any]]) -> "list[CopiedTrace]":
     """Copy each file to the target; each copy is compared with the hash in the result."""
-    from edge.ports.result_trace import stored_in
-
     directory = Path(settings.results_folder)
     target.mkdir(parents=True, exist_ok=True)
     return [
@@ -42,10 +46,6 @@ def _copy_all(target: Path, settings: "Settings", results: Sequence[Mapping[str,
 
 
 def _copy(directory: Path, action: str, reference: "Reference", target: Path) -> "CopiedTrace":
-    from edge.cli.jobs.results import CopiedTrace
-    from edge.features.traces.files import read_file
-    from edge.foundation.errors import Refused
-    from edge.foundation.files import write_atomically
 
     path = target / Path(reference.file).name
     try:

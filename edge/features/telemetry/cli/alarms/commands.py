@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
+from edge.features.telemetry.cli.alarms.view import as_data, change_as_data, changes_table, report, table
+from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
+from edge.ports.alarm_message import AlarmCall
+from edge.store.kept_alarms import load, newest
 
 if TYPE_CHECKING:
     from edge.ports.alarm import Alarm
@@ -37,8 +43,6 @@ def alarms() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the alarms that are not normal, or are silenced; the most severe first."""
-    from edge.features.telemetry.cli.alarms.view import as_data, table
-    from edge.store.kept_alarms import load
 
     async def read() -> "list[Alarm]":
         async with open_access(settings_file) as at:
@@ -59,7 +63,6 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @json_option
 def show(alarm: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show an alarm with all that is known of it."""
-    from edge.features.telemetry.cli.alarms.view import as_data, report
 
     async def read() -> "Alarm":
         async with open_access(settings_file) as at:
@@ -78,8 +81,6 @@ def show(alarm: str, settings_file: Path | None, *, as_json: bool) -> None:
 @json_option
 def history(count: int, settings_file: Path | None, *, as_json: bool) -> None:
     """List the newest changes of alarms, the oldest of them first."""
-    from edge.features.telemetry.cli.alarms.view import change_as_data, changes_table
-    from edge.store.kept_alarms import newest
 
     async def read() -> "list[AlarmChange]":
         async with open_access(settings_file) as at:
@@ -179,11 +180,8 @@ def _request(
     method: str, alarm: str, by: str | None, comment: str, settings_file: Path | None, seconds: float | None = None
 ) -> None:
     """Apply the method of a person to an alarm and print its state."""
-    from edge.ports.alarm_message import AlarmCall
 
     async def do(call: "AlarmCall") -> str:
-        from edge.cli.terminal.audit import recorded
-        from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
 
         async with open_access(settings_file) as at:
             found = await _find(at.store, alarm)
@@ -197,9 +195,6 @@ def _request(
 
 async def _find(store: "Store", name: str) -> "Alarm":
     """Return the alarm whose id begins with a text. Raises Refused for none, and for several."""
-    from edge.foundation.errors import Refused
-    from edge.store.kept_alarms import load
-
     found = [alarm for alarm in (await load(store)).alarms.values() if alarm.id.startswith(name)]
     if len(found) != 1:
         reason = f"{len(found)} alarms begin with {name!r}" if found else f"there is no alarm {name!r}"

@@ -19,6 +19,15 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.features.telemetry.cli.rules.view import as_data, report, table
+from edge.features.telemetry.rule_sources import combine, load_sent_rules, read_rules
+from edge.features.telemetry.rules.evaluator import replay
+from edge.features.telemetry.rules.rule_form import parse_rules
+from edge.features.telemetry.settings import TelemetrySettings
+from edge.foundation.errors import Refused
+from edge.model.json_text import read_json_text
+from edge.ports.sample_lines import read_lines
+from edge.store.stream_of_samples import read_counters
 
 if TYPE_CHECKING:
     from edge.features.telemetry.model.rule import Rule
@@ -62,9 +71,6 @@ def test(rules_file: Path, samples_file: Path, until: int | None, *, as_json: bo
     input. Prints when each rule raises, escalates, eases and clears a finding. A line that cannot be used is reported
     on standard error and set aside. The exit status is 0, or 2 with all faults of the rules.
     """
-    from edge.features.telemetry.rules.evaluator import replay
-    from edge.ports.sample_lines import read_lines
-
     found, faults = _read_rules(rules_file)
     for fault in faults:
         print_text(f"{rules_file}: {fault}", err=True)
@@ -89,9 +95,6 @@ def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> N
     They come from the file of the settings, from the MES, commands and station files, and from this software; of one
     id a rule of the station comes before that of the settings, and both before a built-in one.
     """
-    from edge.features.telemetry.cli.rules.view import as_data, report, table
-    from edge.foundation.errors import Refused
-
     known, raised = asyncio.run(_load(settings_file))
     if rule_id is not None:
         known = tuple(known_rule for known_rule in known if known_rule.rule.id == rule_id)
@@ -108,9 +111,6 @@ def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> N
 
 
 async def _load(settings_file: Path | None) -> "tuple[tuple[KnownRule, ...], dict[str, int]]":
-    from edge.features.telemetry.rule_sources import combine, load_sent_rules, read_rules
-    from edge.features.telemetry.settings import TelemetrySettings
-    from edge.store.stream_of_samples import read_counters
 
     async with open_access(settings_file) as access:
         telemetry = access.settings.section(TelemetrySettings)
@@ -125,10 +125,6 @@ async def _load(settings_file: Path | None) -> "tuple[tuple[KnownRule, ...], dic
 
 def _read_rules(file: Path) -> "tuple[tuple[Rule, ...], tuple[str, ...]]":
     """Return the rules of a file and all their faults; a file that cannot be read is one."""
-    from edge.features.telemetry.rules.rule_form import parse_rules
-    from edge.foundation.errors import Refused
-    from edge.model.json_text import read_json_text
-
     try:
         return parse_rules(read_json_text(read_bytes(file)))
     except OSError as error:

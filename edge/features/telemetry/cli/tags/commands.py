@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
+from edge.app.sections import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
@@ -17,7 +20,23 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.config import load_settings
+from edge.features.telemetry.cli.tags.history import parse_instant, trend_of, write_samples
+from edge.features.telemetry.cli.tags.view import as_data, report, table, trend_data, trend_report
+from edge.features.telemetry.history.reader import read_samples
+from edge.features.telemetry.sample_feed import follow_samples
+from edge.features.telemetry.sample_store import open_volatile
+from edge.features.telemetry.settings import TelemetrySettings
+from edge.features.telemetry.tag_sources import read_definitions
+from edge.foundation.errors import Refused, SettingsError, unwrap_group
 from edge.foundation.instant import now_ms
+from edge.links.background_task import background_task
+from edge.ports.batch import encode_line
+from edge.ports.sample_lines import Sample, parse_line
+from edge.ports.tag_definitions import decode_definitions
+from edge.ports.tag_pattern import matches
+from edge.store.last_tags import load
+from edge.store.setting_texts import TAGS
 
 if TYPE_CHECKING:
     from edge.features.telemetry.cli.tags.history import Trend
@@ -44,8 +63,6 @@ def tags() -> None:
 @json_option
 def list_(pattern: str, settings_file: Path | None, *, as_json: bool) -> None:
     """List tags with their last samples, which are saved every five seconds."""
-    from edge.features.telemetry.cli.tags.view import as_data, table
-
     found = [sample for sample in asyncio.run(_load(settings_file)) if _matches(pattern, sample)]
     known = _definitions(settings_file)
     if as_json:
@@ -62,9 +79,6 @@ def list_(pattern: str, settings_file: Path | None, *, as_json: bool) -> None:
 @json_option
 def show(tag: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show the last sample of a tag, and its trend of the last 24 hours where history is kept."""
-    from edge.features.telemetry.cli.tags.view import as_data, report, trend_data, trend_report
-    from edge.foundation.errors import Refused
-
     found = next((sample for sample in asyncio.run(_load(settings_file)) if sample.tag == tag), None)
     if found is None:
         raise Refused("unknown_tag", f"there is no tag {tag!r}", "List the tags: edge tags list")
@@ -92,9 +106,6 @@ def export(
     history_interval` seconds. The exit status is 0 on success, 2 when settings or arguments are invalid or no history
     is kept.
     """
-    from edge.features.telemetry.cli.tags.history import parse_instant, write_samples
-    from edge.features.telemetry.history.reader import read_samples
-
     now = now_ms()
     first, last = parse_instant(start, now), parse_instant(end, now)
     directory = _history(settings_file)
@@ -116,11 +127,6 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
     With --json the lines can be evaluated again: edge rules test RULES samples.jsonl.
     """
     from edge.features.telemetry.cli.tags.view import line
-    from edge.features.telemetry.sample_feed import follow_samples
-    from edge.features.telemetry.sample_store import open_volatile
-    from edge.foundation.errors import unwrap_group
-    from edge.links.background_task import background_task
-    from edge.ports.batch import encode_line
 
     async def run() -> None:
         shown, enough = 0, asyncio.Event()
@@ -145,10 +151,6 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
 
 def _definitions(settings_file: Path | None) -> "TagDefinitions":
     """Return the definitions of tags of the settings and of the store. Raises SettingsError and Unavailable."""
-    from edge.features.telemetry.settings import TelemetrySettings
-    from edge.features.telemetry.tag_sources import read_definitions
-    from edge.ports.tag_definitions import decode_definitions
-    from edge.store.setting_texts import TAGS
 
     async def load() -> "TagDefinitions":
         async with open_access(settings_file) as at:
@@ -161,13 +163,6 @@ def _definitions(settings_file: Path | None) -> "TagDefinitions":
 
 def _history(settings_file: Path | None) -> Path | None:
     """Return the directory of history; None when none is kept. Raises Refused when it cannot be read."""
-    from importlib.util import find_spec
-
-    from edge.app.sections import declared_sections
-    from edge.config import load_settings
-    from edge.features.telemetry.settings import TelemetrySettings
-    from edge.foundation.errors import Refused, SettingsError
-
     settings = load_settings(settings_file, os.environ, declared_sections()).section(TelemetrySettings)
     directory = Path(settings.history_directory)
     if not settings.history_days:
@@ -184,8 +179,6 @@ def _trend(tag: str, settings_file: Path | None) -> "Trend | None":
     directory = _history(settings_file)
     if directory is None:
         return None
-    from edge.features.telemetry.cli.tags.history import trend_of
-    from edge.features.telemetry.history.reader import read_samples
 
     end = now_ms()
     start = end - _TREND_MS
@@ -193,10 +186,6 @@ def _trend(tag: str, settings_file: Path | None) -> "Trend | None":
 
 
 async def _load(settings_file: Path | None) -> "list[Sample]":
-    from msgspec.structs import replace
-
-    from edge.ports.sample_lines import Sample, parse_line
-    from edge.store.last_tags import load
 
     async with open_access(settings_file) as at:
         lines = {name: parse_line(text) for name, text in (await load(at.store)).items()}
@@ -204,6 +193,5 @@ async def _load(settings_file: Path | None) -> "list[Sample]":
 
 
 def _matches(pattern: str, sample: "Sample") -> bool:
-    from edge.ports.tag_pattern import matches
 
     return matches(pattern, sample.tag)
