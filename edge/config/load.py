@@ -4,6 +4,7 @@ Later sources win, key by key: the named file, `conf.d/*.toml` in its folder, th
 `EDGE_<SECTION>__<KEY>`, for equipment `EDGE_SOUTHBOUND__<NAME>__<KEY>`.
 """
 
+import difflib
 import os
 import re
 import tomllib
@@ -249,8 +250,5 @@ def _conflicts(settings: Settings) -> Iterator[str]:
 
 
 def _suggestion(word: str, known: Iterable[str]) -> str:
-    # Imported for a fault only: no gateway that works needs it.
-    import difflib  # noqa: PLC0415
-
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""

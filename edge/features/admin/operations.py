@@ -39,8 +39,6 @@ async def open_operations(_stack: AsyncExitStack, core: GatewayParts, works: Wor
 
 
 async def _back_up(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
-    # Imported only where an operation runs.
-
     file = new_file(core, operation)
     parts = {Part.STORE, Part.KEYS} if operation.arguments.get("with_key") else {Part.STORE}
     await back_up(file, main, os.environ, parts, now_ms(), stages(report))
@@ -49,8 +47,6 @@ async def _back_up(core: GatewayParts, main: Path | None, operation: Operation, 
 
 
 async def _gather(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
-    # Imported only where an operation runs.
-
     file = new_file(core, operation)
     await gather(file, main, os.environ, "-2d", now_ms(), stages(report), with_jobs=False)
     remove_old_files(file.parent, prefix_of(core, operation), core.settings.operations.kept_files)
@@ -59,8 +55,6 @@ async def _gather(core: GatewayParts, main: Path | None, operation: Operation, r
 
 async def _record(core: GatewayParts, main: Path | None, operation: Operation, report: Report) -> str:
     """Record the messages of equipment for some seconds; return the file."""
-    # Imported only where an operation runs.
-
     name, settings = operation.arguments.get("equipment", ""), core.settings
     text = operation.arguments.get("seconds", str(_USUAL_RECORDING_S))
     seconds = int(text) if text.isdecimal() and text.isascii() and len(text) <= len(str(LONGEST_RECORDING_S)) else 0
@@ -86,8 +80,6 @@ async def _record(core: GatewayParts, main: Path | None, operation: Operation, r
 
 async def _check_upgrade(core: GatewayParts, _operation: Operation, report: Report) -> str:
     """Return whether the package sources of this machine have a newer version, and what an upgrade would interrupt."""
-    # Imported only where an operation runs.
-
     report(STAGE, "reading the package sources")
     versions = await find_versions()
     if not versions.is_newer:

@@ -10,6 +10,7 @@ from edge.app.parts import GatewayParts
 from edge.features.flows.cleanup import keep_clean
 from edge.features.flows.engine import FlowEngine, FlowStats
 from edge.features.flows.equipment import opcua_handlers
+from edge.features.flows.live_tags import record_tags, tag_handlers
 from edge.features.flows.nodes.act import AppendToFile, CommandEquipment, PostResource, PublishMessage, StartJob
 from edge.features.flows.nodes.read import HttpResource, JobResults, RedisValue
 from edge.features.flows.nodes.registry import NodeKinds
@@ -59,9 +60,6 @@ async def open_flows(
     state, plans = RedisFlowState(store), Plans(kinds)
     handlers = _handlers(core, jobs) | await opcua_handlers(stack, core.settings)
     if telemetry is not None:
-        # Imported only when telemetry is on.
-        from edge.features.flows.live_tags import record_tags, tag_handlers  # noqa: PLC0415
-
         handlers |= await tag_handlers(stack, core, telemetry.volatile)
         await core.keep_running(stack, "tags of flows", partial(record_tags, state, plans, telemetry.interest))
     context = RunnerContext(

@@ -4,6 +4,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+from xml.sax.saxutils import escape
 
 from edge.config import Settings
 from edge.features.opcua_extras.discovery_capabilities import discovery_capabilities
@@ -32,9 +33,6 @@ class FileChange(Enum):
 def service_file(settings: Settings) -> str:
     """Return the content of the service file."""
     capabilities = ",".join(discovery_capabilities(settings))
-    # It imports modules that no gateway needs: a quarter of a megabyte.
-    from xml.sax.saxutils import escape  # noqa: PLC0415
-
     name = escape(settings.gateway.name.encode()[:_LONGEST_NAME].decode(errors="ignore"))
     return f"""\
 <?xml version="1.0" standalone="no"?>

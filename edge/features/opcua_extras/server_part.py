@@ -3,9 +3,13 @@
 from functools import partial
 
 from edge.app.parts import GatewayParts
+from edge.features.opcua_extras import registration
+from edge.features.opcua_extras.dialed_connection import dial, reverse_hello
 from edge.features.opcua_extras.discovery_capabilities import discovery_capabilities
+from edge.features.opcua_extras.push import add_push
 from edge.features.opcua_extras.redundancy import SharedServer, SharedServers
 from edge.features.opcua_extras.redundant_servers import RedundantServers
+from edge.features.opcua_extras.reverse_connect import wait_at_clients
 from edge.uaserver.parts import NewServer, ServerPart
 from edge.uaserver.reachable_url import reachable_url
 from edge.uaserver.server import UaServer
@@ -15,9 +19,6 @@ async def add_extras(core: GatewayParts, new: NewServer) -> ServerPart:
     """Add what the settings switch on; the servers of the store are named to each other in any case."""
     settings = core.settings.opcua
     if settings.security_admins:
-        # Imported only for them.
-        from edge.features.opcua_extras.push import add_push  # noqa: PLC0415
-
         add_push(new)
     redundant = RedundantServers(new.core, new.uri)
 
@@ -34,18 +35,11 @@ async def add_extras(core: GatewayParts, new: NewServer) -> ServerPart:
 
 
 async def _wait_at_clients(clients: tuple[str, ...], uri: str, server: UaServer) -> None:
-    # Imported only with clients to connect to.
-    from edge.features.opcua_extras.dialed_connection import dial, reverse_hello  # noqa: PLC0415
-    from edge.features.opcua_extras.reverse_connect import wait_at_clients  # noqa: PLC0415
-
     greeting = reverse_hello(uri, reachable_url(server.endpoint))
     await wait_at_clients(partial(dial, server.listener, greeting), clients)
 
 
 async def _keep_registered(core: GatewayParts, server: UaServer) -> None:
-    # Imported only with a discovery server.
-    from edge.features.opcua_extras import registration  # noqa: PLC0415
-
     capabilities = discovery_capabilities(core.settings)
     application = registration.application_of(core.settings.gateway.name, server.endpoint, capabilities)
     await registration.keep_registered(registration.register_at(core.settings.opcua, application))

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from edge.chart.svg import chart_svg
+from edge.features.flows.graph_drawing import draw_flow
+from edge.features.flows.plan import Plan
 from edge.features.page.models import utc
 from edge.features.page.operation import ApiCall, ApiOperation, Execute, Svg
 from edge.features.page.services import WebServices
@@ -130,9 +133,6 @@ def flow_summary(flow: "FlowRecord") -> FlowSummary:
 
 async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) -> FlowDetail:
     """Return a flow with a cycle, without a number the last. Raises Refused for an unknown one."""
-    # Imported only where flows are on.
-    from edge.features.flows.plan import Plan  # noqa: PLC0415
-
     flow = await flows.load(flow_id)
     plan = flows.plan_of(flow)
     record = await _load_cycle(flows, flow, number)
@@ -149,11 +149,6 @@ async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) ->
 
 async def flow_graph(flows: "FlowService", flow_id: str, number: int | None) -> str:
     """Return the graph of a flow as SVG with the states of a cycle. Raises Refused for an unknown one."""
-    # Imported only where flows are on.
-    from edge.chart.svg import chart_svg  # noqa: PLC0415
-    from edge.features.flows.graph_drawing import draw_flow  # noqa: PLC0415
-    from edge.features.flows.plan import Plan  # noqa: PLC0415
-
     flow = await flows.load(flow_id)
     plan = flows.plan_of(flow)
     if not isinstance(plan, Plan):

@@ -21,6 +21,9 @@ from edge.features.page.gateway_models import CertificateView, FindingList, Find
 from edge.features.page.recipe_process import RecipeProcess
 from edge.features.page.services import GatewayTools
 from edge.foundation.errors import Refused, Unavailable
+from edge.opcua.application_certificate import application_uris, certificate_files
+from edge.uaserver.application_trust import add_certificate, rejected_directory
+from edge.uaserver.certificates import load_certificate
 
 _LINES: Final = 500
 _LONGEST_LINE: Final = 500
@@ -196,11 +199,6 @@ def _people(file: Path) -> tuple[PersonView, ...]:
 
 def _certificates(parts: GatewayParts) -> tuple[CertificateView, ...]:
     """Return the certificates of the OPC UA server and of its clients; none while it is off."""
-    # Imported only when somebody looks.
-    from edge.opcua.application_certificate import certificate_files  # noqa: PLC0415
-    from edge.uaserver.application_trust import rejected_directory  # noqa: PLC0415
-    from edge.uaserver.certificates import load_certificate  # noqa: PLC0415
-
     settings = parts.settings.opcua
     if not settings.endpoint:
         return ()
@@ -216,7 +214,6 @@ def _certificates(parts: GatewayParts) -> tuple[CertificateView, ...]:
 
 def _described(certificate: Any) -> Mapping[str, Any]:
     # Imported only when somebody looks.
-    from edge.opcua.application_certificate import application_uris  # noqa: PLC0415
     from edge.uaserver.certificates import thumbprint  # noqa: PLC0415
 
     return {
@@ -230,8 +227,6 @@ def _described(certificate: Any) -> Mapping[str, Any]:
 def _trust(parts: GatewayParts, wanted: str) -> str:
     """Trust a rejected certificate and return its subject. Raises Refused for an unknown one."""
     # Imported only when somebody trusts.
-    from edge.opcua.application_certificate import certificate_files  # noqa: PLC0415
-    from edge.uaserver.application_trust import add_certificate, rejected_directory  # noqa: PLC0415
     from edge.uaserver.certificates import thumbprint  # noqa: PLC0415
 
     settings = parts.settings.opcua

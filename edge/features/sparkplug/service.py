@@ -10,6 +10,7 @@ from edge.app.broker_session import open_session
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
 from edge.config import broker_settings
+from edge.features.sparkplug.metrics_page import node_metrics
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.sparkplug.source import LARGEST_PACKET, SparkplugSource
@@ -89,9 +90,6 @@ async def _open_edge_node(stack: contextlib.AsyncExitStack, core: GatewayParts, 
     await core.keep_running_while(stack, gate, "sparkplug", node.run)
 
     async def read_metrics() -> "list[Metric]":
-        # Imported only where metrics are read.
-        from edge.features.sparkplug.metrics_page import node_metrics  # noqa: PLC0415
-
         return node_metrics(node.stats)
 
     return Opened(serving=(lambda: f"Sparkplug group {settings.group}",), metrics=(read_metrics,))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from edge.features.flows.plan import Plans, Rejected
+from edge.features.flows.plugins import load_usable_kinds
 from edge.features.station_files.content import PlanFaults
 from edge.features.station_files.folder import has_flows
 
@@ -21,10 +23,6 @@ async def load_plans(folder: Path, nodes: str, kinds: "NodeKinds | None" = None)
     """
     if not has_flows(folder):
         return None
-    # Imported only where there are flows.
-    from edge.features.flows.plan import Plans  # noqa: PLC0415
-    from edge.features.flows.plugins import load_usable_kinds  # noqa: PLC0415
-
     return Plans(await load_usable_kinds(nodes) if kinds is None else kinds)
 
 
@@ -34,7 +32,6 @@ def plan_faults(plans: "Plans | None") -> PlanFaults:
     def faults_of(document: object) -> Sequence[str]:
         if plans is None:
             return ("the file came while the folder was read; read it again",)
-        from edge.features.flows.plan import Rejected  # noqa: PLC0415
 
         match plans.of(msgspec.json.encode(document).decode()):
             case Rejected(faults=faults):

@@ -34,8 +34,6 @@ async def open_operations(_stack: AsyncExitStack, core: GatewayParts, _works: Wo
 
 async def _export(core: GatewayParts, operation: Operation, report: Report) -> str:
     """Write the station of the store as station files; return the file."""
-    # Imported only where an operation runs.
-
     file = new_file(core, operation)
     objects = await load_objects(core.store, {*core.scopes, *await load_scopes(core.store)})
     report(STAGE, f"{len(objects)} objects read")
@@ -46,8 +44,6 @@ async def _export(core: GatewayParts, operation: Operation, report: Report) -> s
 
 async def _import(core: GatewayParts, operation: Operation, report: Report) -> str:
     """Apply the station files of this gateway to the store; return how many objects were changed."""
-    # Imported only where an operation runs.
-
     if not core.settings.station.files:
         raise Refused("station", "[station] files is empty", "Name the folder of the station files.")
     read = await read_files(Path(core.settings.station.files), core.settings.section(FlowsSettings).nodes)

@@ -15,7 +15,12 @@ from edge.app.component import ComponentPart
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
 from edge.features.flows.settings import FlowsSettings
+from edge.features.station_files.apply import fill_store, find_differences, read_files
 from edge.features.station_files.drift import StationDrift
+from edge.features.station_files.folder import signature
+from edge.features.station_files.metrics import drift_metrics
+from edge.features.station_files.objects import ObjectChange, summary
+from edge.features.station_files.stored import load_mark
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.store import initialization
@@ -47,9 +52,6 @@ async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opene
         return ComponentPart({"drift": drift.text})
 
     async def read_metrics() -> "Sequence[Metric]":
-        # Imported only where metrics are read.
-        from edge.features.station_files.metrics import drift_metrics  # noqa: PLC0415
-
         return drift_metrics(drift)
 
     return Opened(described=(describe,), metrics=(read_metrics,))
@@ -64,9 +66,6 @@ async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None
     folder = _folder(core)
     if state is FillState.FILLED or folder is None or not await asyncio.to_thread(_holds_files, folder):
         return
-    # Imported only where a store is filled.
-    from edge.features.station_files.apply import fill_store, read_files  # noqa: PLC0415
-
     read = functools.partial(read_files, folder, core.settings.section(FlowsSettings).nodes, kinds)
     outcome, written = await fill_store(core.store, core.instance.token, core.scopes, read, now_ms)
     logger.info("store filling ended", outcome=outcome.value, folder=str(folder), objects=written)
@@ -109,11 +108,6 @@ class StationWatch:
             self._compared = None
             self._set(None, {}, 0, ())
             return
-        # Imported only where there are station files.
-        from edge.features.station_files.apply import find_differences  # noqa: PLC0415
-        from edge.features.station_files.objects import ObjectChange, summary  # noqa: PLC0415
-        from edge.features.station_files.stored import load_mark  # noqa: PLC0415
-
         files = (await self._files(folder)).files
         # The marks are read before the objects: what changes meanwhile is compared again.
         marks = self._signature, await load_mark(self._core.store)
@@ -133,8 +127,6 @@ class StationWatch:
         self._compared = marks
 
     async def _files(self, folder: Path) -> "ReadFiles":
-        from edge.features.station_files.apply import read_files  # noqa: PLC0415 - as above
-        from edge.features.station_files.folder import signature  # noqa: PLC0415
 
         now = await asyncio.to_thread(signature, folder)
         if self._read is None or now != self._signature:

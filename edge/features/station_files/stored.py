@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from edge.app.features import settings_kinds
+from edge.features.flows import decision
+from edge.features.flows.plan import Plan
+from edge.features.flows.redis_state import RedisFlowState
+from edge.features.flows.state import FlowChange, FlowStatus, Written
 from edge.features.station_files.content import as_values
 from edge.features.station_files.objects import Described, ObjectKind, Objects, StationObject
 from edge.foundation.errors import Defect, Refused
@@ -57,10 +61,6 @@ async def load_mark(store: Store) -> object:
 async def _load_flows(store: Store) -> Objects:
     if not await store.execute("ZCARD", store.keys.flow_schedule()):
         return {}
-    # Imported only where there are flows.
-    from edge.features.flows.redis_state import RedisFlowState  # noqa: PLC0415
-    from edge.features.flows.state import FlowStatus  # noqa: PLC0415
-
     state = RedisFlowState(store)
     flows = [await state.load_flow(identifier) for identifier in await state.flow_ids()]
     return {
@@ -114,12 +114,6 @@ class ObjectWriter:
                 return False
 
     async def _put_flow(self, described: Described) -> bool:
-        # Imported only where there are flows.
-        from edge.features.flows import decision  # noqa: PLC0415
-        from edge.features.flows.plan import Plan  # noqa: PLC0415
-        from edge.features.flows.redis_state import RedisFlowState  # noqa: PLC0415
-        from edge.features.flows.state import FlowChange, Written  # noqa: PLC0415
-
         if self._plans is None:
             raise Defect("a flow is written without plans")
         text = msgspec.json.encode(described.content).decode()
@@ -137,7 +131,6 @@ class ObjectWriter:
         return False
 
     async def _delete_flow(self, flow_id: str) -> bool:
-        from edge.features.flows.redis_state import RedisFlowState  # noqa: PLC0415  imported only where there are flows
 
         state = RedisFlowState(self._store, self._guard)
         while await self._commit(NOTHING):

@@ -36,6 +36,7 @@ from edge.ports.tag_definitions import TagDefinitions
 from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
 from edge.store.client import Store
+from edge.store.other_redis import open_foreign
 from edge.store.retry import restart_on_outage
 
 if TYPE_CHECKING:
@@ -133,9 +134,6 @@ async def _open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, in
     """Mirror the sets of the settings on every gateway that has them: the first that can read one does."""
     length = core.settings.section(TelemetrySettings).stream_length
     for name, section in core.settings.named(MirrorSettings).items():
-        # Imported only for a mirror.
-        from edge.store.other_redis import open_foreign  # noqa: PLC0415
-
         foreign = await stack.enter_async_context(open_foreign(section.url))
         read = partial(foreign.read_members, section.key)
         mirror = SetMirror(core.store, name, read, now_ms, interest, partial(_members, core), length)

@@ -6,6 +6,7 @@ import msgspec
 
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.read import RedisValue
+from edge.store.other_redis import open_foreign
 
 
 async def read_key(query: RedisValue, _action_id: str) -> Any:
@@ -13,9 +14,6 @@ async def read_key(query: RedisValue, _action_id: str) -> Any:
 
     Raises NodeError for a value that cannot be used, Unavailable when the server is gone.
     """
-    # redis-py is imported only where it is used.
-    from edge.store.other_redis import open_foreign  # noqa: PLC0415
-
     try:
         async with open_foreign(query.url) as foreign:
             return msgspec.to_builtins(await foreign.read_value(query.key, query.encoding), str_keys=True)

@@ -9,10 +9,12 @@ from edge.config import MqttSettings
 from edge.equipment.device_carriers import DeviceCarriers
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings, SourceSettings
 from edge.features.telemetry.sources.mqtt import IN_FLIGHT, LARGEST_PACKET, SampleSource
+from edge.features.telemetry.sources.redis import RedisSource
 from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import MqttSession
 from edge.links.receive_queue import FloodLimits
+from edge.store.other_redis import open_foreign
 
 SessionOpener = Callable[[str, MqttSettings, int, int, FloodLimits], Awaitable[MqttSession]]
 """Opens an MQTT session by its name, the broker, the largest packet, and the messages that may be unacknowledged, and
@@ -58,10 +60,6 @@ async def _open_polled(
     carriers: DeviceCarriers,
 ) -> None:
     if isinstance(section, RedisSourceSettings):
-        # Imported only when such a source is there.
-        from edge.features.telemetry.sources.redis import RedisSource  # noqa: PLC0415
-        from edge.store.other_redis import open_foreign  # noqa: PLC0415
-
         foreign = await stack.enter_async_context(open_foreign(section.url))
         run = RedisSource(name, section, foreign, sink, now_ms, carriers=carriers).run
     else:
