@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge.app.feature import Feature
+from edge.config import Settings
 from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 
 if TYPE_CHECKING:
     from edge.app.parts import GatewayParts, Works
-    from edge.config import Settings
     from edge.uaserver.parts import AddPart
 
 FEATURES = (
@@ -67,19 +67,19 @@ def settings_kinds() -> Mapping[str, str]:
     return {kind: where for feature in features() for kind, where in feature.settings_kinds.items()}
 
 
-def has_logins(settings: "Settings") -> bool:
+def has_logins(settings: Settings) -> bool:
     """Return whether people log in to a feature that is on."""
     return any(feature.has_logins and feature.is_on(settings) for feature in features())
 
 
-def mirrored_sets(settings: "Settings") -> tuple[str, ...]:
+def mirrored_sets(settings: Settings) -> tuple[str, ...]:
     """Return the names of the mirrored sets that conditions of recipes may ask for."""
     return tuple(
         name for feature in features() if feature.mirrors for name in pkgutil.resolve_name(feature.mirrors)(settings)
     )
 
 
-def folders_of(settings: "Settings") -> Mapping[str, Path]:
+def folders_of(settings: Settings) -> Mapping[str, Path]:
     """Return the folders of features that a backup keeps, by their names in it."""
     found = [pkgutil.resolve_name(feature.folders)(settings) for feature in features() if feature.folders]
     return {name: folder for folders in found for name, folder in folders.items()}

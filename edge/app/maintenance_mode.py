@@ -12,12 +12,12 @@ from edge.model.maintenance import UPGRADE, Maintenance
 from edge.northbound.further_calls import FurtherCall
 from edge.northbound.lock_calls import LockCalls
 from edge.northbound.maintenance_calls import MaintenanceCalls
+from edge.station.decision import LoadedJob
 from edge.store import mode
 from edge.uaserver.view import MaintenanceView, service_level
 
 if TYPE_CHECKING:
     from edge.opcua.access import Caller
-    from edge.station.decision import LoadedJob
     from edge.uaserver.server import UaServer
 
 
@@ -84,7 +84,7 @@ async def show_maintenance(core: GatewayParts, server: "UaServer") -> None:
     def note_mode(_: Maintenance | None) -> None:
         changed.set()
 
-    def note_run(before: "LoadedJob | None", now: "LoadedJob | None") -> None:
+    def note_run(before: LoadedJob | None, now: LoadedJob | None) -> None:
         # A step of a run leaves the state of its job as it is.
         if before is None or now is None or before.job.status != now.job.status:
             changed.set()

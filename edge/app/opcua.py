@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edge.access.login import Users
 from edge.app.features import opcua_parts
 from edge.app.interface import RETRY_S, open_interface
 from edge.app.maintenance_mode import show_maintenance, switch_for_client
@@ -21,7 +22,6 @@ from edge.station.retention import Deliveries
 from edge.uaserver.view import GatewayView
 
 if TYPE_CHECKING:
-    from edge.access.login import Users
     from edge.uaserver.server import UaServer
 
 
@@ -119,7 +119,7 @@ async def _show_jobs(stack: contextlib.AsyncExitStack, parts: GatewayParts, serv
     show_charts(parts.active_runs, server.charts, parts.clock, holders, parts.runs.mirrors)
 
 
-def open_users(parts: GatewayParts) -> "Users":
+def open_users(parts: GatewayParts) -> Users:
     """Return the users of a gateway: the servers share them, and with them the delay of logins after failures."""
     # Imported only with a server that needs them.
     from edge.access.login import Users  # noqa: PLC0415

@@ -3,12 +3,13 @@
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
 from edge.access.audit_trail import AuditTrail
 from edge.access.components import Describe
+from edge.access.login import Users
 from edge.access.mode import ModeWatch
 from edge.app.feature import Opened
 from edge.app.health import Health
@@ -27,9 +28,6 @@ from edge.station.settings import StationSettings
 from edge.store.client import Store
 from edge.store.retry import restart_on_defect
 
-if TYPE_CHECKING:
-    from edge.access.login import Users
-
 
 class Works(Struct, frozen=True):
     """What works at the station; `users` is None without a server that people log in to."""
@@ -37,7 +35,7 @@ class Works(Struct, frozen=True):
     jobs: JobService
     dispatch: Dispatch
     settings: StationSettings
-    users: "Users | None"
+    users: Users | None
     settings_file: Path | None
     describe: Describe
 

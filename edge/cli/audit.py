@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from rich.table import Table
 from rich.text import Text
 
-from edge.access.audit_trail import find_faults
+from edge.access.audit_trail import ChainFault, find_faults
 from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
@@ -21,15 +21,9 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
-from edge.model.audit import AuditRecord
+from edge.model.audit import AuditRecord, SealedRecord
 from edge.store.audit import load_head, newest, read_all
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from edge.access.audit_trail import ChainFault
-    from edge.model.audit import AuditRecord, SealedRecord
-    from edge.store.client import Store
+from edge.store.client import Store
 
 
 @click.group(cls=CommandGroup, invoke_without_command=True, epilog="Example: edge audit --json")
@@ -61,7 +55,7 @@ def list_(
     """List the newest audit records, the oldest of them first: who did what, from where, with which result."""
     wanted = {"user": user, "subject": subject, "kind": kind}
 
-    async def read() -> "list[tuple[SealedRecord, AuditRecord | None]]":
+    async def read() -> list[tuple[SealedRecord, AuditRecord | None]]:
         async with open_access(settings_file) as at:
             return await _newest(at.store, last, {name: text for name, text in wanted.items() if text is not None})
 
@@ -100,7 +94,7 @@ def verify(settings_file: Path | None, *, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-async def _verify(settings_file: Path | None) -> "tuple[list[ChainFault], int, str]":
+async def _verify(settings_file: Path | None) -> tuple[list[ChainFault], int, str]:
 
     async with open_access(settings_file) as at:
         # The head is read first and records that came after it are left out: a gateway may be at work.
@@ -113,7 +107,7 @@ async def _verify(settings_file: Path | None) -> "tuple[list[ChainFault], int, s
         return list(find_faults(found, head, keep)), head.number, head.digest
 
 
-async def _newest(store: "Store", last: int, wanted: dict[str, str]) -> "list[tuple[SealedRecord, AuditRecord | None]]":
+async def _newest(store: Store, last: int, wanted: dict[str, str]) -> list[tuple[SealedRecord, AuditRecord | None]]:
 
     if not wanted:
         return [(sealed_record, _record(sealed_record)) for sealed_record in await newest(store, last)]
@@ -123,7 +117,7 @@ async def _newest(store: "Store", last: int, wanted: dict[str, str]) -> "list[tu
     ]
 
 
-def _record(sealed: "SealedRecord") -> "AuditRecord | None":
+def _record(sealed: SealedRecord) -> AuditRecord | None:
     """Return the content of a stored record; None when it cannot be read."""
     try:
         return msgspec.json.decode(sealed.text, type=AuditRecord)
@@ -131,13 +125,13 @@ def _record(sealed: "SealedRecord") -> "AuditRecord | None":
         return None
 
 
-def _as_data(sealed: "SealedRecord", record: "AuditRecord | None") -> dict[str, object]:
+def _as_data(sealed: SealedRecord, record: AuditRecord | None) -> dict[str, object]:
 
     content = msgspec.structs.asdict(record) | {"at": utc_time(record.at)} if record else {"unreadable": sealed.text}
     return {"number": sealed.number, "digest": sealed.digest} | content
 
 
-def _table(found: "Iterable[tuple[SealedRecord, AuditRecord | None]]") -> "Table":
+def _table(found: Iterable[tuple[SealedRecord, AuditRecord | None]]) -> Table:
 
     table = plain_table("number", "at", "kind", "user", "action", "subject", "result", "comment")
     for sealed, record in found:

@@ -4,11 +4,10 @@ import asyncio
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from edge.chart.marks import marks_of
+from edge.chart.marks import Marks, marks_of
 from edge.chart.page import MIN_WIDTH, draw_within
 from edge.chart.page import draw as lay_out
 from edge.chart.reading import read_chart
@@ -18,12 +17,9 @@ from edge.cli.terminal.recipe_file import compiled_or_exit
 from edge.cli.terminal.store_access import FILE, open_access, read_json, settings_option
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
+from edge.sfc.net import Net
 from edge.store.runs import load
 from edge.store.set_mirrors import load_copies
-
-if TYPE_CHECKING:
-    from edge.chart.marks import Marks
-    from edge.sfc.net import Net
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _PIPE_SIZE = (120, 24)
@@ -57,7 +53,7 @@ def draw(
         _write("", net, marks, output, width)
 
 
-async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]:
+async def _job(job_id: str, settings_file: Path | None) -> tuple[Net, Marks]:
     """Read the run of a job and its recipe from the store."""
     async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)
@@ -68,7 +64,7 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple["Net", "Marks"]
     return net, marks_of(net, stored.run, now_ms(), mirrors=mirrors)
 
 
-def _write(title: str, net: "Net", marks: "Marks | None", output: Path | None, width: int | None) -> None:
+def _write(title: str, net: Net, marks: Marks | None, output: Path | None, width: int | None) -> None:
 
     chart = read_chart(net.recipe)
     if output is not None and output.suffix.lower() == ".svg":

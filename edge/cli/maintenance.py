@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
 from edge.access.localization import BUILT_IN, KEY, localize
-from edge.access.mode import SwitchOff, SwitchOn, switch_mode
+from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.cli.jobs.table import local_time, utc_time
 from edge.cli.terminal.audit import authorize_command, record_as, record_of, recorded
 from edge.cli.terminal.command_group import CommandGroup
@@ -30,13 +29,9 @@ from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.instant import milliseconds
 from edge.model.job_state import JobState
-from edge.model.maintenance import UPGRADE, UPGRADE_MESSAGE, MaintenanceKind
+from edge.model.maintenance import UPGRADE, UPGRADE_MESSAGE, Maintenance, MaintenanceKind
 from edge.store import jobs, runs
 from edge.store.mode import load, load_texts, save_texts
-
-if TYPE_CHECKING:
-    from edge.access.mode import ModeRequest
-    from edge.model.maintenance import Maintenance
 
 _LOOK_AGAIN_S = 0.5
 
@@ -166,7 +161,7 @@ async def _drain_for_upgrade(settings_file: Path | None, *, as_json: bool) -> in
 
 
 async def _switch(
-    settings_file: Path | None, gateway: str, request: "ModeRequest", *, as_json: bool, wait_s: float | None = None
+    settings_file: Path | None, gateway: str, request: ModeRequest, *, as_json: bool, wait_s: float | None = None
 ) -> int:
 
     action = f"maintenance {'on' if isinstance(request, SwitchOn) else 'off'}"
@@ -188,7 +183,7 @@ async def _switch(
         return 0 if is_drained else 1
 
 
-async def _user_of(at: StoreAccess, request: "ModeRequest", action: str, subject: str) -> str:
+async def _user_of(at: StoreAccess, request: ModeRequest, action: str, subject: str) -> str:
     """Return the user that switches the mode; an upgrade of the package needs no login."""
     if isinstance(request, SwitchOn) and request.by == UPGRADE:
         return operator_name()
@@ -233,7 +228,7 @@ def _localizer(texts: Mapping[str, str]) -> Callable[[str], str]:
     return lambda message: localize(message, texts, operator_languages())
 
 
-def _as_data(mode: "Maintenance", localized: Callable[[str], str]) -> dict[str, object]:
+def _as_data(mode: Maintenance, localized: Callable[[str], str]) -> dict[str, object]:
 
     return {
         "kind": mode.kind.value,
@@ -244,7 +239,7 @@ def _as_data(mode: "Maintenance", localized: Callable[[str], str]) -> dict[str, 
     }
 
 
-def _line(place: str, mode: "Maintenance", localized: Callable[[str], str]) -> str:
+def _line(place: str, mode: Maintenance, localized: Callable[[str], str]) -> str:
 
     where = "every gateway" if place == "*" else f"gateway {place}"
     doing = "running jobs are paused" if mode.kind.value == "now" else "running jobs end"

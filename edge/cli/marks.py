@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +12,8 @@ from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 from edge.foundation.errors import Refused
 from edge.store import mark_senders
+from edge.store.bounds import BoundedCount
 from edge.store.mark_senders import count_by_sender
-
-if TYPE_CHECKING:
-    from edge.store.bounds import BoundedCount
 
 
 @click.group(cls=CommandGroup)
@@ -36,7 +33,7 @@ def marks() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the senders with their marks and their shares, the fullest share first."""
 
-    async def read() -> "dict[str, BoundedCount]":
+    async def read() -> dict[str, BoundedCount]:
         async with open_access(settings_file) as at:
             counted = (await count_by_sender(at.store, at.settings.retention.marks)).senders
             return dict(sorted(counted.items(), key=lambda item: (-item[1].fullness, item[0])))

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from cryptography import x509
@@ -18,11 +18,12 @@ from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 from edge.cli.terminal.user_file import check_name, new_password, record_change
-from edge.config import load_settings
+from edge.config import OpcuaSettings, Settings, load_settings
 from edge.config.host_names import is_host
 from edge.foundation.errors import Refused
 from edge.model.role import Role
 from edge.opcua.application_certificate import (
+    CertificateFile,
     application_uris,
     certificate_files,
     host_names,
@@ -38,16 +39,9 @@ from edge.uaserver.application_trust import (
     rejected_users_directory,
     revocation_files,
 )
-from edge.uaserver.certificates import load, load_certificate, thumbprint
+from edge.uaserver.certificates import OwnCertificate, load, load_certificate, thumbprint
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.signing_requests import UnusableCertificate, check_issued, read_subject, signing_request
-
-if TYPE_CHECKING:
-    from cryptography import x509
-
-    from edge.config import OpcuaSettings, Settings
-    from edge.opcua.application_certificate import CertificateFile
-    from edge.uaserver.certificates import OwnCertificate
 
 _ADVICE = "List them with: edge opcua list"
 _HOST_ADVICE = "Use the host of the address that clients connect to, without opc.tcp:// and port."
@@ -236,12 +230,12 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
     print_text(f"{name} is {role}, in {users_file}")
 
 
-def _read(settings_file: Path | None) -> tuple["OpcuaSettings", str]:
+def _read(settings_file: Path | None) -> tuple[OpcuaSettings, str]:
     settings = _settings(settings_file)
     return settings.opcua, settings.gateway.name
 
 
-def _own(settings: "OpcuaSettings") -> "OwnCertificate":
+def _own(settings: OpcuaSettings) -> OwnCertificate:
     """Return the certificate of the gateway with its key. Raises Refused before the first start."""
     with _file_errors(Path(settings.pki)):
         own = load(Path(settings.pki))
@@ -250,17 +244,17 @@ def _own(settings: "OpcuaSettings") -> "OwnCertificate":
     return own
 
 
-def _settings(settings_file: Path | None) -> "Settings":
+def _settings(settings_file: Path | None) -> Settings:
 
     return load_settings(settings_file, os.environ, declared_sections())
 
 
-def _directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
+def _directories(settings: OpcuaSettings) -> tuple[Path, Path]:
 
     return Path(settings.trusted), rejected_directory(Path(settings.pki))
 
 
-def _user_directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
+def _user_directories(settings: OpcuaSettings) -> tuple[Path, Path]:
     """Return the directories of trusted and rejected users. Raises Refused while users have passwords only."""
     if not settings.trusted_users:
         problem = "[opcua] trusted_users is empty: users do not log in with certificates"
@@ -268,7 +262,7 @@ def _user_directories(settings: "OpcuaSettings") -> tuple[Path, Path]:
     return Path(settings.trusted_users), rejected_users_directory(Path(settings.pki))
 
 
-def _certificates_of_users(settings: "OpcuaSettings") -> dict[str, Any]:
+def _certificates_of_users(settings: OpcuaSettings) -> dict[str, Any]:
     """Return the certificates of users for the list; nothing while users have passwords only."""
     if not settings.trusted_users:
         return {}
@@ -279,7 +273,7 @@ def _certificates_of_users(settings: "OpcuaSettings") -> dict[str, Any]:
     }
 
 
-def _role_text(certificate: "x509.Certificate", users_file: Path) -> str:
+def _role_text(certificate: x509.Certificate, users_file: Path) -> str:
     """Return what a trusted certificate of a user permits."""
     name = user_name(certificate)
     with _file_errors(users_file):
@@ -289,7 +283,7 @@ def _role_text(certificate: "x509.Certificate", users_file: Path) -> str:
     return f"{name!r} is not a user yet, unless this is an authority: edge users add NAME --role ROLE"
 
 
-def _find_one(which: str, directory: Path) -> Sequence["CertificateFile"]:
+def _find_one(which: str, directory: Path) -> Sequence[CertificateFile]:
     """Find the files of one certificate. Raises Refused when none or more than one matches."""
     _require_access(directory)
     found = find_certificates([directory], which)
@@ -305,7 +299,7 @@ def _require_access(directory: Path) -> None:
         list(directory.iterdir())
 
 
-def _describe(entry: "CertificateFile") -> dict[str, Any]:
+def _describe(entry: CertificateFile) -> dict[str, Any]:
 
     return {
         "thumbprint": thumbprint(entry.certificate),
@@ -316,7 +310,7 @@ def _describe(entry: "CertificateFile") -> dict[str, Any]:
     }
 
 
-def _describe_revocations(path: Path, found: "x509.CertificateRevocationList") -> dict[str, Any]:
+def _describe_revocations(path: Path, found: x509.CertificateRevocationList) -> dict[str, Any]:
     return {
         "authority": found.issuer.rfc4514_string(),
         "revoked": len(found),

@@ -5,20 +5,15 @@ import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from edge.app.redaction import redactor, secrets_of
+from edge.app.redaction import Redact, redactor, secrets_of
 from edge.cli.jobs.table import local_time, utc_time
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
 from edge.config import main_file
-from edge.store.refused import DECLINED_COUNTER, count, newest
-
-if TYPE_CHECKING:
-    from edge.app.redaction import Redact
-    from edge.store.refused import RefusedMessage
+from edge.store.refused import DECLINED_COUNTER, RefusedMessage, count, newest
 
 _SHOWN_CHARACTERS = 400
 
@@ -51,13 +46,13 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
     asyncio.run(show())
 
 
-def _redacted(message: "RefusedMessage", redact: "Redact") -> "RefusedMessage":
+def _redacted(message: RefusedMessage, redact: Redact) -> RefusedMessage:
     """Return a message without secrets: a sender may have sent its password where it does not belong."""
     payload = redact(message.payload.decode()).encode()
     return dataclasses.replace(message, reason=redact(message.reason), payload=payload)
 
 
-def _as_data(message: "RefusedMessage") -> dict[str, object]:
+def _as_data(message: RefusedMessage) -> dict[str, object]:
 
     return {
         "at": utc_time(message.at),
@@ -70,7 +65,7 @@ def _as_data(message: "RefusedMessage") -> dict[str, object]:
     }
 
 
-def _report(message: "RefusedMessage") -> Iterator[str]:
+def _report(message: RefusedMessage) -> Iterator[str]:
 
     yield printable(f"{local_time(message.at)}  {message.way}  {message.kind}")
     yield printable(f"  {message.reason}")

@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -14,10 +13,8 @@ from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 from edge.foundation.errors import Refused
+from edge.model.session import Session
 from edge.store.sessions import load_all
-
-if TYPE_CHECKING:
-    from edge.model.session import Session
 
 _ADVICE = "List them with: edge sessions list"
 
@@ -33,7 +30,7 @@ def sessions() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the sessions of all gateways on the store, the most recently active first."""
 
-    async def read() -> "dict[str, tuple[Session, str]]":
+    async def read() -> dict[str, tuple[Session, str]]:
         async with open_access(settings_file) as at:
             return await load_all(at.store)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from msgspec.structs import replace
@@ -21,13 +21,9 @@ from edge.cli.terminal.login import log_in, log_out
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
 from edge.cli.terminal.user_file import check_name, confirm_code, new_password, record_change
-from edge.config import load_settings
+from edge.config import Settings, load_settings
 from edge.foundation.errors import Refused
 from edge.model.role import Role
-
-if TYPE_CHECKING:
-    from edge.access.users import User
-    from edge.config import Settings
 
 _ROLES = ("observer", "operator", "engineer")
 _stdin_option = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
@@ -208,18 +204,18 @@ def logout(settings_file: Path | None) -> None:
     print_text("logged out" if asyncio.run(end()) else "no session")
 
 
-def _settings(settings_file: Path | None) -> "Settings":
+def _settings(settings_file: Path | None) -> Settings:
 
     return load_settings(settings_file, os.environ, declared_sections())
 
 
-def _users(settings: "Settings") -> "dict[str, User]":
+def _users(settings: Settings) -> dict[str, User]:
 
     with _file_errors(settings):
         return read_users(Path(settings.users_file))
 
 
-def _user(settings: "Settings", name: str) -> "User":
+def _user(settings: Settings, name: str) -> User:
 
     found = _users(settings).get(name)
     if found is None:
@@ -227,18 +223,18 @@ def _user(settings: "Settings", name: str) -> "User":
     return found
 
 
-def _change(settings: "Settings", user: "User", **changes: object) -> None:
+def _change(settings: Settings, user: User, **changes: object) -> None:
 
     _write(settings, replace(user, **changes))
 
 
-def _write(settings: "Settings", user: "User") -> None:
+def _write(settings: Settings, user: User) -> None:
 
     with _file_errors(settings):
         write_user(Path(settings.users_file), user)
 
 
-def _described(user: "User", settings: "Settings") -> dict[str, Any]:
+def _described(user: User, settings: Settings) -> dict[str, Any]:
     role = user.role.name.lower()
     return {
         "name": user.name,
@@ -251,7 +247,7 @@ def _described(user: "User", settings: "Settings") -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _file_errors(settings: "Settings") -> Iterator[None]:
+def _file_errors(settings: Settings) -> Iterator[None]:
 
     try:
         yield

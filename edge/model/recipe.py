@@ -7,14 +7,12 @@ and types; `edge.sfc.check` validates the chart.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RECIPE_DATASCHEMA: Final = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
 

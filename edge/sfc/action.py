@@ -6,19 +6,17 @@ association, with storage per action name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.command_id import command_id
+from edge.sfc.draft import Draft
+from edge.sfc.net import NetAction
 from edge.sfc.qualifier import Leave, Moment
 from edge.sfc.run import UNSUCCESSFUL, ActionState, Association
 from edge.sfc.signal import Phase
-
-if TYPE_CHECKING:
-    from edge.sfc.association_key import AssociationKey
-    from edge.sfc.draft import Draft
-    from edge.sfc.net import NetAction
 
 
 def on_activated(draft: Draft, action: NetAction) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from collections.abc import Iterator
+from typing import Any, Final, assert_never
 
 from msgspec.structs import replace
 
@@ -14,12 +15,14 @@ from edge.sfc.action import (
     on_timeout,
     on_unknown,
 )
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.intervention import intervene, resolve
 from edge.sfc.left_failure import stands
-from edge.sfc.mirror_copy import NO_MIRRORS
+from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
+from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, PastAttempt, Run, key_of_command
 from edge.sfc.signal import (
     Abort,
@@ -44,13 +47,6 @@ from edge.sfc.signal import (
 )
 from edge.sfc.view import wakes_after
 from edge.sfc.withdrawal import withdraw
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from edge.sfc.association_key import AssociationKey
-    from edge.sfc.mirror_copy import Mirrors
-    from edge.sfc.net import Net
 
 MAX_EARLY_EVENTS: Final = 100
 

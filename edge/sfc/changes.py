@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from edge.sfc.association_key import AssociationKey
+from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Run
 from edge.sfc.signal import Advanced, Phase
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from edge.sfc.net import Net
 
 
 class ActionChange(Struct, frozen=True):

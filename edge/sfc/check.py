@@ -7,19 +7,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
-from edge.model.recipe import Action, BranchType, Interaction, Qualifier, Recipe
+from edge.model.recipe import Action, Branch, BranchType, Interaction, Qualifier, Recipe, Step
+from edge.sfc.net import NetTransition
 from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.structure import MAX_NESTING, Structure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from edge.model.recipe import Action, Branch, Step
-    from edge.sfc.net import NetTransition
-    from edge.sfc.structure import Structure
 
 
 def shape_faults(recipe: Recipe) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Iterable
 
 import msgspec
 from msgspec import Struct
@@ -28,9 +28,6 @@ from edge.sfc.left_failure import HELPS_A_FAILURE
 from edge.sfc.net import Net, NetAction, NetStep, NetTransition
 from edge.sfc.qualifier import QUALIFIER_RULES
 from edge.sfc.structure import Structure, TooManyWaysError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
 
 
 class RejectedRecipe(Struct, frozen=True):

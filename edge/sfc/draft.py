@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from edge.sfc.mirror_copy import NO_MIRRORS
-from edge.sfc.net import request
+from edge.sfc.association_key import AssociationKey
+from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
+from edge.sfc.net import Net, NetAction, request
 from edge.sfc.run import (
     LOCKS_FIELD,
     STATE_FIELD,
@@ -15,18 +16,12 @@ from edge.sfc.run import (
     Outcome,
     PastAttempt,
     Run,
+    RunField,
     StepState,
 )
 from edge.sfc.run_locks import NO_LOCKS
 from edge.sfc.signal import CommandRequest, Phase, StepChange
 from edge.sfc.view import RunView
-
-if TYPE_CHECKING:
-    from edge.sfc.association_key import AssociationKey
-    from edge.sfc.mirror_copy import Mirrors
-    from edge.sfc.net import Net, NetAction
-    from edge.sfc.run import RunField
-
 
 MAX_PAST: Final = 200
 """The number of earlier attempts and late results that a run keeps."""

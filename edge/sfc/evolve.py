@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from msgspec.structs import replace
 
 from edge.expression.value import EvaluationError
 from edge.sfc.action import ended_association, on_activated, on_deactivated, origin_of, start_action
+from edge.sfc.association_key import AssociationKey
+from edge.sfc.draft import Draft
 from edge.sfc.left_failure import left_failures, remedies
 from edge.sfc.lock_wait import lock_timeout, update_locks
+from edge.sfc.net import NetAction, NetTransition
 from edge.sfc.qualifier import Moment
 from edge.sfc.run import UNSUCCESSFUL, ActionState, Outcome, StepState
 from edge.sfc.signal import StepChange
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from edge.sfc.association_key import AssociationKey
-    from edge.sfc.draft import Draft
-    from edge.sfc.net import NetAction, NetTransition
 
 # With more clearings at one instant a chart runs without end; the checker finds such loops only when conditions are
 # constant.

@@ -8,7 +8,7 @@ is not recorded a second time: the run keeps it.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
@@ -18,6 +18,7 @@ from edge.sfc.association_key import AssociationKey
 from edge.sfc.changes import Changes, changes_of, decode_changes, encode_changes, first_completed
 from edge.sfc.command_id import command_id, command_prefix
 from edge.sfc.mirror_copy import NO_MIRRORS, MirrorCopy, Mirrors
+from edge.sfc.net import Net
 from edge.sfc.run import Association, KeptEvent, PastAttempt, Run, key_of_command
 from edge.sfc.signal import (
     Abort,
@@ -40,9 +41,6 @@ from edge.sfc.signal import (
     Unknown,
     Withdrawn,
 )
-
-if TYPE_CHECKING:
-    from edge.sfc.net import Net
 
 
 class DecisionRecord(Struct, frozen=True):

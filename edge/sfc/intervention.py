@@ -6,26 +6,23 @@ A recipe lists what it allows. An intervention names what is active now; it neve
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.model.recipe import Intervention
 from edge.sfc.action import on_completed, on_deactivated, on_failed, origin_of, repeat, skip
+from edge.sfc.association_key import AssociationKey
+from edge.sfc.draft import Draft
 from edge.sfc.evolve import activate, deactivate, settle
 from edge.sfc.intervention_note import InterventionNote
 from edge.sfc.left_failure import left_failures, remedies, stands
 from edge.sfc.lock_wait import force_when_held
+from edge.sfc.net import Net, NetTransition
 from edge.sfc.qualifier import Moment
-from edge.sfc.run import UNSUCCESSFUL, ActionState, Outcome
+from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, Outcome, Run
 from edge.sfc.signal import Ignored, IgnoredKind, Intervene, Resolution, Resolve
-
-if TYPE_CHECKING:
-    from edge.sfc.association_key import AssociationKey
-    from edge.sfc.draft import Draft
-    from edge.sfc.net import Net, NetTransition
-    from edge.sfc.run import Association, Run
 
 MAX_INTERVENTIONS: Final = 100
 """The number of interventions that a run keeps."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from edge.model.recipe import Intervention
+from edge.sfc.association_key import AssociationKey
+from edge.sfc.net import Net
 from edge.sfc.qualifier import Moment
-from edge.sfc.run import UNSUCCESSFUL
+from edge.sfc.run import UNSUCCESSFUL, Run
 
 if TYPE_CHECKING:
-    from edge.sfc.association_key import AssociationKey
     from edge.sfc.draft import Draft
-    from edge.sfc.net import Net
-    from edge.sfc.run import Run
 
 HELPS_A_FAILURE: Final = frozenset({Intervention.RETRY, Intervention.SKIP})
 """The interventions for which a failure waits, where the recipe allows one of them."""

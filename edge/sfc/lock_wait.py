@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from edge.sfc.draft import Draft
+from edge.sfc.net import Net, NetTransition
 from edge.sfc.run_locks import NO_LOCKS, RunLocks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from edge.sfc.draft import Draft
-    from edge.sfc.net import Net, NetTransition
 
 
 def needed_locks(net: Net, steps: frozenset[str] | set[str]) -> frozenset[str]:

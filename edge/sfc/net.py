@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct
 
+from edge.model.recipe import Intervention, Qualifier, Recipe
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.run import find_command
+from edge.sfc.condition import Condition
+from edge.sfc.qualifier import QualifierRule
+from edge.sfc.run import Run, find_command
 from edge.sfc.signal import CommandRequest, Phase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from edge.model.recipe import Intervention, Qualifier, Recipe
-    from edge.sfc.association_key import AssociationKey
-    from edge.sfc.condition import Condition
-    from edge.sfc.qualifier import QualifierRule
-    from edge.sfc.run import Run
 
 
 class NetAction(Struct, frozen=True):

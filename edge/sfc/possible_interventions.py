@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from edge.model.recipe import Intervention
 from edge.sfc.advance import advance
+from edge.sfc.net import Net
+from edge.sfc.run import Run
 from edge.sfc.signal import Advanced, Intervene
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from edge.sfc.net import Net
-    from edge.sfc.run import Run
 
 
 def possible_interventions(net: Net, run: Run, now: int) -> tuple[Intervene, ...]:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.sfc.advance import advance
 from edge.sfc.changes import Changes, changes_of
-from edge.sfc.run import new_run
+from edge.sfc.history import DecisionRecord
+from edge.sfc.net import Net
+from edge.sfc.run import Run, new_run
 from edge.sfc.run_fields import encode
 from edge.sfc.signal import Advanced, Start
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from edge.sfc.history import DecisionRecord
-    from edge.sfc.net import Net
-    from edge.sfc.run import Run
 
 
 class Difference(Struct, frozen=True):

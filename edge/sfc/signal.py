@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
-from edge.sfc.mirror_copy import NO_MIRRORS
-
-if TYPE_CHECKING:
-    from edge.model.recipe import Intervention
-    from edge.sfc.association_key import AssociationKey
-    from edge.sfc.mirror_copy import Mirrors
-    from edge.sfc.run import Run
+from edge.model.recipe import Intervention
+from edge.sfc.association_key import AssociationKey
+from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
+from edge.sfc.run import Run
 
 
 class Start(Struct, frozen=True):

@@ -6,16 +6,14 @@ to be active together). An arc is one written or implied transition with one way
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise, product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from edge.model.recipe import Branch, BranchType, Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 MAX_WAYS: Final = 1000
 MAX_ARCS: Final = 20_000

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.sfc.association_key import AssociationKey
+from edge.sfc.changes import ActionChange
+from edge.sfc.history import DecisionRecord
 from edge.sfc.run import ActionState
-from edge.sfc.signal import Intervene, Pause, Resolve, Resume
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from edge.sfc.association_key import AssociationKey
-    from edge.sfc.changes import ActionChange
-    from edge.sfc.history import DecisionRecord
-    from edge.sfc.signal import Signal
+from edge.sfc.signal import Intervene, Pause, Resolve, Resume, Signal
 
 _UNDER_WAY: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING, ActionState.UNKNOWN})
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 from edge.expression.value import UNKNOWN
+from edge.sfc.association_key import AssociationKey
 from edge.sfc.condition import wake_instants
 from edge.sfc.left_failure import stands
-from edge.sfc.mirror_copy import NO_MIRRORS, AskedMirrors
-from edge.sfc.run import ActionState
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from collections.abc import Set as AbstractSet
-
-    from edge.sfc.association_key import AssociationKey
-    from edge.sfc.mirror_copy import Mirrors
-    from edge.sfc.net import Net
-    from edge.sfc.run import Association, Run, StepState
+from edge.sfc.mirror_copy import NO_MIRRORS, AskedMirrors, Mirrors
+from edge.sfc.net import Net
+from edge.sfc.run import ActionState, Association, Run, StepState
 
 _OVER = frozenset({ActionState.COMPLETED, ActionState.STOPPED})
 

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from edge.expression.compiler import Unmet
 from edge.expression.value import EvaluationError
-from edge.sfc.intervention import held_failures
+from edge.sfc.intervention import HeldFailure, held_failures
 from edge.sfc.left_failure import left_failures
-from edge.sfc.mirror_copy import NO_MIRRORS
-from edge.sfc.run import ActionState
+from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
+from edge.sfc.net import Net, NetTransition
+from edge.sfc.run import ActionState, Run
 from edge.sfc.view import RunView
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from edge.sfc.intervention import HeldFailure
-    from edge.sfc.mirror_copy import Mirrors
-    from edge.sfc.net import Net, NetTransition
-    from edge.sfc.run import Run
-
 
 START: Final = "start"
 """Stands for the sources of the entry of the initial step, which has none."""

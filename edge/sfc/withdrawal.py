@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.command_id import parse_command_id
-from edge.sfc.run import ActionState, Outcome, Sending
+from edge.sfc.draft import Draft
+from edge.sfc.net import Net
+from edge.sfc.qualifier import QualifierRule
+from edge.sfc.run import ActionState, Association, Outcome, PastAttempt, Run, Sending
 from edge.sfc.signal import Ignored, IgnoredKind, Withdrawn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from edge.sfc.draft import Draft
-    from edge.sfc.net import Net
-    from edge.sfc.qualifier import QualifierRule
-    from edge.sfc.run import Association, PastAttempt, Run
 
 TIME_PASSED: Final = "its time passed before a gateway could send it"
 JOB_ENDED: Final = "its job ended before a gateway could send it"

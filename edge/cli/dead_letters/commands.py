@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -22,12 +21,9 @@ from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.station.dead_letter_retry import retry_letter
 from edge.store import dead_letters as stored
+from edge.store.client import Store
 from edge.store.commit import join
-from edge.store.dead_letters import load_all
-
-if TYPE_CHECKING:
-    from edge.store.client import Store
-    from edge.store.dead_letters import Letter
+from edge.store.dead_letters import Letter, load_all
 
 
 @click.group("dead-letters", cls=CommandGroup)
@@ -47,7 +43,7 @@ def dead_letters() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the dead letters, oldest first."""
 
-    async def read() -> "dict[str, Letter]":
+    async def read() -> dict[str, Letter]:
         async with open_access(settings_file) as at:
             return await load_all(at.store)
 
@@ -67,7 +63,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 def show(letter: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show a dead letter: its content, the reason, and the effect of `retry`."""
 
-    async def read() -> "Letter":
+    async def read() -> Letter:
         async with open_access(settings_file) as at:
             return await _find(at.store, letter)
 
@@ -88,7 +84,7 @@ def retry(letter: str, settings_file: Path | None) -> None:
     it has done already. A stop is sent again. A batch of samples is evaluated again.
     """
 
-    async def do() -> "Letter":
+    async def do() -> Letter:
         async with open_access(settings_file) as at, recorded(at, "dead-letters retry", letter):
             found = await _find(at.store, letter)
             await retry_letter(at.store, letter, found, now_ms)
@@ -119,7 +115,7 @@ def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -
     print_text(f"dropped: {asyncio.run(do())}")
 
 
-async def _find(store: "Store", letter_id: str) -> "Letter":
+async def _find(store: Store, letter_id: str) -> Letter:
 
     found = (await load_all(store)).get(letter_id)
     if found is None:

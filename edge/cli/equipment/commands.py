@@ -2,8 +2,8 @@
 
 import asyncio
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +11,16 @@ from edge.access.working_instances import load_reports
 from edge.app.features import equipment_kinds
 from edge.app.sections import declared_sections
 from edge.cli.equipment.release import release_stops
-from edge.cli.equipment.table import as_data, connected_gateways, equipment_views, ping_data, ping_table, report, table
+from edge.cli.equipment.table import (
+    EquipmentView,
+    as_data,
+    connected_gateways,
+    equipment_views,
+    ping_data,
+    ping_table,
+    report,
+    table,
+)
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import (
@@ -25,14 +34,9 @@ from edge.cli.terminal.store_access import (
 )
 from edge.config import load_settings
 from edge.equipment import ping as asking
+from edge.equipment.ping import PingResult
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.task_group import TaskGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from edge.cli.equipment.table import EquipmentView
-    from edge.equipment.ping import PingResult
 
 
 @click.group(cls=CommandGroup)
@@ -127,13 +131,13 @@ def release(name: str, command: str | None, reason: str, settings_file: Path | N
             print_text(f"released: {stop.phase} of {printable(stop.command)}, job {printable(stop.job_order_id)}")
 
 
-async def _read_views(settings_file: Path | None) -> "list[EquipmentView]":
+async def _read_views(settings_file: Path | None) -> list[EquipmentView]:
 
     async with open_access(settings_file) as at:
         return equipment_views(await load_reports(at.store, at.settings.gateway.scopes))
 
 
-async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict[str, PingResult]":
+async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> dict[str, PingResult]:
 
     settings = load_settings(settings_file, os.environ, declared_sections())
     if unknown := [name for name in names if name not in settings.southbound]:
@@ -153,7 +157,7 @@ async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> "dict
     return {name: asking.with_clients(result, clients.get(name, ())) for name, result in results.items()}
 
 
-async def _read_clients(settings_file: Path | None) -> "Mapping[str, Sequence[str]]":
+async def _read_clients(settings_file: Path | None) -> Mapping[str, Sequence[str]]:
     """Return the gateways that are connected to equipment, by its name; none without the store."""
     try:
         return connected_gateways(await _read_views(settings_file))

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +12,7 @@ from edge.cli.jobs.method_call import call_by_id, call_with_order
 from edge.cli.jobs.outcome import decide, parse_data, print_answer, resend_commands
 from edge.cli.jobs.replay import replay_json, replay_text
 from edge.cli.jobs.report import detail, report
-from edge.cli.jobs.results import read_results, results_text
+from edge.cli.jobs.results import CopyFiles, read_results, results_text
 from edge.cli.jobs.run_history import history_json, history_table, missing_text, read_recorded, write_gantt
 from edge.cli.jobs.stored_job import read
 from edge.cli.jobs.table import job_table, summary
@@ -39,9 +38,6 @@ from edge.model.job_state import TEXT, Cause
 from edge.sfc.signal import Resolution, Resolve
 from edge.station.run_replay import NotRecorded, replay_recorded
 from edge.store.jobs import Job, load_all
-
-if TYPE_CHECKING:
-    from edge.cli.jobs.results import CopyFiles
 
 _comment_option = click.option("--comment", help="A comment that stays with the job.")
 
@@ -166,7 +162,7 @@ def history_(job: str, svg: Path | None, settings_file: Path | None, *, as_json:
 @further_options("jobs results")
 @settings_option
 @json_option
-def results_(job: str, settings_file: Path | None, *, as_json: bool, copy_files: "CopyFiles | None" = None) -> None:
+def results_(job: str, settings_file: Path | None, *, as_json: bool, copy_files: CopyFiles | None = None) -> None:
     """Show results of a job, also of earlier attempts and late ones, commands never sent, and copy files of traces.
 
     A trace is a file on the gateway that the result names with its hash and size: gzipped JSON. Each copy is compared

@@ -4,7 +4,6 @@ import asyncio
 import pkgutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -26,10 +25,8 @@ from edge.cli.terminal.store_access import (
 )
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.station.listed_settings import ListedSetting
 from edge.station.settings import SettingsMethod, StationSettings
-
-if TYPE_CHECKING:
-    from edge.station.listed_settings import ListedSetting
 
 KINDS = (
     "workmaster",

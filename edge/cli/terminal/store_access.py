@@ -5,7 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Iterable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 import msgspec
@@ -15,17 +15,12 @@ from rich.console import Console
 
 from edge.app.sections import declared_sections
 from edge.cli.terminal.output import print_text, printable
-from edge.config import load_settings
+from edge.config import Settings, load_settings
 from edge.foundation.errors import Refused
 from edge.model.json_text import read_json_text
 from edge.store.bulk_reads import load_scopes
+from edge.store.client import Store
 from edge.store.opening import open_store
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from edge.config import Settings
-    from edge.store.client import Store
 
 FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 
@@ -48,8 +43,8 @@ _NEVER_CUT = 100_000
 class StoreAccess(Struct, frozen=True):
     """The settings and their store. Work that is added here is executed by a gateway."""
 
-    settings: "Settings"
-    store: "Store"
+    settings: Settings
+    store: Store
 
     def scope(self, asked: str | None) -> str:
         """Return the scope of a request: a scope of the settings, by default their only one."""
@@ -126,7 +121,7 @@ def print_json(data: object) -> None:
     click.echo(msgspec.json.encode(data))
 
 
-def open_console() -> "Console":
+def open_console() -> Console:
     """Return a console as wide as the terminal; to a file or a pipe lines are not folded."""
     found = Console(highlight=False, markup=False, emoji=False)
     return found if found.is_terminal else Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)

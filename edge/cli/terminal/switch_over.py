@@ -4,15 +4,12 @@ import asyncio
 import contextlib
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from edge.cli.terminal.audit import authorize_command, record_as
 from edge.cli.terminal.store_access import open_access
+from edge.config import Settings
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.store.switch_over import Report, SwitchedOver, switch_over
-
-if TYPE_CHECKING:
-    from edge.config import Settings
 
 _ACTION = "store switch-over"
 _RECORDED_WITHIN_S = 10.0

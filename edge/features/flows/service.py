@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from edge.app.parts import GatewayParts
 from edge.features.flows.cleanup import keep_clean
@@ -26,11 +25,9 @@ from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.runner import RunnerContext
 from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.state import CycleRecord, FlowRecord
+from edge.features.telemetry.service import TelemetryService
 from edge.station.jobs import JobService
 from edge.store import instance_leases
-
-if TYPE_CHECKING:
-    from edge.features.telemetry.service import TelemetryService
 
 _NS_PER_MS = 1_000_000
 
@@ -39,7 +36,7 @@ async def open_flows(
     stack: contextlib.AsyncExitStack,
     core: GatewayParts,
     jobs: JobService,
-    telemetry: "TelemetryService | None",
+    telemetry: TelemetryService | None,
     kinds: NodeKinds,
     listeners: Sequence[Callable[[FlowRecord, CycleRecord], None]] = (),
 ) -> FlowStats:

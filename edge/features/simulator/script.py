@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -14,9 +15,6 @@ from edge.foundation.errors import EdgeError
 from edge.model.recipe import MAX_SECONDS, Intervention
 from edge.sfc.mirror_copy import MirrorCopy
 from edge.sfc.signal import Intervene
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _T = TypeVar("_T")
 

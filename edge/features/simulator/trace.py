@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
-from edge.sfc.run import Outcome
-from edge.sfc.signal import Phase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from edge.features.simulator.script import Script
-    from edge.sfc.compiler import RejectedRecipe
-    from edge.sfc.run import Run
-    from edge.sfc.signal import StepChange
+from edge.features.simulator.script import Script
+from edge.sfc.compiler import RejectedRecipe
+from edge.sfc.run import Outcome, Run
+from edge.sfc.signal import Phase, StepChange
 
 
 class Trace(Struct, frozen=True):

@@ -7,22 +7,33 @@ run of its command id, duplicates are dropped, and a run keeps the recipe with w
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from edge.access.lock_queue import acquire, is_held_by, release
-from edge.features.simulator.script import EventQueue, EventRank, milliseconds, mirrored
+from edge.features.simulator.script import (
+    AnswerPlan,
+    EventQueue,
+    EventRank,
+    Script,
+    ScriptEvent,
+    TimelineEntry,
+    milliseconds,
+    mirrored,
+)
 from edge.features.simulator.trace import Trace, TraceRecorder, rejected_at_load
-from edge.model.lock import LockClaim
+from edge.model.lock import Lock, LockClaim
 from edge.sfc.advance import advance
 from edge.sfc.command_id import parse_command_id
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.sfc.condition import RunAccess
+from edge.sfc.mirror_copy import MirrorCopy
 from edge.sfc.net import Net
 from edge.sfc.run import Run, new_run, waits
 from edge.sfc.run_fields import decode, encode
-from edge.sfc.run_locks import lock_change
+from edge.sfc.run_locks import LockChange, lock_change
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -38,15 +49,6 @@ from edge.sfc.signal import (
     Tick,
 )
 from edge.sfc.view import next_deadline
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from edge.features.simulator.script import AnswerPlan, Script, ScriptEvent, TimelineEntry
-    from edge.model.lock import Lock
-    from edge.sfc.condition import RunAccess
-    from edge.sfc.mirror_copy import MirrorCopy
-    from edge.sfc.run_locks import LockChange
 
 
 class LockTable(Struct):

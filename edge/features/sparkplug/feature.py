@@ -1,14 +1,10 @@
 """The gateway as an edge node of Sparkplug B."""
 
-from typing import TYPE_CHECKING
-
 from edge.app.feature import Feature
-
-if TYPE_CHECKING:
-    from edge.config import Settings
+from edge.config import Settings
 
 
-def _is_on(settings: "Settings") -> bool:
+def _is_on(settings: Settings) -> bool:
     if "telemetry" in settings.sections and not settings.is_on("telemetry"):
         return False
     return settings.is_on("sparkplug") or any(

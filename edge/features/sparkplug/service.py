@@ -2,9 +2,9 @@
 
 import contextlib
 import functools
-from typing import TYPE_CHECKING
 
 import msgspec
+from prometheus_client.core import Metric
 
 from edge.app.broker_session import open_session
 from edge.app.feature import Opened
@@ -23,9 +23,6 @@ from edge.features.telemetry.sources.opening import flood_of
 from edge.foundation.instant import now_ms
 from edge.links.mqtt_broker import broker_of
 from edge.store.client import Store
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
 
 _DURABLE = "samples"
 _VOLATILE = "volatile"
@@ -89,7 +86,7 @@ async def _open_edge_node(stack: contextlib.AsyncExitStack, core: GatewayParts, 
     gate = core.instance.publisher_gates[core.scopes[0]]
     await core.keep_running_while(stack, gate, "sparkplug", node.run)
 
-    async def read_metrics() -> "list[Metric]":
+    async def read_metrics() -> list[Metric]:
         return node_metrics(node.stats)
 
     return Opened(serving=(lambda: f"Sparkplug group {settings.group}",), metrics=(read_metrics,))

@@ -4,7 +4,6 @@ import asyncio
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from edge.access.operations import Report
 from edge.app.feature import Opened
@@ -13,16 +12,13 @@ from edge.app.parts import GatewayParts, Works
 from edge.features.flows.settings import FlowsSettings
 from edge.features.station_files.apply import apply_files, read_files
 from edge.features.station_files.export import write_archive
-from edge.features.station_files.objects import audit_action, audit_subject
+from edge.features.station_files.objects import ObjectDifference, audit_action, audit_subject
 from edge.features.station_files.stored import load_objects
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.model.operation import Operation, OperationType
 from edge.store.bulk_reads import load_scopes
-
-if TYPE_CHECKING:
-    from edge.features.station_files.objects import ObjectDifference
 
 
 async def open_operations(_stack: AsyncExitStack, core: GatewayParts, _works: Works) -> Opened:
@@ -49,7 +45,7 @@ async def _import(core: GatewayParts, operation: Operation, report: Report) -> s
     read = await read_files(Path(core.settings.station.files), core.settings.section(FlowsSettings).nodes)
     changed = 0
 
-    async def record(object_difference: "ObjectDifference") -> None:
+    async def record(object_difference: ObjectDifference) -> None:
         nonlocal changed
         changed += 1
         report(min(ALMOST, float(changed)), str(object_difference.subject))

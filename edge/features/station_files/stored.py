@@ -1,13 +1,13 @@
 """Reads and writes the objects of station files in the store: one commit for each object."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from edge.app.features import settings_kinds
 from edge.features.flows import decision
-from edge.features.flows.plan import Plan
+from edge.features.flows.plan import Plan, Plans
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import FlowChange, FlowStatus, Written
 from edge.features.station_files.content import as_values
@@ -19,10 +19,6 @@ from edge.store import resources
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.setting_texts import RULES, TAGS
-
-if TYPE_CHECKING:
-    from edge.features.flows.plan import Plans
-
 
 _BATCH = 20
 """Work Masters that are read at a time: a running gateway serves others in between."""
@@ -83,7 +79,7 @@ def _decoded(text: str) -> Any:
 class ObjectWriter:
     """Writes objects; each commit has the guard. `plans` are those of the flows among them."""
 
-    def __init__(self, store: Store, plans: "Plans | None", clock: Clock, guard: Commit = NOTHING) -> None:
+    def __init__(self, store: Store, plans: Plans | None, clock: Clock, guard: Commit = NOTHING) -> None:
         self._store = store
         self._plans = plans
         self._clock = clock

@@ -4,7 +4,6 @@ import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,18 +13,13 @@ from edge.cli.terminal.findings import print_findings
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 from edge.config import load_settings
 from edge.features.admin.board_check import examine_board
-from edge.features.admin.hardware.board import find_board, profile_directory, read_boards
-from edge.features.admin.hardware.files import wanted_files, write
+from edge.features.admin.hardware.board import Board, find_board, profile_directory, read_boards
+from edge.features.admin.hardware.files import BoardFile, wanted_files, write
 from edge.features.admin.host_check import clock_finding
 from edge.features.telemetry.sample_store import is_volatile
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.clock_sync import read_clock
 from edge.foundation.computer import Computer
-
-if TYPE_CHECKING:
-    from edge.features.admin.hardware.board import Board
-    from edge.features.admin.hardware.files import BoardFile
-    from edge.foundation.computer import Computer
 
 _root_option = click.option(
     "--root",
@@ -112,7 +106,7 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
     click.echo(_summary(chosen, len(changed), dry_run=dry_run))
 
 
-def _select_board(root: Path, name: str | None) -> "tuple[Computer, str, Board]":
+def _select_board(root: Path, name: str | None) -> tuple[Computer, str, Board]:
     """Return the computer, and the board that is named or detected."""
     from edge.features.admin.hardware.detect import detect as found
 
@@ -122,7 +116,7 @@ def _select_board(root: Path, name: str | None) -> "tuple[Computer, str, Board]"
     return computer, chosen, find_board(boards, chosen)
 
 
-def _difference(file: "BoardFile") -> Iterator[str]:
+def _difference(file: BoardFile) -> Iterator[str]:
     before = (file.present or "").splitlines(keepends=True)
     now = file.wanted.splitlines(keepends=True)
     return difflib.unified_diff(before, now, str(file.path), str(file.path))

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -24,10 +23,7 @@ from edge.features.admin.site_settings import (
     write_site,
 )
 from edge.foundation.errors import SettingsError
-
-if TYPE_CHECKING:
-    from edge.features.admin.site_settings import Site, SiteEquipment
-    from edge.model.finding import HealthFinding
+from edge.model.finding import HealthFinding
 
 _DIRECTORY = "/etc/microdcs-edge"
 _ADDRESS = "mqtt, mqtt://HOST, ijt+opc.tcp://HOST:PORT, vision+opc.tcp://HOST:PORT or openprotocol+tcp://HOST:PORT"
@@ -105,7 +101,7 @@ def _require_writable(directory: Path) -> None:
         usage_failure(f"{there}: cannot be written by this user; call it as root (sudo)")
 
 
-def _equipment(name: str, address: str, type_ids: str) -> "SiteEquipment":
+def _equipment(name: str, address: str, type_ids: str) -> SiteEquipment:
 
     if not is_address(address):
         usage_failure(f"equipment {name}: {address!r} is not an address; expected {_ADDRESS}")
@@ -114,7 +110,7 @@ def _equipment(name: str, address: str, type_ids: str) -> "SiteEquipment":
     )
 
 
-def _report(site: "Site", directory: Path, findings: "Sequence[HealthFinding]", *, as_json: bool) -> None:
+def _report(site: Site, directory: Path, findings: Sequence[HealthFinding], *, as_json: bool) -> None:
 
     steps = list(next_steps(site, directory, is_installed=str(directory) == _DIRECTORY))
     if as_json:

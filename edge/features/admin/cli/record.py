@@ -4,7 +4,6 @@ import asyncio
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +13,8 @@ from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.stop_signal import wait_for_stop
 from edge.cli.terminal.store_access import log_to_stderr, settings_option
 from edge.config import load_settings, main_file
-from edge.features.admin.recording import ExchangeRecord, recording
+from edge.features.admin.recording import ExchangeRecord, Line, MessageRecord, recording
 from edge.model.equipment_traffic import TrafficKind
-
-if TYPE_CHECKING:
-    from edge.features.admin.recording import ExchangeRecord, Line, MessageRecord
 
 MIB = 1024 * 1024
 _LONGEST_SHOWN = 200
@@ -63,7 +59,7 @@ def record(equipment: str, file: Path, seconds: float | None, mib: int, settings
     async def run() -> int:
         count = 0
 
-        def on_line(line: "Line") -> None:
+        def on_line(line: Line) -> None:
             nonlocal count
             count += 1
             print_text(format_record(line))
@@ -76,7 +72,7 @@ def record(equipment: str, file: Path, seconds: float | None, mib: int, settings
     print_text(f"{file}: {count} lines; review the file before you pass it on")
 
 
-def format_record(line: "Line") -> str:
+def format_record(line: Line) -> str:
     """Return a record as one line of text."""
     if isinstance(line, ExchangeRecord):
         try:
@@ -90,13 +86,13 @@ def format_record(line: "Line") -> str:
     return printable(f"{line.after:9.3f} s  {what:<9} {cut}")
 
 
-def _message_text(message: "MessageRecord") -> str:
+def _message_text(message: MessageRecord) -> str:
     properties = message.properties
     words = (properties.get("type"), properties.get("phase"), properties.get("causationid") or properties.get("id"))
     return "  ".join(word for word in words if word) or str(message.payload)
 
 
-def _exchange_text(exchange: "ExchangeRecord") -> str:
+def _exchange_text(exchange: ExchangeRecord) -> str:
 
     data = exchange.data
     match exchange.what:

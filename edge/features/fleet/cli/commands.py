@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,11 +16,8 @@ from edge.features.fleet.cli.view import as_data, lines, table
 from edge.foundation.errors import Refused
 from edge.store import components
 from edge.store.commit import join
-from edge.store.components import load_all
+from edge.store.components import KnownComponent, load_all
 from edge.store.server_time import server_time
-
-if TYPE_CHECKING:
-    from edge.store.components import KnownComponent
 
 
 @click.group(cls=CommandGroup)
@@ -91,7 +87,7 @@ fleet.add_command(keys)
 fleet.add_command(upgrade)
 
 
-async def _load(settings_file: Path | None) -> "tuple[dict[str, KnownComponent], int]":
+async def _load(settings_file: Path | None) -> tuple[dict[str, KnownComponent], int]:
     """Return the components, and the present instant by the clock that their signs of life have."""
     async with open_access(settings_file) as at:
         return await load_all(at.store), await server_time(at.store)

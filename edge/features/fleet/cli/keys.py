@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -22,13 +21,11 @@ from edge.features.fleet.keys import (
     write_private,
     write_public,
 )
+from edge.features.fleet.messages import PublicKey
 from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.store import load_keys, put_key
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically
-
-if TYPE_CHECKING:
-    from edge.features.fleet.messages import PublicKey
 
 
 @click.group(cls=CommandGroup)
@@ -111,7 +108,7 @@ def read_password(*, from_stdin: bool, confirm: bool = False) -> str:
     return str(click.prompt("password of the key", hide_input=True, confirmation_prompt=confirm))
 
 
-async def _load(settings_file: Path | None) -> "dict[str, PublicKey]":
+async def _load(settings_file: Path | None) -> dict[str, PublicKey]:
 
     async with open_access(settings_file) as at:
         if at.settings.section(FleetSettings).keys_from == "store":
@@ -119,7 +116,7 @@ async def _load(settings_file: Path | None) -> "dict[str, PublicKey]":
         return await asyncio.to_thread(read_folder, Path(at.settings.section(FleetSettings).keys))
 
 
-async def _write(settings_file: Path | None, action: str, subject: str, key: "PublicKey") -> None:
+async def _write(settings_file: Path | None, action: str, subject: str, key: PublicKey) -> None:
 
     async with open_access(settings_file) as at, recorded(at, action, subject, key.name):
         if at.settings.section(FleetSettings).keys_from == "store":

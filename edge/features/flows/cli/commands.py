@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 import msgspec
@@ -14,16 +14,12 @@ from edge.features.flows.cli import control, drawing, status
 from edge.features.flows.cli.faults import print_faults
 from edge.features.flows.cli.kinds_option import kinds_option
 from edge.features.flows.nodes.registry import config_schema
-from edge.features.flows.plan import Rejected, plan_flow
+from edge.features.flows.plan import Plan, Rejected, plan_flow
 from edge.features.flows.plugins import load_kinds
 from edge.features.flows.sample_history import SampleHistory
 from edge.features.flows.trial import TrialInput, run_trial
 from edge.features.flows.trial import as_json as cycle_as_json
 from edge.ports.sample_lines import Sample, read_lines
-
-if TYPE_CHECKING:
-    from edge.features.flows.plan import Plan
-    from edge.features.flows.sample_history import SampleHistory
 
 
 @click.group(cls=CommandGroup)
@@ -127,7 +123,7 @@ def kinds(kinds_folder: str | None, *, as_json: bool) -> None:
         print_text(f"{kind.name:20}  {kind.inputs.value:5}  {kind.summary}")
 
 
-def _read_plan(file: Path, kinds_folder: str | None, *, as_json: bool) -> "Plan":
+def _read_plan(file: Path, kinds_folder: str | None, *, as_json: bool) -> Plan:
     """Return the plan of a flow; faults are printed and end the command with status 2."""
     match plan_flow(read_json(file), load_kinds(kinds_folder or "")):
         case Rejected(faults=faults):
@@ -140,7 +136,7 @@ def _read_plan(file: Path, kinds_folder: str | None, *, as_json: bool) -> "Plan"
             return plan
 
 
-def _print_structure(plan: "Plan", *, as_json: bool) -> None:
+def _print_structure(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         print_json({"faults": [], "components": plan.components, "entry_nodes": plan.entry_nodes, "order": plan.layers})
         return
@@ -151,7 +147,7 @@ def _print_structure(plan: "Plan", *, as_json: bool) -> None:
     print_text(f"{plan.id}: no faults, {len(plan.nodes)} node{'' if len(plan.nodes) == 1 else 's'}")
 
 
-def _read_history(file: Path) -> "SampleHistory":
+def _read_history(file: Path) -> SampleHistory:
 
     try:
         with click.open_file(str(file), encoding="utf-8", errors="replace") as lines:
@@ -165,7 +161,7 @@ def _report_line(file: Path, number: int, reason: str) -> None:
     print_text(f"{file}:{number}: line set aside: {reason}", err=True)
 
 
-def _stopped(plan: "Plan", options: tuple[str, ...]) -> Mapping[int, frozenset[int]]:
+def _stopped(plan: Plan, options: tuple[str, ...]) -> Mapping[int, frozenset[int]]:
     found: dict[int, frozenset[int]] = {}
     for option in options:
         name, cycle = _at_cycle("--stop", option)
@@ -175,7 +171,7 @@ def _stopped(plan: "Plan", options: tuple[str, ...]) -> Mapping[int, frozenset[i
     return found
 
 
-def _terminated(plan: "Plan", options: tuple[str, ...]) -> Mapping[int, frozenset[str]]:
+def _terminated(plan: Plan, options: tuple[str, ...]) -> Mapping[int, frozenset[str]]:
     found: dict[int, frozenset[str]] = {}
     for option in options:
         name, cycle = _at_cycle("--terminate", option)

@@ -1,7 +1,6 @@
 """The commands of `edge flows` that change flows in the store while gateways run on it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -9,9 +8,7 @@ from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import FILE, read_json, settings_option
 from edge.features.flows.cli.faults import print_faults
 from edge.features.flows.cli.stored_flows import change_flow
-
-if TYPE_CHECKING:
-    from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.cycle_service import FlowService
 
 reason_option = click.option(
     "--reason", default="by hand", show_default=True, help="Reason, for the log and the status."
@@ -30,7 +27,7 @@ def put(file: Path, settings_file: Path | None, *, begin: bool) -> None:
     """
     document = read_json(file)
 
-    async def work(service: "FlowService") -> str:
+    async def work(service: FlowService) -> str:
         found = await service.put(document)
         if isinstance(found, tuple):
             print_faults(str(file), found)
@@ -62,7 +59,7 @@ def stop(flow: str, component: int | None, reason: str, settings_file: Path | No
     With --component only the nodes of that component that have not started in the running cycle are skipped.
     """
 
-    async def work(service: "FlowService") -> str:
+    async def work(service: FlowService) -> str:
         if component is not None:
             await service.stop_component(flow, component)
             return f"{flow}: component {component} stopped in this cycle"
@@ -88,7 +85,7 @@ def terminate(
     if (node is not None) + (component is not None) + only_cycle > 1:
         raise click.UsageError("use one of --node, --component and --cycle.")
 
-    async def work(service: "FlowService") -> str:
+    async def work(service: FlowService) -> str:
         if node is None and component is None and not only_cycle:
             stopped = await service.stop(flow, reason)
             if not stopped.in_cycle:

@@ -1,7 +1,6 @@
 """`edge flows draw`: draws the graph of a flow with the states of a cycle."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,15 +10,12 @@ from edge.cli.terminal.store_access import FILE, read_json, settings_option
 from edge.features.flows.cli.faults import print_faults
 from edge.features.flows.cli.kinds_option import kinds_option
 from edge.features.flows.cli.stored_flows import run_with_flows
+from edge.features.flows.cycle import Cycle
+from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.graph_drawing import draw_flow
 from edge.features.flows.plan import Plan, Rejected, plan_flow
 from edge.features.flows.plugins import load_kinds
 from edge.foundation.errors import Refused, Unavailable
-
-if TYPE_CHECKING:
-    from edge.features.flows.cycle import Cycle
-    from edge.features.flows.cycle_service import FlowService
-    from edge.features.flows.plan import Plan
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -53,7 +49,7 @@ def draw(
         _write(plan, drawn, output)
 
 
-def _plan_of_file(file: Path, kinds_folder: str | None) -> "Plan":
+def _plan_of_file(file: Path, kinds_folder: str | None) -> Plan:
 
     plan = plan_flow(read_json(file), load_kinds(kinds_folder or ""))
     if isinstance(plan, Rejected):
@@ -62,7 +58,7 @@ def _plan_of_file(file: Path, kinds_folder: str | None) -> "Plan":
     return plan
 
 
-async def _stored(service: "FlowService", flow_id: str, number: int | None) -> "tuple[Plan, Cycle | None]":
+async def _stored(service: FlowService, flow_id: str, number: int | None) -> tuple[Plan, Cycle | None]:
     """Return the plan of a flow of the store with a cycle that still fits it."""
     flow = await service.load(flow_id)
     plan = service.plan_of(flow)
@@ -76,7 +72,7 @@ async def _stored(service: "FlowService", flow_id: str, number: int | None) -> "
     return plan, record.cycle if record and fits else None
 
 
-def _write(plan: "Plan", cycle: "Cycle | None", output: Path | None) -> None:
+def _write(plan: Plan, cycle: Cycle | None, output: Path | None) -> None:
 
     drawing = draw_flow(plan, cycle)
     if output is None:

@@ -1,15 +1,12 @@
 """Prints the faults of a flow."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from edge.cli.terminal.output import print_text
-
-if TYPE_CHECKING:
-    from edge.features.flows.plan import Fault
+from edge.features.flows.plan import Fault
 
 
-def print_faults(file: str, faults: "Sequence[Fault]") -> None:
+def print_faults(file: str, faults: Sequence[Fault]) -> None:
     """Print each fault with its place, and their number."""
     for fault in faults:
         where = fault.where if isinstance(fault.where, str) else ", ".join(fault.where)

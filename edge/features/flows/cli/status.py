@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import msgspec
@@ -13,11 +13,8 @@ from rich.text import Text
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_console, print_json, settings_option
 from edge.features.flows.cli.stored_flows import read_status, run_with_flows
-from edge.features.flows.cycle_service import flow_summary
+from edge.features.flows.cycle_service import FlowService, flow_summary
 from edge.model.instant import utc
-
-if TYPE_CHECKING:
-    from edge.features.flows.cycle_service import FlowService
 
 _BAR: Final = 20
 _ENDED: Final = ("completed", "failed", "terminated", "skipped")
@@ -104,7 +101,7 @@ _POLL_S = 0.2
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the flows of the store with their state, cycles and next instant."""
 
-    async def work(service: "FlowService") -> list[dict[str, Any]]:
+    async def work(service: FlowService) -> list[dict[str, Any]]:
         return [flow_summary(flow) for flow in await service.load_all()]
 
     found = run_with_flows(settings_file, work)
@@ -142,7 +139,7 @@ def watch(flow: str, cycles: int | None, settings_file: Path | None) -> None:
     """Show each change of the running cycle with progress bars: one of the cycle, one of each node in a worker."""
     console = open_console()
 
-    async def work(service: "FlowService") -> None:
+    async def work(service: FlowService) -> None:
         with Live(console=console, auto_refresh=False, transient=False) as live:
 
             def draw(lines: list[str]) -> None:

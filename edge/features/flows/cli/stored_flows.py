@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.output import print_text
@@ -16,13 +16,10 @@ from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
 from edge.station.clock import store_clock
 
-if TYPE_CHECKING:
-    from edge.features.flows.cycle_service import FlowService
-
 _T = TypeVar("_T")
 
 
-def run_with_flows(settings_file: Path | None, work: "Callable[[FlowService], Awaitable[_T]]") -> _T:
+def run_with_flows(settings_file: Path | None, work: Callable[[FlowService], Awaitable[_T]]) -> _T:
     """Run work with the flows of the store."""
 
     async def run() -> _T:
@@ -36,7 +33,7 @@ def change_flow(
     settings_file: Path | None,
     action: str,
     flow: str,
-    work: "Callable[[FlowService], Awaitable[_T]]",
+    work: Callable[[FlowService], Awaitable[_T]],
     reason: str = "",
 ) -> _T:
     """Run work that changes a flow, with a record in the audit trail."""
@@ -49,14 +46,14 @@ def change_flow(
 
 
 @asynccontextmanager
-async def open_flows(settings_file: Path | None) -> "AsyncIterator[FlowService]":
+async def open_flows(settings_file: Path | None) -> AsyncIterator[FlowService]:
     """Open the flows of the store of the settings."""
     async with open_access(settings_file) as at, _served(at) as service:
         yield service
 
 
 @asynccontextmanager
-async def _served(at: StoreAccess) -> "AsyncIterator[FlowService]":
+async def _served(at: StoreAccess) -> AsyncIterator[FlowService]:
 
     site = await load_checked_kinds(at.settings.section(FlowsSettings).nodes)
     for origin, fault in site.faults.items():
@@ -64,7 +61,7 @@ async def _served(at: StoreAccess) -> "AsyncIterator[FlowService]":
     yield FlowService(RedisFlowState(at.store), Plans(site.kinds), await store_clock(at.store))
 
 
-async def read_status(service: "FlowService", flow_id: str, number: int | None) -> dict[str, Any]:
+async def read_status(service: FlowService, flow_id: str, number: int | None) -> dict[str, Any]:
     """Return the comprehensive status of a flow with one of its cycles, without a number the last."""
     flow = await service.load(flow_id)
     record = await service.load_cycle(flow, number)

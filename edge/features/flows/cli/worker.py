@@ -6,13 +6,12 @@ import signal
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from edge import __version__
-from edge.access.components import Report, registered
+from edge.access.components import Describe, Report, registered
 from edge.access.process_identity import process_token
 from edge.app.sections import declared_sections
 from edge.app.systemd import feed_watchdog, notifier
@@ -21,23 +20,17 @@ from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, print_json, settings_option
 from edge.config import load_settings
-from edge.features.flows.plugins import ImportLimits, load_checked_kinds
+from edge.features.flows.plugins import ImportLimits, SiteKinds, load_checked_kinds
 from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.worker import FlowWorker
-from edge.features.flows.worker_list import list_workers
+from edge.features.flows.worker_list import ListedWorker, list_workers
 from edge.features.flows.worker_process import WorkerProcess
 from edge.foundation.errors import unwrap_group
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.component import Component, PluginState
+from edge.store.client import Store
 from edge.store.reopening import serve_stores
-
-if TYPE_CHECKING:
-    from edge.access.components import Describe
-    from edge.features.flows.plugins import SiteKinds
-    from edge.features.flows.worker import FlowWorker
-    from edge.features.flows.worker_list import ListedWorker
-    from edge.store.client import Store
 
 _UNLIMITED_MB = 1 << 20
 
@@ -97,7 +90,7 @@ def worker(
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the workers of the store, each with the node tasks that it runs, and since when."""
 
-    async def load() -> "list[ListedWorker]":
+    async def load() -> list[ListedWorker]:
         async with open_access(settings_file) as at:
             return await list_workers(at.store)
 
@@ -144,7 +137,7 @@ def _run(
         notify = notifier()
         described = _description(worker_id, site, settings.labels)
 
-        async def serve(store: "Store") -> None:
+        async def serve(store: Store) -> None:
             children = [
                 WorkerProcess(folder, memory, silence_s=silence, excluded=tuple(site.faults)) for _ in range(processes)
             ]
@@ -162,12 +155,12 @@ def _run(
         asyncio.run(run())
 
 
-async def _stop_on(stopping: asyncio.Event, flow_worker: "FlowWorker") -> None:
+async def _stop_on(stopping: asyncio.Event, flow_worker: FlowWorker) -> None:
     await stopping.wait()
     flow_worker.stop()
 
 
-def _description(id: str, site: "SiteKinds", labels: Mapping[str, str]) -> "Describe":
+def _description(id: str, site: SiteKinds, labels: Mapping[str, str]) -> Describe:
     """Return the function that describes this worker in the list of components."""
     component = Component(
         id=id,

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.console import Console
@@ -13,15 +13,9 @@ from edge.app.logs import set_up
 from edge.config import LoggingSettings
 from edge.features.simulator.demo import open_demo
 from edge.features.simulator.demo_parts import DEFAULT_PORT, NAME, DemoPage, OpcuaAddress
-from edge.features.simulator.demo_view import view_on
+from edge.features.simulator.demo_view import DemoView, view_on
 from edge.features.simulator.flows_demo import open_flows_demo
 from edge.features.simulator.telemetry_demo import open_telemetry_demo
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from edge.features.simulator.demo_parts import DemoPage
-    from edge.features.simulator.demo_view import DemoView
 
 
 @click.command(epilog="Example: edge demo --scene telemetry")
@@ -84,13 +78,13 @@ def demo(
 
 
 async def _show_job(
-    console: "Console",
+    console: Console,
     shown: asyncio.Event,
     devices: str,
     listen: str | None,
     port: int | None,
     chart: Path,
-    served: "DemoPage | None",
+    served: DemoPage | None,
     *,
     keep: bool,
 ) -> None:
@@ -106,13 +100,13 @@ async def _show_job(
             await asyncio.Event().wait()
 
 
-def _report_page(view: "DemoView", served: "DemoPage | None") -> None:
+def _report_page(view: DemoView, served: DemoPage | None) -> None:
 
     if served:
         view.report("page", f"open {served.address}", f"log in as {NAME}, password {served.password}")
 
 
-async def _show_alarm(console: "Console", shown: asyncio.Event, served: "DemoPage | None", *, keep: bool) -> None:
+async def _show_alarm(console: Console, shown: asyncio.Event, served: DemoPage | None, *, keep: bool) -> None:
     """Show an alarm; set `shown` at its end, and keep the demo running if asked."""
     view = view_on(console)
     async with open_telemetry_demo(console, served) as addresses:
@@ -126,7 +120,7 @@ async def _show_alarm(console: "Console", shown: asyncio.Event, served: "DemoPag
 
 
 async def _show_flows(
-    console: "Console", shown: asyncio.Event, chart: Path, served: "DemoPage | None", *, keep: bool
+    console: Console, shown: asyncio.Event, chart: Path, served: DemoPage | None, *, keep: bool
 ) -> None:
     """Show flows; set `shown` at the end, and keep the demo running if asked."""
     view = view_on(console)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec.structs
@@ -14,12 +13,9 @@ from edge.cli.terminal.store_access import FILE, json_option, print_json, read_j
 from edge.config import LoggingSettings, RedisSettings
 from edge.features.simulator.live_simulation import simulate_live
 from edge.features.simulator.script import Script, ScriptError, parse_script
+from edge.features.simulator.trace import Trace
 from edge.features.simulator.virtual_simulation import simulate as run
 from edge.model.recipe import Interaction, parse_recipe
-
-if TYPE_CHECKING:
-    from edge.features.simulator.script import Script
-    from edge.features.simulator.trace import Trace
 
 
 @click.command(epilog="Example: edge simulate rear-axle.json --script good-day.json --json")
@@ -73,13 +69,13 @@ def _missing_events(data: object) -> list[str]:
     return [*waiting, f"send these events with --script FILE: {json.dumps({'timeline': timeline})}"]
 
 
-def _run_live(recipe: object, script: "Script", speed: float) -> "Trace":
+def _run_live(recipe: object, script: Script, speed: float) -> Trace:
 
     set_up(LoggingSettings(level="error"))
     return asyncio.run(simulate_live(recipe, script, speed, RedisSettings(url="embedded:")))
 
 
-def _print_trace(trace: "Trace") -> None:
+def _print_trace(trace: Trace) -> None:
     """Print the trace as text: one line per event, in the order of time."""
     lines = [(step["t"], 0, f"{step['job']}  {'▶' if step['active'] else '■'} {step['step']}") for step in trace.steps]
     lines += [

@@ -3,25 +3,21 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from edge.cli.jobs.results import CopiedTrace
+from edge.cli.jobs.results import CopiedTrace, CopyFiles
+from edge.config import Settings
 from edge.features.traces.files import read_file
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically
-from edge.ports.result_trace import stored_in
-
-if TYPE_CHECKING:
-    from edge.cli.jobs.results import CopiedTrace, CopyFiles
-    from edge.config import Settings
-    from edge.ports.result_trace import Reference
+from edge.ports.result_trace import Reference, stored_in
 
 _FILE_MODE = 0o644
 
 
-def _copying(_context: click.Context, _option: click.Parameter, target: Path | None) -> "CopyFiles | None":
+def _copying(_context: click.Context, _option: click.Parameter, target: Path | None) -> CopyFiles | None:
     return partial(_copy_all, target) if target else None
 
 
@@ -34,7 +30,7 @@ traces_option = click.option(
 )
 
 
-def _copy_all(target: Path, settings: "Settings", results: Sequence[Mapping[str, Any]]) -> "list[CopiedTrace]":
+def _copy_all(target: Path, settings: Settings, results: Sequence[Mapping[str, Any]]) -> list[CopiedTrace]:
     """Copy each file to the target; each copy is compared with the hash in the result."""
     directory = Path(settings.results_folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -45,7 +41,7 @@ def _copy_all(target: Path, settings: "Settings", results: Sequence[Mapping[str,
     ]
 
 
-def _copy(directory: Path, action: str, reference: "Reference", target: Path) -> "CopiedTrace":
+def _copy(directory: Path, action: str, reference: Reference, target: Path) -> CopiedTrace:
 
     path = target / Path(reference.file).name
     try:

@@ -3,7 +3,6 @@
 import asyncio
 import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,14 +14,10 @@ from edge.features.telemetry.alarm_requests import alarm_event_of, request_chang
 from edge.features.telemetry.cli.alarms.view import as_data, change_as_data, changes_table, report, table
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
+from edge.ports.alarm import Alarm
 from edge.ports.alarm_message import AlarmCall
-from edge.store.kept_alarms import load, newest
-
-if TYPE_CHECKING:
-    from edge.ports.alarm import Alarm
-    from edge.ports.alarm_message import AlarmCall
-    from edge.store.client import Store
-    from edge.store.kept_alarms import AlarmChange
+from edge.store.client import Store
+from edge.store.kept_alarms import AlarmChange, load, newest
 
 _by_option = click.option("--by", help="Name of the person.  [default: the user of this terminal]")
 _comment_option = click.option("--comment", default="", help="Remark that is kept with the alarm.")
@@ -44,7 +39,7 @@ def alarms() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the alarms that are not normal, or are silenced; the most severe first."""
 
-    async def read() -> "list[Alarm]":
+    async def read() -> list[Alarm]:
         async with open_access(settings_file) as at:
             return list((await load(at.store)).alarms.values())
 
@@ -64,7 +59,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 def show(alarm: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show an alarm with all that is known of it."""
 
-    async def read() -> "Alarm":
+    async def read() -> Alarm:
         async with open_access(settings_file) as at:
             return await _find(at.store, alarm)
 
@@ -82,7 +77,7 @@ def show(alarm: str, settings_file: Path | None, *, as_json: bool) -> None:
 def history(count: int, settings_file: Path | None, *, as_json: bool) -> None:
     """List the newest changes of alarms, the oldest of them first."""
 
-    async def read() -> "list[AlarmChange]":
+    async def read() -> list[AlarmChange]:
         async with open_access(settings_file) as at:
             return await newest(at.store, count)
 
@@ -181,7 +176,7 @@ def _request(
 ) -> None:
     """Apply the method of a person to an alarm and print its state."""
 
-    async def do(call: "AlarmCall") -> str:
+    async def do(call: AlarmCall) -> str:
 
         async with open_access(settings_file) as at:
             found = await _find(at.store, alarm)
@@ -193,7 +188,7 @@ def _request(
     print_text(asyncio.run(do(AlarmCall(alarm_id=alarm, by=by or getpass.getuser(), comment=comment, seconds=seconds))))
 
 
-async def _find(store: "Store", name: str) -> "Alarm":
+async def _find(store: Store, name: str) -> Alarm:
     """Return the alarm whose id begins with a text. Raises Refused for none, and for several."""
     found = [alarm for alarm in (await load(store)).alarms.values() if alarm.id.startswith(name)]
     if len(found) != 1:

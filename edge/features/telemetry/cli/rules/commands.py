@@ -3,7 +3,6 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,19 +19,16 @@ from edge.cli.terminal.store_access import (
     usage_failure,
 )
 from edge.features.telemetry.cli.rules.view import as_data, report, table
-from edge.features.telemetry.rule_sources import combine, load_sent_rules, read_rules
+from edge.features.telemetry.model.rule import Rule
+from edge.features.telemetry.rule_sources import KnownRule, combine, load_sent_rules, read_rules
 from edge.features.telemetry.rules.evaluator import replay
 from edge.features.telemetry.rules.rule_form import parse_rules
+from edge.features.telemetry.rules.subject_state import Finding
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused
 from edge.model.json_text import read_json_text
 from edge.ports.sample_lines import read_lines
 from edge.store.stream_of_samples import read_counters
-
-if TYPE_CHECKING:
-    from edge.features.telemetry.model.rule import Rule
-    from edge.features.telemetry.rule_sources import KnownRule
-    from edge.features.telemetry.rules.subject_state import Finding
 
 
 @click.group(cls=CommandGroup)
@@ -110,7 +106,7 @@ def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> N
         print_text("no rules: telemetry is off")
 
 
-async def _load(settings_file: Path | None) -> "tuple[tuple[KnownRule, ...], dict[str, int]]":
+async def _load(settings_file: Path | None) -> tuple[tuple[KnownRule, ...], dict[str, int]]:
 
     async with open_access(settings_file) as access:
         telemetry = access.settings.section(TelemetrySettings)
@@ -123,7 +119,7 @@ async def _load(settings_file: Path | None) -> "tuple[tuple[KnownRule, ...], dic
     return combine(read_rules(telemetry.rules), sent.rules), raised
 
 
-def _read_rules(file: Path) -> "tuple[tuple[Rule, ...], tuple[str, ...]]":
+def _read_rules(file: Path) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
     """Return the rules of a file and all their faults; a file that cannot be read is one."""
     try:
         return parse_rules(read_json_text(read_bytes(file)))
@@ -137,7 +133,7 @@ def _report_line(file: Path, number: int, reason: str) -> None:
     print_text(f"{file}:{number}: line set aside: {reason}", err=True)
 
 
-def _print_finding(finding: "Finding", *, as_json: bool) -> None:
+def _print_finding(finding: Finding, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(finding.as_json(), ensure_ascii=False))
     else:

@@ -4,7 +4,6 @@ import asyncio
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from edge.cli.terminal.store_access import (
     usage_failure,
 )
 from edge.config import load_settings
-from edge.features.telemetry.cli.tags.history import parse_instant, trend_of, write_samples
+from edge.features.telemetry.cli.tags.history import Trend, parse_instant, trend_of, write_samples
 from edge.features.telemetry.cli.tags.view import as_data, report, table, trend_data, trend_report
 from edge.features.telemetry.history.reader import read_samples
 from edge.features.telemetry.sample_feed import follow_samples
@@ -33,16 +32,10 @@ from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample, parse_line
-from edge.ports.tag_definitions import decode_definitions
+from edge.ports.tag_definitions import TagDefinitions, decode_definitions
 from edge.ports.tag_pattern import matches
 from edge.store.last_tags import load
 from edge.store.setting_texts import TAGS
-
-if TYPE_CHECKING:
-    from edge.features.telemetry.cli.tags.history import Trend
-    from edge.ports.sample_lines import Sample
-    from edge.ports.tag_definitions import TagDefinitions
-
 
 _TREND_MS = 86_400_000
 
@@ -131,7 +124,7 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
     async def run() -> None:
         shown, enough = 0, asyncio.Event()
 
-        def show(sample: "Sample") -> None:
+        def show(sample: Sample) -> None:
             nonlocal shown
             if enough.is_set() or not _matches(pattern, sample):
                 return
@@ -149,10 +142,10 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
         asyncio.run(run())
 
 
-def _definitions(settings_file: Path | None) -> "TagDefinitions":
+def _definitions(settings_file: Path | None) -> TagDefinitions:
     """Return the definitions of tags of the settings and of the store. Raises SettingsError and Unavailable."""
 
-    async def load() -> "TagDefinitions":
+    async def load() -> TagDefinitions:
         async with open_access(settings_file) as at:
             found = read_definitions(at.settings.section(TelemetrySettings).tags)
             found.use_stored(decode_definitions((await TAGS.load(at.store)).texts.values()))
@@ -175,7 +168,7 @@ def _history(settings_file: Path | None) -> Path | None:
     return directory
 
 
-def _trend(tag: str, settings_file: Path | None) -> "Trend | None":
+def _trend(tag: str, settings_file: Path | None) -> Trend | None:
     directory = _history(settings_file)
     if directory is None:
         return None
@@ -185,13 +178,13 @@ def _trend(tag: str, settings_file: Path | None) -> "Trend | None":
     return trend_of(read_samples(directory, (tag,), start, end), start, end)
 
 
-async def _load(settings_file: Path | None) -> "list[Sample]":
+async def _load(settings_file: Path | None) -> list[Sample]:
 
     async with open_access(settings_file) as at:
         lines = {name: parse_line(text) for name, text in (await load(at.store)).items()}
     return [replace(line, tag=name) for name, line in lines.items() if isinstance(line, Sample)]
 
 
-def _matches(pattern: str, sample: "Sample") -> bool:
+def _matches(pattern: str, sample: Sample) -> bool:
 
     return matches(pattern, sample.tag)
