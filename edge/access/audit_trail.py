@@ -231,7 +231,7 @@ class AuditTrail:
                 # A foreign value at our key must not stop the gateway: the log has the records.
                 self._lost += len(self._batch) if self._batch else 0
                 self._batch = None
-                audit_logger.error("audit records not stored", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason says all
+                audit_logger.error("audit records not stored", reason=error.message, advice=error.advice)
 
     async def write_waiting(self) -> None:
         """Write all that waits now. Raises Unavailable, and Defect where the key holds something else."""

@@ -155,7 +155,7 @@ class _Life:
                 advice = "Restart the gateway, or keep the store in a directory: embedded:/DIR"
                 raise Unavailable("an embedded store without a directory does not outlast a reload", advice)
         except EdgeError as error:
-            logger.error("settings not applied", reason=error.message, advice=error.advice)  # noqa: TRY400 - the reason says all
+            logger.error("settings not applied", reason=error.message, advice=error.advice)
             return settings
         logger.info("settings unchanged" if following == settings else "settings changed")
         return following

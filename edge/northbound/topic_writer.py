@@ -78,7 +78,7 @@ class TopicWriter:
             return StartedWrite(self, message, await self._session.start(message))
         except Refused as refused:
             # Retrying it without end would block all others.
-            logger.error("message not publishable", topic=message.topic, reason=refused.message)  # noqa: TRY400 - the reason says all
+            logger.error("message not publishable", topic=message.topic, reason=refused.message)
             return StartedWrite(self, message, None)
 
     async def outcome(self, message: Message, sent: UnconfirmedPublish) -> WriteOutcome:

@@ -115,7 +115,7 @@ def _valid_cursor(scope: str, cursor: str) -> str:
     try:
         position_key(cursor)
     except ValueError:
-        logger.error("cursor cannot be read: all changes are published again", scope=scope, cursor=cursor)  # noqa: TRY400 - the reason says all
+        logger.error("cursor cannot be read: all changes are published again", scope=scope, cursor=cursor)
         return BEGINNING
     return cursor
 
@@ -277,7 +277,7 @@ def _parse_change(scope: str, entry: Entry) -> Change | None:
     try:
         return _change(scope, entry.entry_id, entry.fields)
     except (KeyError, ValueError) as error:
-        logger.error("change cannot be read", position=entry.entry_id, fields=entry.fields, reason=repr(error))  # noqa: TRY400 - the reason says all
+        logger.error("change cannot be read", position=entry.entry_id, fields=entry.fields, reason=repr(error))
         return None
 
 

@@ -72,7 +72,7 @@ def _read(stored: Mapping[str, str]) -> StoredAlarms:
         try:
             found[alarm_id] = msgspec.json.decode(text, type=Alarm)
         except msgspec.DecodeError as error:
-            logger.error("alarm cannot be read", alarm=alarm_id, reason=str(error))  # noqa: TRY400 - the reason says all
+            logger.error("alarm cannot be read", alarm=alarm_id, reason=str(error))
     return StoredAlarms(int(stored.get(_REVISION, 0)), found)
 
 
@@ -168,5 +168,5 @@ def _change(entry: Entry) -> AlarmChange | None:
         kind, generation = AlarmChangeKind(found["kind"]), found.get(GENERATION, "")
         return AlarmChange(alarm, kind, found.get("action", ""), entry.entry_id, generation)
     except (KeyError, ValueError, msgspec.DecodeError) as error:
-        logger.error("alarm change cannot be read", position=entry.entry_id, reason=repr(error))  # noqa: TRY400 - the reason says all
+        logger.error("alarm change cannot be read", position=entry.entry_id, reason=repr(error))
         return None

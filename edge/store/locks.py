@@ -71,5 +71,5 @@ def _stored(kind: LockKind, object_id: str, text: str | None) -> StoredLock:
     try:
         return StoredLock(kind, object_id, msgspec.json.decode(text, type=Lock), text)
     except msgspec.DecodeError as error:
-        logger.error("lock cannot be read", kind=kind, object=object_id, reason=str(error))  # noqa: TRY400 - the reason says all
+        logger.error("lock cannot be read", kind=kind, object=object_id, reason=str(error))
         return StoredLock(kind, object_id, None, text)

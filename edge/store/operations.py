@@ -86,5 +86,5 @@ def _stored(id: str, text: str, progress: str | None) -> StoredOperation | None:
     try:
         return StoredOperation(msgspec.json.decode(text, type=Operation), float(progress or 0), text)
     except (msgspec.DecodeError, ValueError) as error:
-        logger.error("operation cannot be read", operation=id, reason=str(error))  # noqa: TRY400 - the reason says all
+        logger.error("operation cannot be read", operation=id, reason=str(error))
         return None

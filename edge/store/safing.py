@@ -74,5 +74,5 @@ def _read(field: str, text: str) -> SafingCommand | None:
     try:
         return msgspec.json.decode(text, type=SafingCommand)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        logger.error("safing command unreadable", field=field, reason=str(error))  # noqa: TRY400 - the reason says all
+        logger.error("safing command unreadable", field=field, reason=str(error))
         return None

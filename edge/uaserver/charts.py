@@ -206,7 +206,7 @@ async def _notify(held: AttributeValue, current_view: Callable[[], ua.DataValue]
         try:
             await callback(handle, current_view())
         except Exception as error:  # noqa: BLE001 - a fault of one value or client must not affect the others
-            logger.error("OPC UA notification failed", monitored_item=handle, reason=repr(error))  # noqa: TRY400 - a traceback is slow
+            logger.error("OPC UA notification failed", monitored_item=handle, reason=repr(error))
 
 
 def _path(scope: str, job_order_id: str) -> str:

@@ -59,7 +59,7 @@ async def send_event(
     except asyncio.CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - a filter that cannot be evaluated must not affect the others
-        logger.error("OPC UA event failed", monitored_item=item.monitored_item_id, reason=repr(error))  # noqa: TRY400 - a traceback is slow
+        logger.error("OPC UA event failed", monitored_item=item.monitored_item_id, reason=repr(error))
 
 
 def monitoring(items: MonitoredItems, notifier: ua.NodeId | None = None) -> list[MonitoredItemData]:

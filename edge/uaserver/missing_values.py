@@ -29,7 +29,7 @@ _OF_NAMESPACES: Final = MappingProxyType(
 _OTHERS: Final = MappingProxyType(
     {
         # DeviceTopology/OnlineAccess (OPC 10000-100, 5.4): this server is connected to no devices of a topology.
-        ua.NodeId(6095, Namespace.DI): ua.Variant(False, _T.Boolean),  # noqa: FBT003
+        ua.NodeId(6095, Namespace.DI): ua.Variant(False, _T.Boolean),
     }
 )
 

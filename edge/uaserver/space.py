@@ -122,7 +122,7 @@ def add_namespace_metadata(
         "NamespaceUri": ua.Variant(uri, ua.VariantType.String),
         "NamespaceVersion": ua.Variant(version, ua.VariantType.String),
         "NamespacePublicationDate": ua.Variant(published, ua.VariantType.DateTime),
-        "IsNamespaceSubset": ua.Variant(False, ua.VariantType.Boolean),  # noqa: FBT003
+        "IsNamespaceSubset": ua.Variant(False, ua.VariantType.Boolean),
         "StaticNodeIdTypes": ua.Variant([ua.IdType.String] if is_static else [], ua.VariantType.Int32, is_array=True),
         "StaticNumericNodeIdRange": ua.Variant([], ua.VariantType.String, is_array=True),
         "StaticStringNodeIdPattern": ua.Variant(".*" if is_static else "", ua.VariantType.String),

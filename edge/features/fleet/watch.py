@@ -34,7 +34,7 @@ class FleetWatch:
                 await self._service.handle(found[id], "store")
             except Defect as error:
                 # A foreign value at a key of one command must not stop the gateway.
-                logger.error("fleet command not handled", id=id[:80], reason=error.message)  # noqa: TRY400 - the reason says all
+                logger.error("fleet command not handled", id=id[:80], reason=error.message)
         self._seen = frozenset(found)
 
 

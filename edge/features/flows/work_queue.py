@@ -167,7 +167,7 @@ class WorkQueue:
         try:
             return TakenTask(decode_task(entry.fields["task"]), entry.entry_id)
         except (KeyError, msgspec.MsgspecError) as error:
-            logger.error("node task unreadable", key=key, entry=entry.entry_id, reason=str(error))  # noqa: TRY400 - the reason says all
+            logger.error("node task unreadable", key=key, entry=entry.entry_id, reason=str(error))
             await self._store.commit(self._remove(key, entry.entry_id))
             return None
 

@@ -206,7 +206,7 @@ class PushMethods:
             logger.warning("pushed certificate refused", reason=str(error), by=CALLER.get().name)
             raise ServiceError(_S.BadSecurityChecksFailed) from error
         self._transaction = _Transaction(session, own)
-        return [ua.Variant(True, T.Boolean)]  # noqa: FBT003 - ApplyChangesRequired
+        return [ua.Variant(True, T.Boolean)]
 
     async def _request(
         self,
@@ -266,7 +266,7 @@ class PushMethods:
             case "CloseAndUpdate":
                 await file.close_and_update(session, *arguments)
                 self._serve(None)
-                return [ua.Variant(False, T.Boolean)]  # noqa: FBT003 - ApplyChangesRequired
+                return [ua.Variant(False, T.Boolean)]
             case "AddCertificate":
                 await file.add(arguments[0], is_trusted=arguments[1])
             case _:

@@ -214,7 +214,7 @@ async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemo
     try:
         facts = decode_facts(stored.facts)
     except msgspec.DecodeError as error:
-        logger.error("facts of telemetry cannot be read, starting again", reason=str(error))  # noqa: TRY400 - the reason says all
+        logger.error("facts of telemetry cannot be read, starting again", reason=str(error))
         facts = StreamFacts()
     digests = {rule.id: digest_of(rule) for rule in rules}
     known = decode_digests(stored.rules)
@@ -245,7 +245,7 @@ async def _load_state(store: Store, subject: RuleSubject, text: str) -> tuple[Su
         window = [decode_window(word) for word in parts]
         state = decode_state(text, [sample for part in window for sample in part])
     except (ValueError, msgspec.DecodeError) as error:
-        logger.error("state of a rule cannot be read", rule=subject[0], subject=subject[1], reason=str(error))  # noqa: TRY400 - the reason says all
+        logger.error("state of a rule cannot be read", rule=subject[0], subject=subject[1], reason=str(error))
         return None
     taken = state.detector.taken if isinstance(state.detector, BaselineState) else 0
     return state, StoredWindow(taken, map(len, window))

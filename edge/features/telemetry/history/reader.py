@@ -54,7 +54,7 @@ def decode_member(opened: BinaryIO, file: DayFile, member: GzipMember) -> Sample
         schema = next(members(opened))
         return decode_chunk(read_content(opened, member), read_content(opened, schema))
     except ValueError as error:
-        logger.error("history chunk cannot be read", file=file.path.name, reason=str(error))  # noqa: TRY400 - the reason says all
+        logger.error("history chunk cannot be read", file=file.path.name, reason=str(error))
         return None
 
 

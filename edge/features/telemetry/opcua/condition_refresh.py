@@ -77,7 +77,7 @@ class ConditionRefresher:
                 await self._send_conditions(session, lambda: self._is_open(subscription_id), items, item)
             await self._send_all(found, items, self._event(_I.RefreshEndEventType))
         except Exception as error:  # noqa: BLE001 - the refresh of one client must not end the server
-            logger.error("condition refresh failed", reason=repr(error))  # noqa: TRY400 - a traceback is slow
+            logger.error("condition refresh failed", reason=repr(error))
         finally:
             self._running.discard(subscription_id)
 
