@@ -6,6 +6,14 @@ import sys
 from pathlib import Path
 
 import click
+import uvloop
+
+from edge.app.lifecycle import serve
+from edge.app.logs import set_up
+from edge.app.sections import declared_sections
+from edge.app.systemd import notifier
+from edge.config import Settings, load_settings
+from edge.foundation.errors import EdgeError
 
 
 @click.command(epilog="Example: edge run --settings /etc/microdcs-edge/edge.toml")
@@ -24,15 +32,6 @@ def run(file: Path | None) -> None:
     """
     # Most objects of the start live until the end: garbage collection would take a sixth of the start time.
     gc.disable()
-
-    import uvloop
-
-    from edge.app.lifecycle import serve
-    from edge.app.logs import set_up
-    from edge.app.sections import declared_sections
-    from edge.app.systemd import notifier
-    from edge.config import Settings, load_settings
-    from edge.foundation.errors import EdgeError
 
     def load() -> Settings:
         settings = load_settings(file, os.environ, declared_sections())

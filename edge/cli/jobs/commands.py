@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from edge.cli.jobs.equipment_problems import problem_data, problem_line, read_with_problems
 from edge.cli.jobs.export import export_jobs
 from edge.cli.jobs.interventions import complete_, force_, retry_, skip_
 from edge.cli.jobs.method_call import call_by_id, call_with_order
@@ -126,9 +127,7 @@ def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
     For each enabled transition: the unmet terms of its condition, with the present values. For each command without
     an answer: its age and its deadline, and the problem of its equipment, such as a lock by another system.
     """
-    from edge.cli.jobs.equipment_problems import problem_data, problem_line, read
-
-    stored, problems = asyncio.run(read(settings_file, job))
+    stored, problems = asyncio.run(read_with_problems(settings_file, job))
     if as_json:
         print_json(waiting_json(stored, now_ms()) | {"equipment": [problem_data(problem) for problem in problems]})
     else:

@@ -21,7 +21,7 @@ class EquipmentProblem(Struct, frozen=True):
     reason: str
 
 
-async def read(settings_file: Path | None, job_id: str) -> tuple[StoredJob, list[EquipmentProblem]]:
+async def read_with_problems(settings_file: Path | None, job_id: str) -> tuple[StoredJob, list[EquipmentProblem]]:
     """Read a job and the problems of its equipment. Raises Refused, SettingsError and Unavailable."""
     async with open_access(settings_file) as at:
         stored = await load(at.store, job_id)

@@ -19,8 +19,8 @@ async def write_record(at: StoreAccess, record: AuditRecord) -> None:
 def copy_to_journal(record: AuditRecord) -> None:
     """Copy a record to the journal, where this machine has one."""
     try:
-        from systemd.journal import send
-    except ImportError:  # an extra, installed with the package
+        from systemd.journal import send  # noqa: PLC0415 - an extra, installed with the package
+    except ImportError:
         return
     fields = {
         name.upper(): str(value) for name, value in msgspec.to_builtins(record).items() if name not in {"at", "kind"}

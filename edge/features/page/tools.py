@@ -23,7 +23,7 @@ from edge.features.page.services import GatewayTools
 from edge.foundation.errors import Refused, Unavailable
 from edge.opcua.application_certificate import application_uris, certificate_files
 from edge.uaserver.application_trust import add_certificate, rejected_directory
-from edge.uaserver.certificates import load_certificate
+from edge.uaserver.certificates import load_certificate, thumbprint
 
 _LINES: Final = 500
 _LONGEST_LINE: Final = 500
@@ -213,9 +213,6 @@ def _certificates(parts: GatewayParts) -> tuple[CertificateView, ...]:
 
 
 def _described(certificate: Any) -> Mapping[str, Any]:
-    # Imported only when somebody looks.
-    from edge.uaserver.certificates import thumbprint  # noqa: PLC0415
-
     return {
         "thumbprint": thumbprint(certificate),
         "subject": certificate.subject.rfc4514_string(),
@@ -226,9 +223,6 @@ def _described(certificate: Any) -> Mapping[str, Any]:
 
 def _trust(parts: GatewayParts, wanted: str) -> str:
     """Trust a rejected certificate and return its subject. Raises Refused for an unknown one."""
-    # Imported only when somebody trusts.
-    from edge.uaserver.certificates import thumbprint  # noqa: PLC0415
-
     settings = parts.settings.opcua
     rejected = rejected_directory(Path(settings.pki))
     with _file_errors():

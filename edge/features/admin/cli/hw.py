@@ -14,6 +14,7 @@ from edge.cli.terminal.store_access import json_option, print_json, settings_opt
 from edge.config import load_settings
 from edge.features.admin.board_check import examine_board
 from edge.features.admin.hardware.board import Board, find_board, profile_directory, read_boards
+from edge.features.admin.hardware.detect import detect as detect_board
 from edge.features.admin.hardware.files import BoardFile, wanted_files, write
 from edge.features.admin.host_check import clock_finding
 from edge.features.telemetry.sample_store import is_volatile
@@ -108,11 +109,9 @@ def apply(name: str | None, options: tuple[str, ...], root: Path, *, dry_run: bo
 
 def _select_board(root: Path, name: str | None) -> tuple[Computer, str, Board]:
     """Return the computer, and the board that is named or detected."""
-    from edge.features.admin.hardware.detect import detect as found
-
     computer = Computer(root)
     boards = read_boards(profile_directory() / "boards")
-    chosen = name or found(computer, boards)
+    chosen = name or detect_board(computer, boards)
     return computer, chosen, find_board(boards, chosen)
 
 

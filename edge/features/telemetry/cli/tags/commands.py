@@ -22,6 +22,7 @@ from edge.cli.terminal.store_access import (
 from edge.config import load_settings
 from edge.features.telemetry.cli.tags.history import Trend, parse_instant, trend_of, write_samples
 from edge.features.telemetry.cli.tags.view import as_data, report, table, trend_data, trend_report
+from edge.features.telemetry.cli.tags.view import line as sample_line
 from edge.features.telemetry.history.reader import read_samples
 from edge.features.telemetry.sample_feed import follow_samples
 from edge.features.telemetry.sample_store import open_volatile
@@ -119,7 +120,6 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
 
     With --json the lines can be evaluated again: edge rules test RULES samples.jsonl.
     """
-    from edge.features.telemetry.cli.tags.view import line
 
     async def run() -> None:
         shown, enough = 0, asyncio.Event()
@@ -128,7 +128,7 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
             nonlocal shown
             if enough.is_set() or not _matches(pattern, sample):
                 return
-            click.echo(encode_line(sample)) if as_json else print_text(line(sample))
+            click.echo(encode_line(sample)) if as_json else print_text(sample_line(sample))
             shown += 1
             if shown == count:
                 enough.set()
