@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from edge.access.operations import Executor
-from edge.config import Settings
-from edge.equipment.kinds import EquipmentKind
-from edge.model.operation import OperationType
-from edge.northbound.further_calls import FurtherCall
-
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+    from edge.access.operations import Executor
     from edge.app.component import ComponentPart
+    from edge.config import Settings
+    from edge.equipment.kinds import EquipmentKind
+    from edge.model.operation import OperationType
+    from edge.northbound.further_calls import FurtherCall
 
 
 class Noun(Struct, frozen=True):
@@ -29,7 +28,7 @@ class Noun(Struct, frozen=True):
     help: str
 
 
-def _always(_settings: Settings) -> bool:
+def _always(_settings: "Settings") -> bool:
     return True
 
 
@@ -61,9 +60,9 @@ class Feature(Struct, frozen=True):
     """What returns the schema of each document that it reads, by the name of the schema."""
     settings_kinds: Mapping[str, str] = {}
     """Its kinds of station settings (`config.*` of the MES): the location of the `ListedSetting`, by kind."""
-    kinds: Mapping[str, EquipmentKind] = {}
+    kinds: "Mapping[str, EquipmentKind]" = {}
     """Its kinds of equipment, by the value of `kind`."""
-    is_on: Callable[[Settings], bool] = _always
+    is_on: "Callable[[Settings], bool]" = _always
     """Whether the settings switch it on; what is off is not imported."""
     prepare: str = ""
     """Called before equipment is opened."""
@@ -91,11 +90,11 @@ class Opened(Struct, frozen=True):
 
     port: object = None
     """What other features use of it: `core.ports[name]`."""
-    calls: Mapping[str, FurtherCall] = {}
+    calls: "Mapping[str, FurtherCall]" = {}
     """Calls of the MES, by their type."""
     equipment: Mapping[str, tuple[object, ...]] = {}
     """Further arguments of the openers of equipment, by kind."""
-    operations: Mapping[OperationType, Executor] = {}
+    operations: "Mapping[OperationType, Executor]" = {}
     """Operations that it executes."""
     metrics: "Sequence[Callable[[], Awaitable[Iterable[Metric]]]]" = ()
     """Read at each scrape; raise Unavailable without the store."""

@@ -41,7 +41,7 @@ async def test_sidecar_with_the_name_of_a_gateway_is_refused(store: Store) -> No
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "a\n"])
 async def test_name_with_invalid_characters_is_refused(store: Store, name: str) -> None:
-    with pytest.raises(Refused, match="no name of a component"):
+    with pytest.raises(Refused, match="not a name of a component"):
         await register_sidecar(store, replace(CAMERA, id=name), 1)
 
 

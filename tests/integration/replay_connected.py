@@ -121,6 +121,7 @@ class RecalledLines(FakeLines):
 class RecalledSession(ClientSession):
     def __init__(self, recalled: Recalled, url: str, happened: Happened) -> None:
         self.url = url
+        self.answer_count = 0
         self._recalled = recalled
         self._happened = happened
 

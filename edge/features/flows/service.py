@@ -4,12 +4,12 @@ import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edge.app.parts import GatewayParts
 from edge.features.flows.cleanup import keep_clean
 from edge.features.flows.engine import FlowEngine, FlowStats
 from edge.features.flows.equipment import opcua_handlers
-from edge.features.flows.live_tags import record_tags, tag_handlers
 from edge.features.flows.nodes.act import AppendToFile, CommandEquipment, PostResource, PublishMessage, StartJob
 from edge.features.flows.nodes.read import HttpResource, JobResults, RedisValue
 from edge.features.flows.nodes.registry import NodeKinds
@@ -25,9 +25,11 @@ from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.runner import RunnerContext
 from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.state import CycleRecord, FlowRecord
-from edge.features.telemetry.service import TelemetryService
 from edge.station.jobs import JobService
 from edge.store import instance_leases
+
+if TYPE_CHECKING:
+    from edge.features.telemetry.service import TelemetryService
 
 _NS_PER_MS = 1_000_000
 
@@ -36,7 +38,7 @@ async def open_flows(
     stack: contextlib.AsyncExitStack,
     core: GatewayParts,
     jobs: JobService,
-    telemetry: TelemetryService | None,
+    telemetry: "TelemetryService | None",
     kinds: NodeKinds,
     listeners: Sequence[Callable[[FlowRecord, CycleRecord], None]] = (),
 ) -> FlowStats:
@@ -57,6 +59,9 @@ async def open_flows(
     state, plans = RedisFlowState(store), Plans(kinds)
     handlers = _handlers(core, jobs) | await opcua_handlers(stack, core.settings)
     if telemetry is not None:
+        # Imported only when telemetry is on.
+        from edge.features.flows.live_tags import record_tags, tag_handlers  # noqa: PLC0415
+
         handlers |= await tag_handlers(stack, core, telemetry.volatile)
         await core.keep_running(stack, "tags of flows", partial(record_tags, state, plans, telemetry.interest))
     context = RunnerContext(

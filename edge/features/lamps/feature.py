@@ -5,9 +5,7 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "lamps",
-    is_on=lambda settings: any(
-        equipment_settings.kind == "stacklight" for equipment_settings in settings.southbound.values()
-    ),
+    is_on=lambda settings: any(equipment.kind == "stacklight" for equipment in settings.southbound.values()),
     prepare="edge.features.lamps.service:prepare_lamps",
     kinds={
         "stacklight": EquipmentKind(

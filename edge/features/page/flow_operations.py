@@ -5,22 +5,21 @@ The rooms of the flows are imported where they are used: they are not loaded whe
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
-from edge.chart.svg import chart_svg
-from edge.features.flows.cycle import NodeTask
-from edge.features.flows.cycle_service import FlowService
-from edge.features.flows.graph_drawing import draw_flow
-from edge.features.flows.plan import Plan
-from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.features.page.models import utc
 from edge.features.page.operation import ApiCall, ApiOperation, Execute, Svg
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.model.role import Role
+
+if TYPE_CHECKING:
+    from edge.features.flows.cycle import NodeTask
+    from edge.features.flows.cycle_service import FlowService
+    from edge.features.flows.state import CycleRecord, FlowRecord
 
 
 class FlowSummary(Struct, frozen=True, kw_only=True):
@@ -102,20 +101,20 @@ _OFF: Final = "flows are off on this gateway."
 _ADVICE: Final = "Switch them on: [flows] run = on."
 
 
-def require_flows(flows: FlowService | None) -> FlowService:
+def require_flows(flows: "FlowService | None") -> "FlowService":
     """Return the flows of the store. Raises Refused where they are off."""
     if flows is None:
         raise Refused("flows_off", _OFF, _ADVICE)
     return flows
 
 
-async def list_flows(flows: FlowService | None) -> FlowList:
+async def list_flows(flows: "FlowService | None") -> FlowList:
     """Return all flows by their ids."""
     found = await flows.load_all() if flows else []
     return FlowList(enabled=flows is not None, flows=tuple(map(flow_summary, found)))
 
 
-def flow_summary(flow: FlowRecord) -> FlowSummary:
+def flow_summary(flow: "FlowRecord") -> FlowSummary:
     """Return a flow in short."""
     return FlowSummary(
         id=flow.flow_id,
@@ -129,8 +128,11 @@ def flow_summary(flow: FlowRecord) -> FlowSummary:
     )
 
 
-async def flow_detail(flows: FlowService, flow_id: str, number: int | None) -> FlowDetail:
+async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) -> FlowDetail:
     """Return a flow with a cycle, without a number the last. Raises Refused for an unknown one."""
+    # Imported only where flows are on.
+    from edge.features.flows.plan import Plan  # noqa: PLC0415
+
     flow = await flows.load(flow_id)
     plan = flows.plan_of(flow)
     record = await _load_cycle(flows, flow, number)
@@ -145,8 +147,13 @@ async def flow_detail(flows: FlowService, flow_id: str, number: int | None) -> F
     )
 
 
-async def flow_graph(flows: FlowService, flow_id: str, number: int | None) -> str:
+async def flow_graph(flows: "FlowService", flow_id: str, number: int | None) -> str:
     """Return the graph of a flow as SVG with the states of a cycle. Raises Refused for an unknown one."""
+    # Imported only where flows are on.
+    from edge.chart.svg import chart_svg  # noqa: PLC0415
+    from edge.features.flows.graph_drawing import draw_flow  # noqa: PLC0415
+    from edge.features.flows.plan import Plan  # noqa: PLC0415
+
     flow = await flows.load(flow_id)
     plan = flows.plan_of(flow)
     if not isinstance(plan, Plan):
@@ -157,14 +164,14 @@ async def flow_graph(flows: FlowService, flow_id: str, number: int | None) -> st
     return chart_svg(draw_flow(plan, record.cycle if record and fits else None))
 
 
-async def _load_cycle(flows: FlowService, flow: FlowRecord, number: int | None) -> CycleRecord | None:
+async def _load_cycle(flows: "FlowService", flow: "FlowRecord", number: int | None) -> "CycleRecord | None":
     record = await flows.load_cycle(flow, number)
     if record is None and number is not None:
         raise Refused("unknown_cycle", f"cycle {number} of flow {flow.flow_id!r} is not kept.", "Look at the flow.")
     return record
 
 
-def _line(record: CycleRecord) -> CycleLine:
+def _line(record: "CycleRecord") -> CycleLine:
     cycle = record.cycle
     return CycleLine(
         number=cycle.number,
@@ -175,7 +182,7 @@ def _line(record: CycleRecord) -> CycleLine:
     )
 
 
-async def _cycle(flows: FlowService, record: CycleRecord) -> FlowCycle:
+async def _cycle(flows: "FlowService", record: "CycleRecord") -> FlowCycle:
     cycle, progress = record.cycle, await flows.progress(record.cycle)
     nodes = []
     for node, task in cycle.tasks.items():
@@ -203,7 +210,7 @@ async def _cycle(flows: FlowService, record: CycleRecord) -> FlowCycle:
     )
 
 
-def _output(task: NodeTask) -> str:
+def _output(task: "NodeTask") -> str:
     if task.output is None:
         return ""
     text = msgspec.json.encode(task.output).decode()
@@ -236,7 +243,7 @@ def cycle_number(text: str) -> int | None:
     return int(text)
 
 
-def _change(action: str, change: Callable[[FlowService, str, FlowChangeBody, str], Awaitable[object]]) -> Execute:
+def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody, str], Awaitable[object]]") -> Execute:
     """Return the operation that changes a flow."""
 
     async def execute(services: WebServices, call: ApiCall) -> FlowDetail:
@@ -253,11 +260,11 @@ def _change(action: str, change: Callable[[FlowService, str, FlowChangeBody, str
     return execute
 
 
-async def _stop(flows: FlowService, flow_id: str, asked: FlowChangeBody, by: str) -> None:
+async def _stop(flows: "FlowService", flow_id: str, asked: FlowChangeBody, by: str) -> None:
     await flows.stop(flow_id, asked.reason or by)
 
 
-async def _terminate(flows: FlowService, flow_id: str, asked: FlowChangeBody, by: str) -> None:
+async def _terminate(flows: "FlowService", flow_id: str, asked: FlowChangeBody, by: str) -> None:
     reason = asked.reason or by
     if asked.node and asked.component is not None:
         raise Refused("invalid_payload", "`node` and `component` exclude each other.", "Leave one of them out.")

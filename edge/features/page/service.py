@@ -13,13 +13,10 @@ import structlog
 from msgspec import Struct
 
 from edge import __version__
-from edge.access.login import Users
 from edge.access.sessions import show_sessions
 from edge.app.interface import open_interface
 from edge.app.parts import GatewayParts, Works
-from edge.features.flows.cycle_service import FlowService
 from edge.features.page.models import MaintenanceState, Status
-from edge.features.page.services import TrendSource, WebServices
 from edge.features.page.settings import WebSettings
 from edge.features.page.tools import LogMemory, remembered_log
 from edge.features.telemetry.settings import TelemetrySettings
@@ -31,6 +28,9 @@ from edge.station.intervene import intervene
 from edge.station.jobs import JobService
 
 if TYPE_CHECKING:
+    from edge.access.login import Users
+    from edge.features.flows.cycle_service import FlowService
+    from edge.features.page.services import TrendSource, WebServices
     from edge.features.telemetry.service import TelemetryService
 
 logger = structlog.get_logger(__name__)
@@ -41,10 +41,10 @@ class PageParts(Struct, frozen=True):
 
     core: GatewayParts
     jobs: JobService
-    users: Users
+    users: "Users"
     settings_file: Path | None = None
     telemetry: "TelemetryService | None" = None
-    flows: FlowService | None = None
+    flows: "FlowService | None" = None
 
 
 async def open_page(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> None:
@@ -67,7 +67,7 @@ async def _serve(page: PageParts, tls: ssl.SSLContext | None) -> None:
         await _serve_with(page.core, services, tls)
 
 
-async def _serve_with(parts: GatewayParts, services: WebServices, tls: ssl.SSLContext | None) -> None:
+async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSLContext | None) -> None:
     from edge.features.page.app import build_app  # noqa: PLC0415 - imported only where the page is on
     from edge.features.page.server import ConnectionBounds, WebAddress, serve  # noqa: PLC0415 - as above
 
@@ -88,7 +88,7 @@ async def _serve_with(parts: GatewayParts, services: WebServices, tls: ssl.SSLCo
         await asyncio.Event().wait()
 
 
-def _services(page: PageParts, memory: LogMemory) -> WebServices:
+def _services(page: PageParts, memory: LogMemory) -> "WebServices":
     """Return what the page works with. Raises SettingsError without the libraries."""
     try:
         from edge.features.page.app import build_app  # noqa: F401, PLC0415 - as above
@@ -127,7 +127,7 @@ def _services(page: PageParts, memory: LogMemory) -> WebServices:
     )
 
 
-def _trends(page: PageParts) -> TrendSource | None:
+def _trends(page: PageParts) -> "TrendSource | None":
     """Return the trends of tags; None where telemetry is off."""
     if page.telemetry is None:
         return None
@@ -160,7 +160,7 @@ def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:
 
 
 @contextlib.asynccontextmanager
-async def _following(parts: GatewayParts, services: WebServices) -> AsyncIterator[None]:
+async def _following(parts: GatewayParts, services: "WebServices") -> AsyncIterator[None]:
     """Notify open pages of changes, and list the logins, for the length of the block."""
     events, shown = services.events, _ShownEquipment()
 

@@ -1,12 +1,11 @@
 """The parts of the gateway that the page and its API work with."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from edge.access.login import Users
-from edge.features.flows.cycle_service import FlowService
 from edge.features.page.audit import WebAudit
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import CertificateView, FindingView, LogLine, PersonView
@@ -23,6 +22,10 @@ from edge.station.job_call import CallAnswer
 from edge.station.jobs import JobService
 from edge.store.client import Store
 from edge.store.store_state import StoreState
+
+if TYPE_CHECKING:
+    from edge.features.flows.cycle_service import FlowService
+
 
 DefinitionOf: TypeAlias = Callable[[str], TagDefinition | None]
 """Returns the definition of a tag; None without one."""
@@ -80,7 +83,7 @@ class WebServices(Struct, frozen=True):
     is_kiosk: bool
     is_tls: bool
     tools: GatewayTools
-    flows: FlowService | None = None
+    flows: "FlowService | None" = None
     """None where flows are off."""
     trends: TrendSource | None = None
     """None where telemetry is off."""

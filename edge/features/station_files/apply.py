@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from edge.access.initialization import OBJECT, REASON, Fill, FillOutcome, fill_once
 from edge.access.locks import hold_lock
-from edge.features.flows.nodes.registry import NodeKinds
-from edge.features.flows.plan import Plans
 from edge.features.station_files.flow_plans import load_plans, plan_faults
 from edge.features.station_files.folder import StationFiles, read_folder
 from edge.features.station_files.objects import ObjectChange, ObjectDifference, Objects, compare
@@ -20,6 +19,10 @@ from edge.model.lock import LockKind
 from edge.store import initialization
 from edge.store.client import Store
 from edge.store.initialization import FillState
+
+if TYPE_CHECKING:
+    from edge.features.flows.nodes.registry import NodeKinds
+    from edge.features.flows.plan import Plans
 
 _WAIT_S = 15.0
 """Longer than the lease of a lock: that of a dead owner expires meanwhile."""
@@ -32,10 +35,10 @@ class ReadFiles(Struct, frozen=True):
     """The files of a folder, with the plans of their flows."""
 
     files: StationFiles
-    plans: Plans | None
+    plans: "Plans | None"
 
 
-async def read_files(folder: Path, nodes: str, kinds: NodeKinds | None = None) -> ReadFiles:
+async def read_files(folder: Path, nodes: str, kinds: "NodeKinds | None" = None) -> ReadFiles:
     """Read and check a folder; `nodes` is the folder of the node kinds of the site, unless `kinds` are loaded."""
     plans = await load_plans(folder, nodes, kinds)
     return ReadFiles(await asyncio.to_thread(read_folder, folder, plan_faults(plans)), plans)

@@ -6,27 +6,29 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
-from prometheus_client.core import Metric
 
 from edge.access.initialization import FillOutcome
 from edge.app.component import ComponentPart
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
-from edge.features.flows.nodes.registry import NodeKinds
 from edge.features.flows.settings import FlowsSettings
-from edge.features.station_files.apply import ReadFiles, fill_store, find_differences, read_files
 from edge.features.station_files.drift import StationDrift
-from edge.features.station_files.folder import Signature, signature
-from edge.features.station_files.metrics import drift_metrics
-from edge.features.station_files.objects import ObjectChange, ObjectDifference, summary
-from edge.features.station_files.stored import load_mark
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.store import initialization
 from edge.store.initialization import FillState
 from edge.store.retry import poll_store
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from edge.features.flows.nodes.registry import NodeKinds
+    from edge.features.station_files.apply import ReadFiles
+    from edge.features.station_files.folder import Signature
+    from edge.features.station_files.objects import ObjectDifference
 
 logger = structlog.get_logger(__name__)
 
@@ -44,13 +46,16 @@ async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opene
     async def describe() -> ComponentPart:
         return ComponentPart({"drift": drift.text})
 
-    async def read_metrics() -> Sequence[Metric]:
+    async def read_metrics() -> "Sequence[Metric]":
+        # Imported only where metrics are read.
+        from edge.features.station_files.metrics import drift_metrics  # noqa: PLC0415
+
         return drift_metrics(drift)
 
     return Opened(described=(describe,), metrics=(read_metrics,))
 
 
-async def fill_from_files(core: GatewayParts, kinds: NodeKinds | None) -> None:
+async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None:
     """Fill an empty store from the station files, once for all gateways on it.
 
     Raises SettingsError with all faults of the files of an empty store, or for an unknown mark of the store.
@@ -59,6 +64,9 @@ async def fill_from_files(core: GatewayParts, kinds: NodeKinds | None) -> None:
     folder = _folder(core)
     if state is FillState.FILLED or folder is None or not await asyncio.to_thread(_holds_files, folder):
         return
+    # Imported only where a store is filled.
+    from edge.features.station_files.apply import fill_store, read_files  # noqa: PLC0415
+
     read = functools.partial(read_files, folder, core.settings.section(FlowsSettings).nodes, kinds)
     outcome, written = await fill_store(core.store, core.instance.token, core.scopes, read, now_ms)
     logger.info("store filling ended", outcome=outcome.value, folder=str(folder), objects=written)
@@ -80,7 +88,7 @@ async def fill_from_files(core: GatewayParts, kinds: NodeKinds | None) -> None:
 class StationWatch:
     """Compares the store with the files again and again; reads either of them only after a change."""
 
-    def __init__(self, core: GatewayParts, kinds: NodeKinds | None, drift: StationDrift) -> None:
+    def __init__(self, core: GatewayParts, kinds: "NodeKinds | None", drift: StationDrift) -> None:
         self._core = core
         self._drift = drift
         self._kinds = kinds
@@ -101,6 +109,11 @@ class StationWatch:
             self._compared = None
             self._set(None, {}, 0, ())
             return
+        # Imported only where there are station files.
+        from edge.features.station_files.apply import find_differences  # noqa: PLC0415
+        from edge.features.station_files.objects import ObjectChange, summary  # noqa: PLC0415
+        from edge.features.station_files.stored import load_mark  # noqa: PLC0415
+
         files = (await self._files(folder)).files
         # The marks are read before the objects: what changes meanwhile is compared again.
         marks = self._signature, await load_mark(self._core.store)
@@ -119,7 +132,9 @@ class StationWatch:
         self._set(summary(found), counts, 0, _names(found))
         self._compared = marks
 
-    async def _files(self, folder: Path) -> ReadFiles:
+    async def _files(self, folder: Path) -> "ReadFiles":
+        from edge.features.station_files.apply import read_files  # noqa: PLC0415 - as above
+        from edge.features.station_files.folder import signature  # noqa: PLC0415
 
         now = await asyncio.to_thread(signature, folder)
         if self._read is None or now != self._signature:
@@ -138,7 +153,7 @@ class StationWatch:
         self._reported = text
 
 
-def _names(found: Iterable[ObjectDifference]) -> list[str]:
+def _names(found: "Iterable[ObjectDifference]") -> list[str]:
     return [f"{object_difference.subject} {object_difference.change}" for object_difference in found]
 
 

@@ -1,15 +1,11 @@
 """Reads and writes the objects of station files in the store: one commit for each object."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from edge.app.features import settings_kinds
-from edge.features.flows import decision
-from edge.features.flows.plan import Plan, Plans
-from edge.features.flows.redis_state import RedisFlowState
-from edge.features.flows.state import FlowChange, FlowStatus, Written
 from edge.features.station_files.content import as_values
 from edge.features.station_files.objects import Described, ObjectKind, Objects, StationObject
 from edge.foundation.errors import Defect, Refused
@@ -19,6 +15,10 @@ from edge.store import resources
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.setting_texts import RULES, TAGS
+
+if TYPE_CHECKING:
+    from edge.features.flows.plan import Plans
+
 
 _BATCH = 20
 """Work Masters that are read at a time: a running gateway serves others in between."""
@@ -57,6 +57,10 @@ async def load_mark(store: Store) -> object:
 async def _load_flows(store: Store) -> Objects:
     if not await store.execute("ZCARD", store.keys.flow_schedule()):
         return {}
+    # Imported only where there are flows.
+    from edge.features.flows.redis_state import RedisFlowState  # noqa: PLC0415
+    from edge.features.flows.state import FlowStatus  # noqa: PLC0415
+
     state = RedisFlowState(store)
     flows = [await state.load_flow(identifier) for identifier in await state.flow_ids()]
     return {
@@ -79,7 +83,7 @@ def _decoded(text: str) -> Any:
 class ObjectWriter:
     """Writes objects; each commit has the guard. `plans` are those of the flows among them."""
 
-    def __init__(self, store: Store, plans: Plans | None, clock: Clock, guard: Commit = NOTHING) -> None:
+    def __init__(self, store: Store, plans: "Plans | None", clock: Clock, guard: Commit = NOTHING) -> None:
         self._store = store
         self._plans = plans
         self._clock = clock
@@ -110,6 +114,12 @@ class ObjectWriter:
                 return False
 
     async def _put_flow(self, described: Described) -> bool:
+        # Imported only where there are flows.
+        from edge.features.flows import decision  # noqa: PLC0415
+        from edge.features.flows.plan import Plan  # noqa: PLC0415
+        from edge.features.flows.redis_state import RedisFlowState  # noqa: PLC0415
+        from edge.features.flows.state import FlowChange, Written  # noqa: PLC0415
+
         if self._plans is None:
             raise Defect("a flow is written without plans")
         text = msgspec.json.encode(described.content).decode()
@@ -127,6 +137,7 @@ class ObjectWriter:
         return False
 
     async def _delete_flow(self, flow_id: str) -> bool:
+        from edge.features.flows.redis_state import RedisFlowState  # noqa: PLC0415  imported only where there are flows
 
         state = RedisFlowState(self._store, self._guard)
         while await self._commit(NOTHING):

@@ -100,7 +100,7 @@ def test_successful_run_has_no_faults_and_is_reported_in_order(job: ObservedJob)
 
 def test_job_without_any_message_has_every_fault(job: ObservedJob) -> None:
     assert job.faults() == [
-        "the job is not a response",
+        "the job is no response",
         "the last status event says nothing, the response no response",
         "step Tighten was never active",
         "step Look was never active",

@@ -9,7 +9,7 @@ from edge.app.sections import declared_sections
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import settings_option
 from edge.config import load_settings
-from edge.features.opcua_extras.mdns_file import DIRECTORY, update_service_file
+from edge.features.opcua_extras import mdns_file
 from edge.foundation.errors import Refused
 
 
@@ -23,8 +23,8 @@ def advertise(settings_file: Path | None, *, remove: bool) -> None:
     """
     settings = None if remove else load_settings(settings_file, os.environ, declared_sections())
     try:
-        change = update_service_file(settings, DIRECTORY)
+        change = mdns_file.update_service_file(settings, mdns_file.DIRECTORY)
     except OSError as error:
-        problem = f"{error.filename or DIRECTORY}: {error.strerror}"
+        problem = f"{error.filename or mdns_file.DIRECTORY}: {error.strerror}"
         raise Refused("file", problem, "Call it as root (sudo).") from error
     print_text(change.value)
