@@ -65,7 +65,6 @@ class LateResults:
         `occurrence` distinguishes a result from others with its id and its instant.
         """
         if not command_id:
-            _log.warning("unsolicited result", result=result_id)
             await self.keep(result_id, created, None, data, occurrence=occurrence)
         elif not occurrence and await self._station.has_result(command_id, result_id):
             _log.info("result stored already", result=result_id, command=command_id)
@@ -91,6 +90,8 @@ class LateResults:
         Raises Unavailable while the station cannot keep it.
         """
         await _add(data, add_files)
+        kind = "late result" if command_id is not None and not reason else "unsolicited result"
+        _log.warning(kind, result=result_id, command=command_id, **({"reason": reason} if reason else {}))
         await self._station.late(
             LateResult(
                 source=self._source,

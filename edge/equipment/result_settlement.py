@@ -7,12 +7,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-import structlog
-
 from edge.equipment.late_result import LateResults
 from edge.equipment.result_ledger import ReportedResult, ResultLedger, Standing, Verdict
-
-_log = structlog.get_logger(__name__)
 
 
 class SettledController(Protocol):
@@ -125,8 +121,6 @@ class ResultSettlement:
         was_given_up = not is_new and command_id is not None and await self._reporter.was_given_up(command_id)
         if not is_new and not was_given_up:
             return
-        if verdict.reason:
-            _log.warning("result not of the command", result=report.result_id, reason=verdict.reason)
         if command_id is None:
             await self._controller.report_own(report, verdict)
         elif was_given_up or not self._ledger.completes(report, command_id):
@@ -142,7 +136,6 @@ class ResultSettlement:
 
     async def _report_further(self, report: ReportedResult, command_id: str) -> None:
         """Keep a result as a late one of its command, then acknowledge it."""
-        _log.warning("late result of a command", result=report.result_id, command=command_id)
         await self._controller.keep(report, command_id)
         await self._finish(report)
 

@@ -30,6 +30,20 @@ async def test_result_without_a_command_has_its_id_and_time_as_key() -> None:
     assert station.late_results == [LateResult(source, key, "station-1", DATA, created_at=created)]
 
 
+async def test_each_kept_result_is_logged_by_its_kind_and_reason() -> None:
+    reports = LateResults("wrench", "station-1", RecordingStation())
+    with capture_logs() as logs:
+        await reports.keep("T1", AT, None, DATA, reason="its program is not the commanded one")
+        await reports.keep("T2", AT, WORK.command_id, DATA, reason="another spindle made it")
+        await reports.keep("T3", AT, WORK.command_id, DATA)
+    kinds = [(entry["event"], entry["result"], entry.get("reason")) for entry in logs]
+    assert kinds == [
+        ("unsolicited result", "T1", "its program is not the commanded one"),
+        ("unsolicited result", "T2", "another spindle made it"),
+        ("late result", "T3", None),
+    ]
+
+
 async def test_late_result_is_retried_until_the_station_stores_it() -> None:
     station = RecordingStation()
     station.failures = [Unavailable("the store is away")]
