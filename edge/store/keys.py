@@ -196,7 +196,7 @@ class Keys(ServerKeys, frozen=True):
 
     @_key("hash", Lifetime.FLOW)
     def flow(self, flow: str) -> str:
-        """Return the key of a flow with its document, structure and state."""
+        """Return the key of a flow with its document and state."""
         return f"{self.prefix}:flow:{key_part(flow)}"
 
     @_key("hash", Lifetime.CYCLE)
@@ -214,12 +214,12 @@ class Keys(ServerKeys, frozen=True):
         """Return the key of an output of more than 64 KiB, as JSON."""
         return f"{self.prefix}:node_tasks:{node_task_id(flow, cycle, node)}:output"
 
-    @_key("string", Lifetime.NODE_TASK)
+    @_key("string", Lifetime.ATTEMPT)
     def node_worker(self, flow: str, cycle: int, node: str) -> str:
         """Return the key of the worker that runs a node task, with its progress, as JSON."""
         return f"{self.prefix}:node_tasks:{node_task_id(flow, cycle, node)}:worker"
 
-    @_key("string", Lifetime.NODE_TASK)
+    @_key("string", Lifetime.ATTEMPT)
     def node_answer(self, task: str) -> str:
         """Return the key of the answer of equipment to a command of a node task, as JSON."""
         return f"{self.prefix}:node_tasks:{task}:answer"

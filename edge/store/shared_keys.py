@@ -188,7 +188,7 @@ class MessageKeys(SettingKeys, frozen=True):
         """Return the key of the senders of marked messages: `calls:{source}` or `events:{equipment}`."""
         return f"{self.prefix}:marks"
 
-    @register_key("stream", Lifetime.DEDUPE)
+    @register_key("stream", Lifetime.MARKS)
     def marks_of(self, sender: str) -> str:
         """Return the key of the marks of a sender: digests of `cededupe` (field e) and `transdedupe` (field t)."""
         return f"{self.prefix}:marks:{key_part(sender)}"

@@ -15,6 +15,8 @@ from tests.outside.servers import EDGE, Gateway, wait_for
 pytestmark = pytest.mark.slow
 
 _DOCS = Path(__file__).parents[2] / "docs"
+_STAYS = ("as long as", "until", "bounded", "each entry")
+"""How the lifetime of a key begins that has no expiry."""
 
 
 def test_a_call_that_has_expired_is_not_executed(plant: Plant) -> None:
@@ -31,16 +33,25 @@ def test_a_result_of_more_than_256_kib_fails_its_action(plant: Plant) -> None:
     plant.mes.client.wait(lambda: "too large" in str(plant.mes.result("J1")), "the reason is in the response", 60)
 
 
-def test_every_key_of_the_store_is_on_its_page_with_its_type(plant: Plant) -> None:
+def test_every_key_of_the_store_is_on_its_page_with_type_and_lifetime(plant: Plant) -> None:
+    """A key without an expiry is said to stay, or its entries have a lifetime."""
     assert plant.mes.start_job("J1").status == 1
     plant.mes.wait_for_state("J1", "Ended", 60)
-    rows = re.findall(r"^\| `([^`]+)` \| (\w+) \|", (_DOCS / "reference" / "redis.md").read_text(), re.MULTILINE)
-    patterns = [(re.compile(re.sub(r"\\\{\w+\\\}", ".+", re.escape(key))), kind) for key, kind in rows]
-    found = plant.store.cli("--scan", "--pattern", "*").split()
-    assert len(found) > 10
-    for key in found:
+    page = (_DOCS / "reference" / "redis.md").read_text()
+    rows = re.findall(r"^\| `([^`]+)` \| (\w+) \|.+\| (.+) \|$", page, re.MULTILINE)
+    patterns = [
+        (re.compile(re.sub(r"\\\{\w+\\\}", ".+", re.escape(key))), kind, not lifetime.startswith(_STAYS))
+        for key, kind, lifetime in rows
+    ]
+    keys = [key for key in plant.store.cli("--scan", "--pattern", "*").split() if plant.store.cli("exists", key) == "1"]
+    assert len(keys) > 10
+    for key in keys:
         name, kind = key.removeprefix("microdcs-edge:"), plant.store.cli("type", key)
-        assert any(pattern.fullmatch(name) and kind == listed for pattern, listed in patterns), (key, kind)
+        expires = int(plant.store.cli("pttl", key)) > 0
+        assert any(
+            pattern.fullmatch(name) and (kind, expires) == (listed, listed_expires)
+            for pattern, listed, listed_expires in patterns
+        ), (key, kind, expires)
 
 
 def test_every_served_metric_is_on_its_page(plant: Plant) -> None:
