@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.access.audit_trail import ChainFault, find_faults
-from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import (
     json_option,

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from edge.access.localization import BUILT_IN, KEY, localize
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
-from edge.cli.jobs.table import local_time, utc_time
 from edge.cli.terminal.audit import authorize_command, record_as, record_of, recorded
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.fitted_table import local_time, utc_time
 from edge.cli.terminal.operator import operator_languages, operator_name
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.record import copy_to_journal

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from edge.cli.jobs.table import plain_table
 from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.fitted_table import plain_table
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 from edge.foundation.errors import Refused

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from edge.app.redaction import Redact, redactor, secrets_of
-from edge.cli.jobs.table import local_time, utc_time
+from edge.cli.terminal.fitted_table import local_time, utc_time
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
 from edge.config import main_file

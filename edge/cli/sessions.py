@@ -7,9 +7,9 @@ import click
 import msgspec
 
 from edge.access.sessions import request_end
-from edge.cli.jobs.table import local_time, plain_table
 from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.fitted_table import local_time, plain_table
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 from edge.foundation.errors import Refused
@@ -27,7 +27,7 @@ def sessions() -> None:
 @sessions.command("list", epilog="Example: edge sessions list")
 @settings_option
 @json_option
-def list_(settings_file: Path | None, *, as_json: bool) -> None:
+def list_sessions(settings_file: Path | None, *, as_json: bool) -> None:
     """List the sessions of all gateways on the store, the most recently active first."""
 
     async def read() -> dict[str, tuple[Session, str]]:

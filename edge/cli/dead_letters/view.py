@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.jobs.table import local_time, plain_table, utc_time
+from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.sfc.signal import Phase
 from edge.store.dead_letters import Letter, LetterKind

@@ -8,7 +8,8 @@ from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.store_access import SOURCE, open_access, usage_failure
 from edge.model.isa95 import ReleasedStop
-from edge.station.release import ReleaseRequest, release
+from edge.station.release import ReleaseRequest
+from edge.station.release import release as release_open
 
 
 async def release_stops(
@@ -29,4 +30,4 @@ async def release_stops(
             event_id=str(uuid.uuid4()),
         )
         async with recorded(at, "equipment release", command_id or name, reason):
-            return await release(at.store, equipment, request, at.settings.retention.dedupe * 1000)
+            return await release_open(at.store, equipment, request, at.settings.retention.dedupe * 1000)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.access.working_instances import GatewayReport
-from edge.cli.jobs.table import local_time, plain_table, utc_time
+from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable, wrapped
 from edge.equipment.ping import PingResult
 from edge.model.equipment_connection import ConnectionState

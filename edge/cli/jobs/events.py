@@ -8,7 +8,8 @@ from typing import Any, TypeAlias, assert_never
 import msgspec
 
 from edge.chart.marks import SYMBOLS
-from edge.cli.jobs.table import state_text, utc_time
+from edge.cli.jobs.table import state_text
+from edge.cli.terminal.fitted_table import utc_time
 from edge.cli.terminal.output import printable
 from edge.foundation.instant import local
 from edge.model.job_state import has_ended

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from edge.cli.jobs.table import utc_time
 from edge.cli.terminal.audit import recorded
+from edge.cli.terminal.fitted_table import utc_time
 from edge.cli.terminal.store_access import open_access
 from edge.foundation.files import replace_atomically, sync
 from edge.model.isa95 import JobOrderAndState

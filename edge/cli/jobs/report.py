@@ -9,7 +9,8 @@ from rich.text import Text
 
 from edge.chart.marks import SYMBOLS, duration
 from edge.cli.jobs.result_text import data_text, result_text
-from edge.cli.jobs.table import local_time, plain_table, state_cell, summary, utc_time, work_masters
+from edge.cli.jobs.table import state_cell, summary, work_masters
+from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.model.exact_value import plain_value
 from edge.model.instant import milliseconds

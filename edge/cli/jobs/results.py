@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from edge.cli.jobs.report import detail, sending_text
 from edge.cli.jobs.result_text import result_text
-from edge.cli.jobs.table import utc_time
+from edge.cli.terminal.fitted_table import utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.config import Settings

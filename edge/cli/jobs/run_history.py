@@ -8,7 +8,7 @@ from rich.text import Text
 
 from edge.chart.gantt import gantt_svg
 from edge.chart.marks import SYMBOLS
-from edge.cli.jobs.table import plain_table, utc_time
+from edge.cli.terminal.fitted_table import plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import open_access
 from edge.foundation.errors import Refused, Unavailable

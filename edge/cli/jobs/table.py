@@ -1,15 +1,13 @@
 """Formats jobs: as a table and as data; formats states and times for all commands."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.terminal.fitted_table import FittedTable
+from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
-from edge.foundation.instant import local
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import TEXT, JobState, JobStatus
 from edge.store.jobs import Job
@@ -26,20 +24,6 @@ def state_text(status: JobStatus) -> str:
     """Return a state in the spelling of OPC 10031-4, with its sub-state."""
     below = f" ({status.substate.value[0]})" if status.substate else ""
     return TEXT[status.state] + below
-
-
-def utc_time(milliseconds: int | None) -> datetime | None:
-    """Return an instant in UTC; None also for one out of range, which another program may have stored."""
-    try:
-        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def local_time(milliseconds: int | None) -> str:
-    """Return an instant in local time; an empty text for none, or one out of range."""
-    at = utc_time(milliseconds)
-    return local(at).strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
 def summary(job: Job) -> dict[str, object]:
@@ -80,15 +64,6 @@ def job_table(jobs: Iterable[Job]) -> Table:
     for job in jobs:
         table.add_row(*(cell(job) for cell in _COLUMNS.values()))
     return table
-
-
-def plain_table(*columns: str, drop: Sequence[str] | None = None) -> FittedTable:
-    """Return a table without borders that fits the terminal.
-
-    Where it is too wide it leaves out the columns of `drop`, the first one first; by default all but the first two and
-    the last, from the right.
-    """
-    return FittedTable(columns, columns[-2:1:-1] if drop is None else drop)
 
 
 def state_cell(status: JobStatus) -> Text:

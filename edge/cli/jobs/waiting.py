@@ -6,7 +6,8 @@ from typing import assert_never
 
 from edge.chart.marks import duration
 from edge.cli.jobs.method_call import commands_in
-from edge.cli.jobs.table import local_time, state_text, utc_time
+from edge.cli.jobs.table import state_text
+from edge.cli.terminal.fitted_table import local_time, utc_time
 from edge.cli.terminal.output import printable
 from edge.model.job_state import has_ended
 from edge.sfc.possible_interventions import possible_interventions

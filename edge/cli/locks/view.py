@@ -10,8 +10,8 @@ import msgspec
 from edge.access.audit_trail import plan_append
 from edge.access.locks import delete_locks, find_locks
 from edge.app.sections import declared_sections
-from edge.cli.jobs.table import local_time, plain_table
 from edge.cli.terminal.audit import authorize_command, record_as, record_of
+from edge.cli.terminal.fitted_table import local_time, plain_table
 from edge.cli.terminal.operator import operator_name
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.record import copy_to_journal

@@ -10,14 +10,14 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from edge.access.audit_trail import plan_append
 from edge.access.operations import listed, next_at, schedule_operation
-from edge.cli.jobs.table import local_time, plain_table, utc_time
 from edge.cli.terminal.audit import authorize_command, record_of
+from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.record import copy_to_journal
 from edge.cli.terminal.store_access import StoreAccess, open_access, open_console, print_json, usage_failure
 from edge.foundation.errors import Refused
 from edge.model.operation import Operation, OperationState, OperationType
-from edge.store import operations
+from edge.store import operations as stored
 from edge.store.commit import Commit
 from edge.store.server_time import server_time
 
@@ -38,7 +38,7 @@ async def read_operations(settings_file: Path | None) -> list[ShownOperation]:
         now = await server_time(at.store)
         return [
             ShownOperation(listed(stored_operation, now), stored_operation.progress)
-            for stored_operation in await operations.load_all(at.store)
+            for stored_operation in await stored.load_all(at.store)
         ]
 
 
@@ -133,7 +133,7 @@ async def _schedule(
 
 
 async def _read(at: StoreAccess, id: str) -> ShownOperation:
-    found = await operations.load(at.store, id)
+    found = await stored.load(at.store, id)
     if found is None:
         raise Refused("unknown_operation", f"there is no operation {id!r}.", "List them: edge operations list")
     return ShownOperation(listed(found, await server_time(at.store)), found.progress)

@@ -1,6 +1,7 @@
 """A table that fits the terminal: long texts wrap at words, columns of less interest are left out, ids stay whole."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
@@ -8,6 +9,8 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
+
+from edge.foundation.instant import local
 
 _GAP: Final = 2
 _LONGEST_WORD: Final = 24
@@ -84,3 +87,26 @@ def _width(name: str, cells: Sequence[str]) -> ColumnWidth:
         longest = max((cell_len(word) for cell in cells for word in cell.split()), default=0)
         return ColumnWidth(whole, min(whole, max(header, min(longest, _LONGEST_WORD))))
     return ColumnWidth(whole, max([*own, header]))
+
+
+def utc_time(milliseconds: int | None) -> datetime | None:
+    """Return an instant in UTC; None also for one out of range, which another program may have stored."""
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def local_time(milliseconds: int | None) -> str:
+    """Return an instant in local time; an empty text for none, or one out of range."""
+    at = utc_time(milliseconds)
+    return local(at).strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def plain_table(*columns: str, drop: Sequence[str] | None = None) -> FittedTable:
+    """Return a table without borders that fits the terminal.
+
+    Where it is too wide it leaves out the columns of `drop`, the first one first; by default all but the first two and
+    the last, from the right.
+    """
+    return FittedTable(columns, columns[-2:1:-1] if drop is None else drop)

@@ -9,7 +9,8 @@ from edge.cli.terminal.audit import authorize_command, record_as
 from edge.cli.terminal.store_access import open_access
 from edge.config import Settings
 from edge.foundation.errors import EdgeError, Unavailable
-from edge.store.switch_over import Report, SwitchedOver, switch_over
+from edge.store.switch_over import Report, SwitchedOver
+from edge.store.switch_over import switch_over as change_primary
 
 _ACTION = "store switch-over"
 _RECORDED_WITHIN_S = 10.0
@@ -22,7 +23,7 @@ async def run_switch_over(settings_file: Path | None, to: str, report: Report) -
         user = await authorize_command(at, _ACTION, to or "*")
         settings: Settings = at.settings
     try:
-        done = await switch_over(settings.redis, to, report)
+        done = await change_primary(settings.redis, to, report)
     except EdgeError as error:
         with contextlib.suppress(Unavailable):
             await _record(settings_file, user, to or "*", error.message)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from edge.cli.jobs.report import detail, report
-from edge.cli.jobs.table import local_time
+from edge.cli.terminal.fitted_table import local_time
 from edge.model.isa95 import Equipment, EUInformation, JobOrder, LocalizedText, Material, Parameter, WorkMaster
 from edge.model.job_state import JobState, JobStatus, SubState
 from edge.station.stored_job import StoredJob

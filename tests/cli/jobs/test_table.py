@@ -3,7 +3,8 @@
 import pytest
 from rich.console import Console
 
-from edge.cli.jobs.table import job_table, local_time, state_text, utc_time
+from edge.cli.jobs.table import job_table, state_text
+from edge.cli.terminal.fitted_table import local_time, utc_time
 from edge.cli.terminal.output import printable
 from edge.model.isa95 import JobOrder, WorkMaster
 from edge.model.job_state import JobState, JobStatus

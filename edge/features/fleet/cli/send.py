@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from edge.cli.jobs.table import local_time, plain_table
+from edge.cli.terminal.fitted_table import local_time, plain_table
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 from edge.features.fleet.cli.exchange import collect, exchange, gateways_among

@@ -6,7 +6,7 @@ import msgspec
 from rich.table import Table
 
 from edge.access.components import HEARTBEAT_S
-from edge.cli.jobs.table import local_time, plain_table, utc_time
+from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
 from edge.store.components import KnownComponent
 
