@@ -14,32 +14,34 @@ _CORE = {
     "run": Noun("edge.cli.run", "Run the gateway until SIGTERM or SIGINT."),
     "jobs": Noun("edge.cli.jobs.commands", "Show jobs; store, start, pause or end them."),
     "equipment": Noun(
-        "edge.cli.equipment.commands",
+        "edge.cli.equipment",
         "Show equipment with its connection, open commands and faults, ping it, or release its open stops.",
     ),
-    "dead-letters": Noun("edge.cli.dead_letters.commands", "Show work that failed too often; retry or drop it."),
-    "marks": Noun("edge.cli.marks", "Show how many marks of messages each sender has, or drop those of a sender."),
-    "refused": Noun("edge.cli.refused", "Show refused messages and declined calls, newest first."),
-    "replay": Noun("edge.cli.replay", "Replay stored jobs: check that this release decides as they were decided."),
+    "dead-letters": Noun("edge.cli.dead_letters", "Show work that failed too often; retry or drop it."),
+    "marks": Noun("edge.cli.messages", "Show how many marks of messages each sender has, or drop those of a sender."),
+    "refused": Noun("edge.cli.messages", "Show refused messages and declined calls, newest first."),
+    "replay": Noun(
+        "edge.cli.jobs.history", "Replay stored jobs: check that this release decides as they were decided."
+    ),
     "audit": Noun("edge.cli.audit", "Show who did what, and verify that no record is missing or changed."),
-    "locks": Noun("edge.cli.locks.commands", "Show who holds which lock, hold one, or delete those of dead owners."),
+    "locks": Noun("edge.cli.locks", "Show who holds which lock, hold one, or delete those of dead owners."),
     "operations": Noun(
-        "edge.cli.operations.commands",
+        "edge.cli.operations",
         "Schedule, show, watch and cancel operations: backups, support bundles, exports, recordings.",
     ),
     "maintenance": Noun("edge.cli.maintenance", "Keep work from starting while people work at a plant."),
     "station": Noun(
-        "edge.cli.station.commands",
+        "edge.cli.station",
         "Show and set what a station accepts: Work Masters, resources, job limit, rules, tags; also from files.",
     ),
-    "check": Noun("edge.cli.check", "Check a settings file, a recipe or station files and report every fault."),
-    "draw": Noun("edge.cli.draw", "Draw a recipe or a running job as an IEC 61131-3 chart."),
-    "schemas": Noun("edge.cli.schemas", "Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document."),
+    "check": Noun("edge.cli.files", "Check a settings file, a recipe or station files and report every fault."),
+    "draw": Noun("edge.cli.files", "Draw a recipe or a running job as an IEC 61131-3 chart."),
+    "schemas": Noun("edge.cli.files", "Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document."),
     "opcua": Noun(
         "edge.cli.opcua", "Manage certificates of the OPC UA server, and the applications and users that it trusts."
     ),
     "users": Noun("edge.cli.users", "Manage the users of OPC UA and of the command line, and their second factor."),
-    "sessions": Noun("edge.cli.sessions", "Show and end the sessions of OPC UA and of the command line."),
+    "sessions": Noun("edge.cli.users", "Show and end the sessions of OPC UA and of the command line."),
     "store": Noun(
         "edge.cli.store", "Show and maintain the store: its servers and sentinels, and its files after a power cut."
     ),

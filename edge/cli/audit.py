@@ -11,7 +11,6 @@ from rich.text import Text
 
 from edge.access.audit_trail import ChainFault, find_faults
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import (
     json_option,
@@ -21,6 +20,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.model.audit import AuditRecord, SealedRecord
 from edge.store.audit import load_head, newest, read_all
 from edge.store.client import Store

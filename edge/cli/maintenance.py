@@ -11,12 +11,17 @@ from msgspec.structs import replace
 
 from edge.access.localization import BUILT_IN, KEY, localize
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
-from edge.cli.terminal.audit import authorize_command, record_as, record_of, recorded
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.fitted_table import local_time, utc_time
-from edge.cli.terminal.operator import operator_languages, operator_name
+from edge.cli.terminal.operator import (
+    authorize_command,
+    copy_to_journal,
+    operator_languages,
+    operator_name,
+    record_as,
+    record_of,
+    recorded,
+)
 from edge.cli.terminal.output import print_text
-from edge.cli.terminal.record import copy_to_journal
 from edge.cli.terminal.store_access import (
     StoreAccess,
     json_option,
@@ -25,6 +30,7 @@ from edge.cli.terminal.store_access import (
     settings_option,
     usage_failure,
 )
+from edge.cli.terminal.table import local_time, utc_time
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.instant import milliseconds

@@ -17,7 +17,7 @@ from edge.app.sections import declared_sections
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
-from edge.cli.terminal.user_file import check_name, new_password, record_change
+from edge.cli.users import check_name, new_password, record_change
 from edge.config import OpcuaSettings, Settings, load_settings
 from edge.config.host_names import is_host
 from edge.foundation.errors import Refused

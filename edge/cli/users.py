@@ -1,29 +1,111 @@
-"""`edge users`: manages the people and programs that may use OPC UA and the command line."""
+"""`edge users` and `edge sessions`: manages the people and programs that may use OPC UA and the command line."""
 
 import asyncio
 import contextlib
 import os
+import re
 import secrets
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from msgspec.structs import replace
 
-from edge.access.totp import digest, enrolment_uri, new_recovery_codes, new_secret, new_token
-from edge.access.users import Token, User, hash_password, read_users, remove_user, write_user
+from edge.access.sessions import request_end
+from edge.access.totp import digest, enrolment_uri, matching_step, new_recovery_codes, new_secret, new_token
+from edge.access.users import NAME, PASSWORD_LENGTH, Token, User, hash_password, read_users, remove_user, write_user
 from edge.app.sections import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.login import log_in, log_out
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
-from edge.cli.terminal.user_file import check_name, confirm_code, new_password, record_change
+from edge.cli.terminal.operator import acting_user, log_in, log_out, record_as, recorded
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import (
+    StoreAccess,
+    json_option,
+    open_access,
+    open_console,
+    print_json,
+    settings_option,
+)
+from edge.cli.terminal.table import local_time, plain_table
 from edge.config import Settings, load_settings
-from edge.foundation.errors import Refused
+from edge.foundation.errors import EdgeError, Refused
 from edge.model.role import Role
+from edge.model.session import Session
+from edge.store.login_attempts import forget_user
+from edge.store.sessions import load_all
+
+
+def check_name(name: str) -> None:
+    """Raise Refused for a name that no user can have."""
+    if not re.fullmatch(NAME, name):
+        raise Refused("user", f"{name!r} is not a valid user name", "Use up to 64 characters without a colon.")
+
+
+def new_password(name: str, *, from_stdin: bool) -> str:
+    """Return a new password from the prompt or standard input. Raises Refused for a length that is not allowed."""
+    secret: str
+    if from_stdin:
+        secret = sys.stdin.readline().rstrip("\r\n")
+    else:
+        secret = click.prompt(f"password of {name}", hide_input=True, confirmation_prompt=True)
+    if len(secret) not in PASSWORD_LENGTH:
+        bounds = f"between {PASSWORD_LENGTH[0]} and {PASSWORD_LENGTH[-1]} characters"
+        raise Refused("user", f"a password must have {bounds}", "Choose another password.")
+    return secret
+
+
+def confirm_code(secret: str) -> None:
+    """Require a current code of the app, so that a user is not locked out. Raises Refused."""
+    code = str(click.prompt("code of the app")).strip()
+    if matching_step(secret, code, time.time()) is None:
+        problem = f"{code} is not the code of this secret at {time.strftime('%H:%M:%S')}; nothing was changed"
+        raise Refused("user", problem, "Check the clocks of the phone and of this machine, and repeat the command.")
+
+
+def record_change(
+    settings_file: Path | None,
+    action: str,
+    name: str,
+    comment: str = "",
+    *,
+    ends_sessions: bool = False,
+    forgets_codes: bool = False,
+) -> int:
+    """Record a change of a user; return how many sessions of the user end by it.
+
+    The file is changed also while the store cannot be used; a warning reports what was left out.
+    """
+
+    async def work() -> int:
+        async with open_access(settings_file) as at:
+            return await _follow_up(at, action, name, comment, ends_sessions=ends_sessions, forgets_codes=forgets_codes)
+
+    try:
+        return asyncio.run(work())
+    except EdgeError as error:
+        print_text(f"edge: not in the audit trail: {error.message}", err=True)
+        if ends_sessions:
+            print_text("edge: Open sessions continue; end them later with: edge sessions end", err=True)
+        return 0
+
+
+async def _follow_up(
+    at: StoreAccess, action: str, name: str, comment: str, *, ends_sessions: bool, forgets_codes: bool
+) -> int:
+
+    await record_as(at, await acting_user(at), action, name, "Good", comment)
+    if forgets_codes:
+        await forget_user(at.store, name)
+    if not ends_sessions:
+        return 0
+    found = await load_all(at.store)
+    return len(await request_end(at.store, [id for id, (session, _) in found.items() if session.user == name]))
+
 
 _ROLES = ("observer", "operator", "engineer")
 _stdin_option = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
@@ -254,3 +336,62 @@ def _file_errors(settings: Settings) -> Iterator[None]:
     except OSError as error:
         where = error.filename or settings.users_file
         raise Refused("file", f"{where}: {error.strerror}", "Call it as root (sudo).") from error
+
+
+_ADVICE = "List them with: edge sessions list"
+
+
+@click.group(cls=CommandGroup)
+def sessions() -> None:
+    """Show and end the sessions of OPC UA and of the command line."""
+
+
+@sessions.command("list", epilog="Example: edge sessions list")
+@settings_option
+@json_option
+def list_sessions(settings_file: Path | None, *, as_json: bool) -> None:
+    """List the sessions of all gateways on the store, the most recently active first."""
+
+    async def read() -> dict[str, tuple[Session, str]]:
+        async with open_access(settings_file) as at:
+            return await load_all(at.store)
+
+    found = asyncio.run(read())
+    if as_json:
+        print_json(
+            [{"id": id, "last_activity": at, **msgspec.to_builtins(session)} for id, (session, at) in found.items()]
+        )
+    elif found:
+        table = plain_table("id", "user", "role", "way", "gateway", "address", "client", "since", "last activity")
+        for id, (item, at) in found.items():
+            cells = (id, item.user, item.role, item.way, item.instance, item.address, item.client)
+            table.add_row(*map(printable, (*cells, local_time(item.since), at)))
+        open_console().print(table)
+    else:
+        print_text("no sessions")
+
+
+@sessions.command(epilog="Example: edge sessions end 4f1c09d2aa318be0")
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--user", help="End every session of this user.")
+@settings_option
+def end(ids: tuple[str, ...], user: str | None, settings_file: Path | None) -> None:
+    """End sessions by their ids, or all of a user. Their gateway closes them within seconds.
+
+    A client may log in again: to prevent that, remove the user or change the password.
+    """
+    if not ids and user is None:
+        raise click.UsageError("name an ID or --user")
+
+    async def work() -> list[str]:
+        async with open_access(settings_file) as at:
+            of_user = [id for id, (session, _) in (await load_all(at.store)).items() if session.user == user]
+            wanted = [*ids, *of_user]
+            async with recorded(at, "sessions end", user or " ".join(ids), " ".join(of_user)):
+                found = await request_end(at.store, wanted)
+                if unknown := [id for id in ids if id not in found]:
+                    raise Refused("session", f"there is no session {' '.join(unknown)}", _ADVICE)
+                return found
+
+    found = asyncio.run(work())
+    print_text(f"{len(found)} sessions end")

@@ -56,7 +56,7 @@ NOT_EXECUTED = {
     "docs/how-to/station-page.md": "asks for a password: tests/outside/test_users.py",
     "docs/reference/equipment.md": "needs a stop that is not confirmed: tests/outside/test_unconfirmed_stops.py",
     "docs/reference/flows.md": "needs a running flow: tests/outside/test_flows.py",
-    "docs/reference/settings.md": "reads the settings of an installed gateway: tests/cli/test_check.py",
+    "docs/reference/settings.md": "reads the settings of an installed gateway: tests/cli/test_files.py",
     "docs/start.md": "both run without end: tests/features/simulator/cli/test_demo.py, tests/cli/test_run.py",
 }
 """Page with whole commands -> why no test executes them as they stand."""

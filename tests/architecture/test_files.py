@@ -57,11 +57,6 @@ TESTED_ELSEWHERE = {
         "the views are answers of operations",
     ),
     "edge/cli/__init__.py": ("tests/cli/test_main.py", "a package cannot be named in a test file's name"),
-    "edge/cli/sessions.py": ("tests/cli/test_users.py", "sessions need users"),
-    "edge/cli/terminal/login.py": ("tests/cli/test_users.py", "logins need users"),
-    "edge/cli/terminal/record.py": ("tests/cli/terminal/test_audit.py", "the records are those of commands"),
-    "edge/cli/terminal/switch_over.py": ("tests/cli/test_store.py", "it is a part of the command"),
-    "edge/cli/terminal/user_file.py": ("tests/cli/test_users.py", "it is a part of the commands"),
     "edge/features/sparkplug/metrics.py": (
         "tests/features/sparkplug/test_births.py",
         "births announce metrics",

@@ -31,10 +31,11 @@ def test_help_lists_every_command_without_loading_one() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 
-def test_folder_list_of_cli_shows_the_commands() -> None:
+def test_every_file_of_the_folder_of_commands_defines_one_of_the_table() -> None:
     of_features = {name for feature in features() for name in feature.commands}
     entries = {path.stem for path in Path(edge.cli.__file__).parent.iterdir() if not path.name.startswith("__")}
-    assert entries == {name.replace("-", "_") for name in commands_of_edge() if name not in of_features} | {"terminal"}
+    modules = {noun.module for name, noun in commands_of_edge().items() if name not in of_features}
+    assert entries == {module.split(".")[2] for module in modules} | {"terminal"}
 
 
 @pytest.mark.parametrize("name", commands_of_edge())

@@ -10,7 +10,7 @@ import pytest
 
 from edge.access.components import Report
 from edge.access.users import read_users
-from edge.cli.terminal.login import role_for
+from edge.cli.terminal.operator import role_for
 from edge.features.fleet.service import FleetExecutor
 from edge.model.role import Role
 from edge.store import audit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.cli.terminal.fitted_table import local_time
+from edge.cli.terminal.table import local_time
 from edge.features.fleet import store as fleet
 from edge.store import components, sessions
 from edge.store.client import Store

@@ -6,22 +6,35 @@ from pathlib import Path
 
 import click
 
-from edge.cli.jobs.equipment_problems import problem_data, problem_line, read_with_problems
-from edge.cli.jobs.export import export_jobs
-from edge.cli.jobs.interventions import complete_, force_, retry_, skip_
-from edge.cli.jobs.method_call import call_by_id, call_with_order
-from edge.cli.jobs.outcome import decide, parse_data, print_answer, resend_commands
-from edge.cli.jobs.replay import replay_json, replay_text
-from edge.cli.jobs.report import detail, report
-from edge.cli.jobs.results import CopyFiles, read_results, results_text
-from edge.cli.jobs.run_history import history_json, history_table, missing_text, read_recorded, write_gantt
+from edge.cli.files import compiled_or_exit
+from edge.cli.jobs.calls import (
+    call_by_id,
+    call_with_order,
+    complete_,
+    decide,
+    force_,
+    parse_data,
+    print_answer,
+    resend_commands,
+    retry_,
+    skip_,
+)
+from edge.cli.jobs.history import (
+    history_json,
+    history_table,
+    missing_text,
+    read_recorded,
+    replay_json,
+    replay_text,
+    write_gantt,
+)
+from edge.cli.jobs.report import detail, job_table, report, summary
+from edge.cli.jobs.results import CopyFiles, export_jobs, read_results, results_text
 from edge.cli.jobs.stored_job import read
-from edge.cli.jobs.table import job_table, summary
-from edge.cli.jobs.waiting import waiting_json, waiting_text
+from edge.cli.jobs.waiting import problem_data, problem_line, read_with_problems, waiting_json, waiting_text
 from edge.cli.jobs.watch import watch_all, watch_job
 from edge.cli.terminal.command_group import OrderedGroup, further_options
 from edge.cli.terminal.output import print_text
-from edge.cli.terminal.recipe_file import compiled_or_exit
 from edge.cli.terminal.store_access import (
     FILE,
     json_option,

@@ -1,25 +1,119 @@
-"""Formats a whole job, with its order, run and response: as a report, and as data."""
+"""Formats jobs: as a table, as a report of a whole job with its order, run and response, and as data."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from types import MappingProxyType
+from typing import Any
 
+import msgspec
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from edge.chart.marks import SYMBOLS, duration
-from edge.cli.jobs.result_text import data_text, result_text
-from edge.cli.jobs.table import state_cell, summary, work_masters
-from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
+from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.model.exact_value import plain_value
 from edge.model.instant import milliseconds
-from edge.model.isa95 import Parameter
+from edge.model.isa95 import JobOrder, Parameter
+from edge.model.job_state import TEXT, JobState, JobStatus
+from edge.model.result_part import parts_of
+from edge.ports.result_trace import Reference, TraceReference, stored_in
 from edge.sfc.association_key import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, PastAttempt, Run, Sending
 from edge.station.stored_job import StoredJob
 from edge.store.jobs import Job
+
+_STATE_STYLES = {
+    JobState.RUNNING: "bold yellow",
+    JobState.INTERRUPTED: "magenta",
+    JobState.ENDED: "green",
+    JobState.ABORTED: "bold red",
+}
+
+
+def state_text(status: JobStatus) -> str:
+    """Return a state in the spelling of OPC 10031-4, with its sub-state."""
+    below = f" ({status.substate.value[0]})" if status.substate else ""
+    return TEXT[status.state] + below
+
+
+def summary(job: Job) -> dict[str, object]:
+    """Return a job as data; instants in UTC."""
+    substate = job.status.substate
+    return {
+        "job_order_id": job.job_id,
+        "scope": job.scope,
+        "state": TEXT[job.status.state],
+        "substate": substate.value[0] if substate else None,
+        "priority": job.order.priority,
+        "work_master": work_masters(job.order) or None,
+        "stored_at": utc_time(job.stored_at),
+        "started_at": utc_time(job.started_at),
+        "ended_at": utc_time(job.ended_at),
+        "error": job.error,
+    }
+
+
+_COLUMNS: Mapping[str, Callable[[Job], Text]] = MappingProxyType(
+    {
+        "id": lambda job: Text(printable(job.job_id), style="bold"),
+        "scope": lambda job: Text(job.scope),
+        "state": lambda job: state_cell(job.status),
+        "priority": lambda job: Text("" if job.order.priority is None else str(job.order.priority)),
+        "Work Master": lambda job: Text(printable(work_masters(job.order))),
+        "started": lambda job: Text(local_time(job.started_at)),
+        "ended": lambda job: Text(local_time(job.ended_at)),
+        "error": lambda job: Text(printable(job.error or ""), style="red"),
+    }
+)
+"""The columns of a list of jobs, each with its cell."""
+
+
+def job_table(jobs: Iterable[Job]) -> Table:
+    """Return jobs as a table."""
+    table = plain_table(*_COLUMNS, drop=("scope", "priority", "started", "Work Master", "ended"))
+    for job in jobs:
+        table.add_row(*(cell(job) for cell in _COLUMNS.values()))
+    return table
+
+
+def state_cell(status: JobStatus) -> Text:
+    """Return a coloured state."""
+    return Text(state_text(status), style=_STATE_STYLES.get(status.state, ""))
+
+
+def work_masters(order: JobOrder) -> str:
+    """Return the Work Master ids of an order."""
+    return ", ".join(work_master.id for work_master in order.work_master_id or ())
+
+
+def result_text(result: Any) -> str:
+    """Return the evaluation, the values, the number of parts and the traces of a result; its data when it has none."""
+    known = result if isinstance(result, Mapping) else {}
+    measured = ((name, known.get(name)) for name in ("torque", "angle"))
+    values = [f"{name} {_measured(value)}" for name, value in measured if isinstance(value, Mapping)]
+    traces = [f"{_kind(found)} {found.size} bytes" for found in stored_in(result)]
+    parts = len(parts_of(result))
+    count = f"{parts} {'part' if parts == 1 else 'parts'}" if parts else ""
+    return ", ".join(filter(None, [str(known.get("evaluation") or ""), *values, count, *traces])) or data_text(result)
+
+
+def data_text(value: Any) -> str:
+    """Return data as JSON with spaces, at which a narrow terminal breaks it; a text as it is."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
+
+
+def _kind(reference: Reference) -> str:
+    return "trace" if isinstance(reference, TraceReference) else f"file {reference.media_type}"
+
+
+def _measured(value: Mapping[str, Any]) -> str:
+    return f"{value.get('value')} {value.get('unit', '')}".rstrip()
+
 
 _ACTION_COLUMNS = ("action", "step", "state", "attempt", "sent", "deadline", "ended", "result")
 _ACTION_STYLES = {

@@ -1,11 +1,14 @@
 """The report shows every part of a job; control characters and markup in texts are harmless."""
 
 from datetime import UTC, datetime
+from typing import Any
 
+import pytest
 from rich.console import Console
 
-from edge.cli.jobs.report import detail, report
-from edge.cli.terminal.fitted_table import local_time
+from edge.cli.jobs.report import detail, job_table, report, result_text, state_text
+from edge.cli.terminal.output import printable
+from edge.cli.terminal.table import local_time, utc_time
 from edge.model.isa95 import Equipment, EUInformation, JobOrder, LocalizedText, Material, Parameter, WorkMaster
 from edge.model.job_state import JobState, JobStatus, SubState
 from edge.station.stored_job import StoredJob
@@ -72,3 +75,47 @@ def test_report_shows_the_members_of_the_order() -> None:
 def test_json_report_of_a_job_without_a_run_has_no_run() -> None:
     reported = detail(StoredJob(JOB, None, None, None))
     assert (reported["run"], reported["response"], reported["order"]) == (None, None, ORDER)
+
+
+RUNNING = JobStatus(JobState.RUNNING)
+
+
+def test_list_shows_markup_characters_literally() -> None:
+    order = JobOrder(job_order_id="J[red]1", work_master_id=(WorkMaster(id="axle"), WorkMaster(id="\x1b[2J")))
+    job = Job(order=order, scope="station-1", status=RUNNING, correlation_id="c", stored_at=1)
+    console = Console(width=200, highlight=False)
+    with console.capture() as capture:
+        console.print(job_table([job]))
+    assert capture.get().splitlines()[1].split() == ["J[red]1", "station-1", "Running", "axle,", "[2J"]
+
+
+@pytest.mark.parametrize(("text", "shown"), [("äöü ✓", "äöü ✓"), ("a\x1b[31mb", "a [31mb"), ("a\x9b1mb\n", "a 1mb ")])
+def test_control_characters_are_not_printed(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_missing_instant_is_shown_as_empty() -> None:
+    assert (utc_time(None), local_time(None)) == (None, "")
+
+
+def test_state_without_a_substate_is_shown_alone() -> None:
+    assert state_text(RUNNING) == "Running"
+
+
+BOLT = {"evaluation": "OK", "torque": {"value": 85.2, "unit": "N·m"}, "angle": {"value": 42, "unit": "°"}}
+BATCH = BOLT | {"counts": {"ok": 2, "not_ok": 0}, "results": {"1": BOLT, "2": BOLT}}
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (BOLT, "OK, torque 85.2 N·m, angle 42 °"),
+        (BATCH, "OK, torque 85.2 N·m, angle 42 °, 2 parts"),
+        ({"done": True, "left": [1, 2]}, '{"done": true, "left": [1, 2]}'),
+        ("a text", "a text"),
+        (None, ""),
+    ],
+    ids=["bolt", "batch", "data", "text", "none"],
+)
+def test_result_is_a_line_of_words(result: Any, expected: str) -> None:
+    assert result_text(result) == expected

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from edge.cli.terminal.audit import recorded
+from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.store_access import StoreAccess
 from edge.features.fleet import store as fleet
 from edge.features.fleet.admission import is_for

@@ -6,8 +6,8 @@ import msgspec
 from rich.table import Table
 
 from edge.access.components import HEARTBEAT_S
-from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
+from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.store.components import KnownComponent
 
 _AWAY_AFTER_S = 3 * HEARTBEAT_S

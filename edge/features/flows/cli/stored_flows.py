@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from edge.cli.terminal.audit import recorded
+from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import StoreAccess, open_access
 from edge.features.flows.cycle_service import FlowService, flow_status

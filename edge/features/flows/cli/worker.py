@@ -16,9 +16,9 @@ from edge.access.process_identity import process_token
 from edge.app.sections import declared_sections
 from edge.app.systemd import feed_watchdog, notifier
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.fitted_table import local_time
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, print_json, settings_option
+from edge.cli.terminal.table import local_time
 from edge.config import load_settings
 from edge.features.flows.plugins import ImportLimits, SiteKinds, load_checked_kinds
 from edge.features.flows.settings import FlowsSettings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from edge.cli.check import print_result
+from edge.cli.files import print_result
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, print_json, settings_option
 from edge.features.flows.cli.kinds_option import kinds_option

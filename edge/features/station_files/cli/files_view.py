@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from edge.cli.locks.view import owner_name
-from edge.cli.terminal.audit import authorize_command, record_as
+from edge.cli.locks import owner_name
+from edge.cli.terminal.operator import authorize_command, record_as
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import StoreAccess, open_access, usage_failure
 from edge.features.flows.settings import FlowsSettings

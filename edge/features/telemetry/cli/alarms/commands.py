@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from edge.cli.terminal.audit import recorded
 from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
 from edge.features.telemetry.alarm_requests import alarm_event_of, request_change

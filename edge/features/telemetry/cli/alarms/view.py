@@ -6,8 +6,8 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
+from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.ports.alarm import Alarm, AlarmChangeKind
 from edge.store.kept_alarms import AlarmChange
 

@@ -8,8 +8,8 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.terminal.fitted_table import plain_table
 from edge.cli.terminal.output import printable
+from edge.cli.terminal.table import plain_table
 from edge.features.telemetry.model.rule import LimitRule, Rule
 from edge.features.telemetry.rule_sources import KnownRule
 

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import click
 from msgspec import Struct
 
-from edge.cli.terminal.fitted_table import utc_time
+from edge.cli.terminal.table import utc_time
 from edge.features.telemetry.history.arrow_chunk import CONTEXT, encode_chunk, encode_schema
 from edge.foundation.files import replace_atomically, sync
 from edge.foundation.instant import local

@@ -7,8 +7,8 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from edge.cli.terminal.fitted_table import local_time, plain_table, utc_time
 from edge.cli.terminal.output import printable
+from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition
 from edge.ports.tag_definitions import TagDefinitions

@@ -1,0 +1,202 @@
+"""`edge dead-letters`: shows work that failed too often, and retries or drops it."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.operator import recorded
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import (
+    json_option,
+    open_access,
+    open_console,
+    print_json,
+    settings_option,
+    usage_failure,
+)
+from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.foundation.errors import Refused
+from edge.foundation.instant import now_ms
+from edge.sfc.signal import Phase
+from edge.station.dead_letter_retry import retry_letter
+from edge.store import dead_letters as stored
+from edge.store.client import Store
+from edge.store.commit import join
+from edge.store.dead_letters import Letter, LetterKind, load_all
+
+
+def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
+    """Return a letter as data; instants in UTC."""
+    return {
+        "id": letter_id,
+        "kind": letter.kind,
+        "scope": letter.scope,
+        "job_order_id": letter.job_id or None,
+        "at": utc_time(letter.at),
+        "reason": letter.reason,
+        "details": letter.details,
+    }
+
+
+def table(letters: Mapping[str, Letter]) -> Table:
+    """Return letters as a table, one per row."""
+    shown = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"))
+    for letter_id, letter in letters.items():
+        cells = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
+        shown.add_row(*(Text(printable(cell)) for cell in cells))
+    return shown
+
+
+def report(letter_id: str, letter: Letter) -> Iterator[str]:
+    """Yield the report of a letter, line by line."""
+    facts = {
+        "letter": letter_id,
+        "at": local_time(letter.at),
+        "scope": letter.scope,
+        "job": letter.job_id,
+        "what": _what(letter),
+        "reason": letter.reason,
+        **letter.details,
+        "retry": _retry_effect(letter),
+    }
+    width = max(map(len, facts))
+    for name, text in facts.items():
+        yield f"{printable(name):<{width}}  {printable(text)}"
+
+
+def _is_stop(letter: Letter) -> bool:
+    return letter.kind is LetterKind.COMMAND and letter.details.get("phase") == Phase.STOP
+
+
+def _what(letter: Letter) -> str:
+    match letter.kind:
+        case LetterKind.START:
+            return "start of a job"
+        case LetterKind.DECISION:
+            return "decision on a job"
+        case LetterKind.DEADLINE:
+            return "deadline of a job"
+        case LetterKind.COMMAND:
+            return f"command: {letter.details['phase']}"
+        case LetterKind.UNREADABLE:
+            return "unreadable entry"
+        case LetterKind.LATE:
+            return "late result"
+        case LetterKind.TELEMETRY:
+            return "batch of samples"
+
+
+def _retry_effect(letter: Letter) -> str:
+    if letter.is_redacted and letter.kind in {LetterKind.UNREADABLE, LetterKind.TELEMETRY}:
+        return "nothing: secrets in it are hidden by ***"
+    if letter.kind is LetterKind.UNREADABLE:
+        return "the entry returns to the work stream"
+    if letter.kind is LetterKind.TELEMETRY:
+        return "the batch is evaluated again, with the instants at which its samples arrived"
+    if letter.kind is LetterKind.LATE:
+        return "nothing: a late result is kept for a person"
+    return "the stop is sent again" if _is_stop(letter) else "the job runs again from its beginning"
+
+
+@click.group("dead-letters", cls=CommandGroup)
+def dead_letters() -> None:
+    """Show work that failed too often; retry or drop it.
+
+    Work that meets a defect is retried with growing delay. Then it becomes a dead letter, and its job fails. A batch of
+    samples that cannot be evaluated is a dead letter, too; its name begins with telemetry/, that of a result which no
+    command waited for with late/. The exit status is 0 on success, 1 when the request is refused or the store is
+    unavailable, and 2 when settings or arguments are invalid.
+    """
+
+
+@dead_letters.command("list", epilog="Example: edge dead-letters list")
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
+    """List the dead letters, oldest first."""
+
+    async def read() -> dict[str, Letter]:
+        async with open_access(settings_file) as at:
+            return await load_all(at.store)
+
+    found = asyncio.run(read())
+    if as_json:
+        print_json([as_data(letter_id, letter) for letter_id, letter in found.items()])
+    elif found:
+        open_console().print(table(found))
+    else:
+        print_text("no dead letters")
+
+
+@dead_letters.command(epilog="Example: edge dead-letters show 1763624400000-0")
+@click.argument("letter")
+@settings_option
+@json_option
+def show(letter: str, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show a dead letter: its content, the reason, and the effect of `retry`."""
+
+    async def read() -> Letter:
+        async with open_access(settings_file) as at:
+            return await _find(at.store, letter)
+
+    found = asyncio.run(read())
+    if as_json:
+        print_json(as_data(letter, found))
+    else:
+        print_text("\n".join(report(letter, found)))
+
+
+@dead_letters.command(epilog="Example: edge dead-letters retry 1763624400000-0")
+@click.argument("letter")
+@settings_option
+def retry(letter: str, settings_file: Path | None) -> None:
+    """Retry the work of a dead letter and drop the letter.
+
+    A failed job runs again from its beginning under its id, as if the MES had cleared and stored it: check first what
+    it has done already. A stop is sent again. A batch of samples is evaluated again.
+    """
+
+    async def do() -> Letter:
+        async with open_access(settings_file) as at, recorded(at, "dead-letters retry", letter):
+            found = await _find(at.store, letter)
+            await retry_letter(at.store, letter, found, now_ms)
+            return found
+
+    job_id = asyncio.run(do()).job_id
+    print_text(f"{letter}: retried" + (f" for job {printable(job_id)}" if job_id else ""))
+
+
+@dead_letters.command(epilog="Example: edge dead-letters drop 1763624400000-0")
+@click.argument("letters", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Drop all dead letters.")
+@settings_option
+def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -> None:
+    """Drop dead letters."""
+    if every == bool(letters):
+        usage_failure("name the letters to drop, or use --all")
+
+    async def do() -> int:
+        subject = "all" if every else " ".join(letters)
+        async with open_access(settings_file) as at, recorded(at, "dead-letters drop", subject):
+            for letter in letters:
+                await _find(at.store, letter)
+            chosen = letters or tuple(await stored.load_all(at.store))
+            await at.store.commit(join(stored.delete(at.store.keys, letter) for letter in chosen))
+            return len(chosen)
+
+    print_text(f"dropped: {asyncio.run(do())}")
+
+
+async def _find(store: Store, letter_id: str) -> Letter:
+
+    found = (await load_all(store)).get(letter_id)
+    if found is None:
+        raise Refused(
+            "unknown_letter", f"there is no dead letter {letter_id!r}", "List the dead letters: edge dead-letters list"
+        )
+    return found

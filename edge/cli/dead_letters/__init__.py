@@ -1,1 +1,0 @@
-"""`edge dead-letters`: work that failed too often."""

@@ -1,1 +1,0 @@
-"""`edge equipment`: equipment as the gateways see it."""

@@ -1,0 +1,194 @@
+"""`edge check`, `edge draw` and `edge schemas`: finds faults in files, draws recipes, writes JSON Schemas."""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from edge.app import asyncapi
+from edge.app.schemas import schemas as made
+from edge.app.secrets_check import examine_secrets
+from edge.app.sections import declared_sections
+from edge.app.service_user import access_problems
+from edge.chart.marks import Marks, marks_of
+from edge.chart.page import MIN_WIDTH, draw_within
+from edge.chart.page import draw as lay_out
+from edge.chart.reading import read_chart
+from edge.chart.svg import chart_svg
+from edge.chart.text import ANSI, PLAIN, chart_text
+from edge.cli.terminal.command_group import OpenGroup
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import (
+    FILE,
+    json_option,
+    open_access,
+    print_json,
+    read_bytes,
+    read_json,
+    settings_option,
+    usage_failure,
+)
+from edge.config import load_settings, main_file
+from edge.foundation.errors import Refused, SettingsError, Unavailable
+from edge.foundation.instant import now_ms
+from edge.model.json_text import read_json_text
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
+from edge.sfc.net import Net
+from edge.store.runs import load
+from edge.store.set_mirrors import load_copies
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(cls=OpenGroup)
+def check() -> None:
+    """Check a settings file, a recipe or station files and report every fault.
+
+    The exit status is 0 without a fault, else 2.
+    """
+
+
+@check.command(epilog="Example: edge check settings /etc/microdcs-edge/edge.toml")
+@click.argument("file", type=_FILE)
+@json_option
+def settings(file: Path, *, as_json: bool) -> None:
+    """Check a settings file.
+
+    FILE is read as by `edge run`: with conf.d/*.toml in its folder and the EDGE_ variables of the
+    environment. Passwords and keys that others can read are reported as warnings. As root on an installed gateway, it
+    also names files that the service cannot read.
+    """
+    main, loaded, problems = main_file(file, os.environ), None, list[str]()
+    try:
+        loaded = load_settings(file, os.environ, declared_sections())
+    except SettingsError as error:
+        problems += error.problems
+    problems += access_problems(main.absolute(), loaded)
+    warnings = tuple(examine_secrets(loaded, main)) if loaded else ()
+    print_result(file, problems, warnings, as_json=as_json)
+
+
+@check.command(epilog="Example: edge check recipe rear-axle.json")
+@click.argument("file", type=FILE)
+@json_option
+def recipe(file: Path, *, as_json: bool) -> None:
+    """Check an SFC recipe.
+
+    FILE contains the recipe as JSON; - is standard input. Valid but suspicious parts are reported as warnings.
+    """
+    try:
+        data = read_json_text(read_bytes(file))
+    except OSError as error:
+        print_result(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
+    except Refused as refused:
+        print_result(file, [refused.message], (), as_json=as_json)
+    match compile_recipe(data):
+        case RejectedRecipe(faults=faults):
+            print_result(file, faults, (), as_json=as_json)
+        case net:
+            print_result(file, (), net.warnings, as_json=as_json)
+
+
+def print_result(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:
+    """Print the result and exit with the status."""
+    if as_json:
+        print_json({"file": click.format_filename(file), "problems": problems, "warnings": warnings})
+    else:
+        for problem in problems:
+            print_text(problem)
+        for warning in warnings:
+            print_text(f"warning: {warning}")
+        print_text(f"{file}: {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
+    raise SystemExit(2 if problems else 0)
+
+
+@click.command(epilog="Example: edge schemas /tmp/schemas")
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+def schemas(directory: Path) -> None:
+    """Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document.
+
+    DIRECTORY is created if missing. Other files in it stay.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        texts = dict(made()) | {asyncapi.FILE_NAME: asyncapi.asyncapi()}
+        for name, text in texts.items():
+            (directory / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        usage_failure(f"{directory}: cannot be written: {error.strerror}; name a writable directory")
+    print_text(f"{len(texts)} files in {directory}")
+
+
+def compiled_or_exit(data: object) -> Net:
+    """Compile a recipe; print its faults and exit with status 2 when it is rejected."""
+    net = compile_recipe(data)
+    if isinstance(net, RejectedRecipe):
+        usage_failure(*net.faults)
+    return net
+
+
+_PIPE_SIZE = (120, 24)
+
+
+@click.command(epilog="Example: edge draw rear-axle.json -o rear-axle.svg")
+@click.argument("recipe", type=FILE, required=False)
+@click.option("--job", "job_id", help="Draw this job instead: active steps, times, state of each action.")
+@settings_option
+@click.option("-o", "--output", type=_FILE, help="Write a file: SVG when its name ends with .svg, else Unicode.")
+@click.option(
+    "--width",
+    type=click.IntRange(min=MIN_WIDTH),
+    help=f"Longest line of a Unicode chart, at least {MIN_WIDTH}. [default: that of the terminal]",
+)
+def draw(
+    recipe: Path | None, job_id: str | None, settings_file: Path | None, output: Path | None, width: int | None
+) -> None:
+    """Draw a recipe or a running job as an IEC 61131-3 chart.
+
+    RECIPE contains the recipe as JSON; - is standard input. A chart wider than the terminal is folded: its branches
+    are drawn one below the other. The exit status is 2 when the recipe is invalid; all faults are reported.
+    """
+    if (recipe is None) == (job_id is None):
+        raise click.UsageError("Name either a RECIPE or a --job.")
+    if recipe is not None:
+        title = "" if str(recipe) == "-" else recipe.stem
+        _write(title, compiled_or_exit(read_json(recipe)), None, output, width)
+    elif job_id is not None:
+        net, marks = asyncio.run(_job(job_id, settings_file))
+        _write("", net, marks, output, width)
+
+
+async def _job(job_id: str, settings_file: Path | None) -> tuple[Net, Marks]:
+    """Read the run of a job and its recipe from the store."""
+    async with open_access(settings_file) as at:
+        stored = await load(at.store, job_id)
+        net = compiled_or_exit(json.loads(stored.recipe)) if stored else None
+        mirrors = await load_copies(at.store, net.mirrors) if net else {}
+    if stored is None or net is None:
+        raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")
+    return net, marks_of(net, stored.run, now_ms(), mirrors=mirrors)
+
+
+def _write(title: str, net: Net, marks: Marks | None, output: Path | None, width: int | None) -> None:
+
+    chart = read_chart(net.recipe)
+    if output is not None and output.suffix.lower() == ".svg":
+        document = chart_svg(lay_out(chart, title, marks))
+    else:
+        columns = width or max(MIN_WIDTH, shutil.get_terminal_size(_PIPE_SIZE).columns)
+        drawing = draw_within(chart, title, marks, columns)
+        if output is None:
+            # click removes the colours when the output is not a terminal.
+            click.echo("\n".join(chart_text(drawing, ANSI)))
+            return
+        document = "\n".join(chart_text(drawing, PLAIN)) + "\n"
+    try:
+        output.write_text(document, encoding="utf-8")
+    except OSError as error:
+        message = f"{output}: cannot be written: {error.strerror}"
+        raise Unavailable(message, "Name a file where you may write.") from error

@@ -1,0 +1,292 @@
+"""Shows the history of a run as rows, data or a Gantt chart; replays stored runs and compares the decisions."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from edge.chart.gantt import gantt_svg
+from edge.chart.marks import SYMBOLS
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
+from edge.cli.terminal.table import plain_table, utc_time
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.instant import local
+from edge.model.instant import utc
+from edge.sfc.changes import Changes
+from edge.sfc.history import DecisionRecord
+from edge.sfc.mirror_copy import Mirrors
+from edge.sfc.replay import Difference
+from edge.sfc.run import Sending
+from edge.sfc.signal import (
+    Abort,
+    Answer,
+    Begun,
+    Event,
+    Granted,
+    Intervene,
+    Late,
+    Pause,
+    Phase,
+    Resolve,
+    Resume,
+    Signal,
+    Start,
+    Stop,
+    Tick,
+    Unknown,
+    Withdrawn,
+)
+from edge.sfc.timeline import timeline
+from edge.station.run_replay import JobReplay, NotRecorded, RecordedRun, load_recorded, replay_recorded
+from edge.store.bulk_reads import load_scopes
+from edge.store.jobs import load_all
+
+
+async def read_recorded(settings_file: Path | None, job_id: str) -> RecordedRun:
+    """Read the history of a job; raises Refused when there is none."""
+    async with open_access(settings_file) as at:
+        found = await load_recorded(at.store, job_id)
+    if isinstance(found, NotRecorded):
+        raise Refused("no_history", found.reason, "Find jobs: edge jobs list")
+    return found
+
+
+def history_table(recorded: RecordedRun) -> Table:
+    """Return the decisions as a table: local time, time since the first one, signal, changes."""
+    table = plain_table("time", "after", "signal", "changes")
+    begin = recorded.records[0].at
+    for record in recorded.records:
+        at = local(utc(record.at))
+        table.add_row(
+            f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}",
+            f"{(record.at - begin) / 1000:.3f} s",
+            Text(printable("; ".join((signal_text(record.signal), *_mirrors(record.mirrors))))),
+            Text(printable(changes_text(record.changes))),
+        )
+    return table
+
+
+def missing_text(recorded: RecordedRun) -> str:
+    """Return which decisions the history no longer keeps; nothing when it is whole."""
+    first = recorded.records[0].number
+    return f"decisions 1 to {first - 1} are no longer kept: see [retention] decisions" if first > 1 else ""
+
+
+def history_json(recorded: RecordedRun) -> dict[str, object]:
+    """Return the decisions as data; instants in UTC."""
+    run = recorded.stored.run
+    return {
+        "job_order_id": run.job_id,
+        "scope": run.scope,
+        "decisions": [_as_json(record) for record in recorded.records],
+    }
+
+
+def write_gantt(recorded: RecordedRun, output: Path, now: int) -> None:
+    """Write the timeline of a run as an SVG picture."""
+    run = recorded.stored.run
+    until = now if run.ended_at is None else run.ended_at
+    document = gantt_svg(f"job {run.job_id}: {run.outcome.value}", recorded.net, timeline(recorded.records), until)
+    try:
+        output.write_text(document, encoding="utf-8")
+    except OSError as error:
+        message = f"{output}: cannot be written: {error.strerror}"
+        raise Unavailable(message, "Name a file where you may write.") from error
+
+
+def signal_text(signal: Signal) -> str:
+    """Return a signal as text for people."""
+    match signal:
+        case Start() | Tick() | Pause() | Resume():
+            return type(signal).__name__.lower()
+        case Answer(command_id, ok=ok, error=error):
+            return f"answer to {_attempt(command_id)}: {'done' if ok else f'failed: {error}' if error else 'failed'}"
+        case Unknown(command_id, reason):
+            return f"unknown outcome of {_attempt(command_id)}: {reason}"
+        case Begun(command_id):
+            return f"begun {_attempt(command_id)}"
+        case Withdrawn(command_id, reason, may_have_left):
+            sending = Sending.MAYBE if may_have_left else Sending.NEVER
+            return f"{_attempt(command_id)} {sending}{f': {reason}' if reason else ''}"
+        case Resolve() | Intervene():
+            return str(signal)
+        case Late(command_id):
+            return f"late result of {_attempt(command_id)}"
+        case Event(type_id):
+            return f"event {type_id}"
+        case Granted(locks):
+            return f"lock {', '.join(locks)} granted"
+        case Abort(reason) | Stop(reason):
+            word = type(signal).__name__.lower()
+            return f"{word}: {reason}" if reason else word
+
+
+def _mirrors(mirrors: Mirrors) -> Iterator[str]:
+    """Yield what a decision asked of mirrored sets: `carriers has C17`."""
+    for name, copy in mirrors.items():
+        stale = " (stale)" if copy.is_stale else ""
+        yield from (f"{name} has {member}{stale}" for member in sorted(copy.members))
+        yield from (f"{name} has not {member}{stale}" for member in sorted(copy.others or ()))
+
+
+def _attempt(command_id: str) -> str:
+    """Return action and attempt of a command id, with `reset` for a reset."""
+    return " ".join(command_id.split("/")[2:])
+
+
+def changes_text(changes: Changes) -> str:
+    """Return changes as text for people."""
+    return ", ".join(_changes(changes)) or "none"
+
+
+def _changes(changes: Changes) -> Iterator[str]:
+    for action in changes.actions:
+        yield (
+            f"{action.key.action} {SYMBOLS[action.state]} {action.state.value}"
+            if action.state
+            else f"{action.key.action} over"
+        )
+    for command in changes.commands:
+        if command.phase is not Phase.START:
+            yield f"{command.phase.value} {command.action}"
+    for step, active in changes.steps:
+        yield f"{'→' if active else '←'} {step}"
+
+
+def _as_json(record: DecisionRecord) -> dict[str, object]:
+    return {
+        "number": record.number,
+        "at": utc_time(record.at),
+        "signal": type(record.signal).__name__.lower(),
+        "text": signal_text(record.signal),
+        "members": record.signal,
+        "mirrors": {
+            name: {"members": sorted(copy.members), "others": sorted(copy.others or ()), "stale": copy.is_stale}
+            for name, copy in record.mirrors.items()
+        },
+        "changes": changes_json(record.changes),
+    }
+
+
+def changes_json(changes: Changes) -> dict[str, object]:
+    """Return changes as data."""
+    return {
+        "actions": [
+            {
+                "step": action_change.key.step,
+                "action": action_change.key.action,
+                "attempt": action_change.key.attempt or None,
+                "state": action_change.state,
+            }
+            for action_change in changes.actions
+        ],
+        "commands": [
+            {"phase": command.phase, "step": command.step, "action": command.action} for command in changes.commands
+        ],
+        "steps": [{"step": step, "active": active} for step, active in changes.steps],
+    }
+
+
+_MOST_SHOWN = 5
+_PROGRESS_INTERVAL = 50
+
+
+async def replay_last(settings_file: Path | None, last: int) -> list[JobReplay | NotRecorded]:
+    """Replay the jobs of a store that started last; the progress goes to standard error."""
+    async with open_access(settings_file) as at:
+        found = [job for scope in await load_scopes(at.store) for job in await load_all(at.store, scope)]
+        started = sorted((job.started_at, job.job_id) for job in found if job.started_at is not None)[-last:]
+        replays = []
+        for number, (_, job_id) in enumerate(started):
+            if sys.stderr.isatty() and number % _PROGRESS_INTERVAL == 0:
+                print_text(f"{number} of {len(started)} jobs replayed", err=True)
+            recorded = await load_recorded(at.store, job_id)
+            replays.append(recorded if isinstance(recorded, NotRecorded) else replay_recorded(recorded))
+        return replays
+
+
+def replay_text(result: JobReplay) -> Iterator[str]:
+    """Yield the result of a replay as text, line by line."""
+    job = printable(result.job_id)
+    if result.is_same:
+        yield f"{job}: all {result.decisions} decisions are the same"
+        return
+    yield f"{job}: {len(result.differences)} of {result.decisions} decisions differ"
+    for difference in result.differences[:_MOST_SHOWN]:
+        record = difference.record
+        yield f"  decision {record.number}, {printable(signal_text(record.signal))}"
+        yield f"    recorded: {printable(changes_text(record.changes))}"
+        repeated = f"ignored: {difference.ignored}" if difference.ignored else changes_text(difference.repeated)
+        yield f"    replayed: {printable(repeated)}"
+    if len(result.differences) > _MOST_SHOWN:
+        yield f"  and {len(result.differences) - _MOST_SHOWN} more: --json shows all"
+    if result.fields:
+        yield f"  the run ends with other values of {printable(', '.join(result.fields))}"
+
+
+def replay_json(result: JobReplay) -> dict[str, object]:
+    """Return the result of a replay as data."""
+    return {
+        "job_order_id": result.job_id,
+        "same": result.is_same,
+        "decisions": result.decisions,
+        "differences": [_difference(item) for item in result.differences],
+        "fields": result.fields,
+    }
+
+
+def _difference(item: Difference) -> dict[str, object]:
+    return {
+        "number": item.record.number,
+        "signal": signal_text(item.record.signal),
+        "recorded": changes_json(item.record.changes),
+        "replayed": None if item.ignored else changes_json(item.repeated),
+        "ignored": item.ignored or None,
+    }
+
+
+@click.command(epilog="Example: edge replay --all")
+@click.option("--all", "every", is_flag=True, required=True, help="All stored jobs, or the --last of them.")
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="The N jobs that were started last.",
+)
+@settings_option
+@json_option
+def replay(last: int, settings_file: Path | None, *, every: bool, as_json: bool) -> None:  # noqa: ARG001 - `--all` is required and says what is replayed
+    """Replay stored jobs: check that this release decides as they were decided.
+
+    The recorded signals of each job go to its recipe again, and the decisions are compared. Run it with a new release
+    before an upgrade. Nothing is sent and nothing is changed. The exit status is 0 when every
+    decision is the same, else 1. One job, or another recipe: `edge jobs replay`.
+    """
+    found = asyncio.run(replay_last(settings_file, last))
+    replayed = [item for item in found if isinstance(item, JobReplay)]
+    missing = [item.reason for item in found if isinstance(item, NotRecorded)]
+    differing = [job_replay for job_replay in replayed if not job_replay.is_same]
+    if as_json:
+        print_json(
+            {
+                "replayed": len(replayed),
+                "not_recorded": missing,
+                "differing": [replay_json(job_replay) for job_replay in differing],
+            }
+        )
+    else:
+        for element in differing:
+            print_text("\n".join(replay_text(element)))
+        for reason in missing:
+            print_text(f"not replayed: {reason}")
+        decisions = sum(job_replay.decisions for job_replay in replayed)
+        print_text(f"jobs replayed: {len(replayed)}, decisions: {decisions}, jobs that differ: {len(differing)}")
+    if differing:
+        raise SystemExit(1)

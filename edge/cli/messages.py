@@ -1,0 +1,138 @@
+"""`edge marks` and `edge refused`: shows the marks of messages of each sender, and refused messages and calls."""
+
+import asyncio
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from edge.app.redaction import Redact, redactor, secrets_of
+from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.operator import recorded
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.config import main_file
+from edge.foundation.errors import Refused
+from edge.store import mark_senders
+from edge.store.bounds import BoundedCount
+from edge.store.mark_senders import count_by_sender
+from edge.store.refused import DECLINED_COUNTER, RefusedMessage, count, newest
+
+
+@click.group(cls=CommandGroup)
+def marks() -> None:
+    """Show how many marks of messages each sender has, or drop those of a sender.
+
+    A mark keeps a message that arrives again from having its effect twice, for `[retention] dedupe`. A sender is the
+    `source` of calls (calls:/mes) or a piece of equipment (events:wrench); one that has used its share of
+    `[retention] marks` is refused. The exit status is 0 on success, 1 when the request is refused or the store is
+    unavailable, and 2 when settings or arguments are invalid.
+    """
+
+
+@marks.command("list", epilog="Example: edge marks list")
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
+    """List the senders with their marks and their shares, the fullest share first."""
+
+    async def read() -> dict[str, BoundedCount]:
+        async with open_access(settings_file) as at:
+            counted = (await count_by_sender(at.store, at.settings.retention.marks)).senders
+            return dict(sorted(counted.items(), key=lambda item: (-item[1].fullness, item[0])))
+
+    shares = asyncio.run(read())
+    if as_json:
+        print_json([{"sender": sender, "marks": own.count, "share": own.limit} for sender, own in shares.items()])
+    elif shares:
+        table = plain_table("sender", "marks", "share", "used")
+        for sender, own in shares.items():
+            table.add_row(printable(sender), str(own.count), str(own.limit), f"{own.fullness:.0%}")
+        open_console().print(table)
+    else:
+        print_text("no marks")
+
+
+@marks.command(epilog="Example: edge marks drop events:wrench")
+@click.argument("sender", metavar="SENDER")
+@settings_option
+def drop(sender: str, settings_file: Path | None) -> None:
+    """Drop all marks of a sender, as `edge marks list` names it.
+
+    A message of this sender that a broker delivers again has its effect again: correct the sender first. The command
+    is in the audit trail.
+    """
+
+    async def work() -> int:
+        async with open_access(settings_file) as at, recorded(at, "marks drop", sender):
+            message_sender = mark_senders.parse_sender(sender)
+            if message_sender is None or not await mark_senders.is_known(at.store, message_sender):
+                raise Refused("unknown_sender", f"no mark is of {sender!r}", "List the senders: edge marks list")
+            return await mark_senders.drop(at.store, message_sender)
+
+    print_text(f"{printable(sender)}: {asyncio.run(work())} marks dropped")
+
+
+_SHOWN_CHARACTERS = 400
+
+
+@click.command(epilog="Example: edge refused --last 3")
+@click.option("--last", type=click.IntRange(min=1), default=20, metavar="N", help="Show this many.", show_default=True)
+@settings_option
+@json_option
+def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
+    """Show refused messages and declined calls, newest first.
+
+    A message of the MES or of equipment is refused when it cannot be read or executed; it is shown with its topic. A
+    call of a job method is declined when its ReturnStatus is not 1; it is shown with the `source` of the call. Each has
+    its reason and the beginning of its payload, without secrets; with --json the stored 4 KiB of the payload. The
+    newest thousand are stored. The exit status is 0, or 1 when the store is unavailable.
+    """
+
+    async def show() -> None:
+        async with open_access(settings_file) as at:
+            redact = redactor(secrets_of(at.settings, main_file(settings_file, os.environ), os.environ))
+            found = [_redacted(item, redact) for item in await newest(at.store, last)]
+            if as_json:
+                print_json([_as_data(item) for item in found])
+                return
+            for element in found:
+                print_text("\n".join(_report(element)))
+            refused, declined = await count(at.store), await count(at.store, DECLINED_COUNTER)
+            print_text(f"{refused} messages refused, {declined} calls declined since the store was created")
+
+    asyncio.run(show())
+
+
+def _redacted(message: RefusedMessage, redact: Redact) -> RefusedMessage:
+    """Return a message without secrets: a sender may have sent its password where it does not belong."""
+    payload = redact(message.payload.decode()).encode()
+    return dataclasses.replace(message, reason=redact(message.reason), payload=payload)
+
+
+def _as_data(message: RefusedMessage) -> dict[str, object]:
+
+    return {
+        "at": utc_time(message.at),
+        "way": message.way,
+        "type": message.event_type or None,
+        "id": message.event_id or None,
+        "kind": message.kind,
+        "reason": message.reason,
+        "payload": message.payload.decode(),
+    }
+
+
+def _report(message: RefusedMessage) -> Iterator[str]:
+
+    yield printable(f"{local_time(message.at)}  {message.way}  {message.kind}")
+    yield printable(f"  {message.reason}")
+    if message.event_type or message.event_id:
+        yield printable(f"  type {message.event_type or '-'}, id {message.event_id or '-'}")
+    if message.payload:
+        payload = message.payload.decode()
+        rest = " …" if len(payload) > _SHOWN_CHARACTERS else ""
+        yield printable(f"  {payload[:_SHOWN_CHARACTERS]}{rest}")

@@ -1,1 +1,0 @@
-"""`edge operations`: schedules, shows, watches and cancels work that takes longer than a second and is not a job."""

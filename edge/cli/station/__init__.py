@@ -1,1 +1,0 @@
-"""`edge station`: what a station may use."""

@@ -1,0 +1,162 @@
+"""`edge check` reports all faults of a file together."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from edge.app.asyncapi import FILE_NAME, asyncapi
+from edge.app.schemas import schemas
+from edge.cli import main
+from edge.cli.files import compiled_or_exit
+from edge.config.sections import NAME_EXPECTED
+from tests.station.plant import LINEAR
+
+STEP = {"name": "Init", "initial": True}
+LEAVING = {"source": "Init", "target": "End", "condition": "always"}
+
+
+def check(*arguments: str | Path) -> Result:
+    """Call `edge check`."""
+    return CliRunner().invoke(main, ["check", *map(str, arguments)])
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    file = tmp_path / "good.toml"
+    file.write_text('[gateway]\nname = "line-4"\n')
+    return file
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    file = tmp_path / "bad.toml"
+    file.write_text("[redis]\nulr = 'x'\nprefix = 3\n")
+    return file
+
+
+def test_good_settings_have_no_problems(good: Path) -> None:
+    answer = check("settings", good)
+    assert (answer.exit_code, answer.output) == (0, f"{good}: no problems\n")
+
+
+def test_bad_settings_report_every_problem_and_end_with_status_2(bad: Path) -> None:
+    answer = check("settings", bad)
+    assert answer.exit_code == 2
+    assert answer.output.splitlines() == [
+        f"{bad}: redis.ulr: there is no such key; did you mean url?",
+        f"{bad}: redis.prefix: expected {NAME_EXPECTED}, got a whole number",
+        f"{bad}: 2 problems",
+    ]
+
+
+def test_environment_variables_are_checked(good: Path) -> None:
+    answer = CliRunner().invoke(main, ["check", "settings", str(good)], env={"EDGE_LOGGING__LEVEL": "loud"})
+    assert answer.exit_code == 2
+    assert "environment EDGE_LOGGING__LEVEL" in answer.output
+
+
+def test_check_prints_json_on_request(good: Path, bad: Path) -> None:
+    assert json.loads(check("settings", good, "--json").output) == {
+        "file": str(good),
+        "problems": [],
+        "warnings": [],
+    }
+    answer = check("settings", bad, "--json")
+    assert answer.exit_code == 2
+    assert len(json.loads(answer.output)["problems"]) == 2
+
+
+def test_json_report_accepts_any_file_name(tmp_path: Path) -> None:
+    file = tmp_path / os.fsdecode(b"caf\xe9.json")
+    file.write_text(json.dumps({"steps": [STEP, {"name": "End"}], "transitions": [LEAVING]}))
+    answer = check("recipe", file, "--json")
+    assert answer.exit_code == 0
+    assert json.loads(answer.output)["file"].endswith("caf\ufffd.json")
+
+
+def test_a_good_recipe_has_no_problems(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps({"steps": [STEP, {"name": "End"}], "transitions": [LEAVING]}))
+    answer = check("recipe", file)
+    assert (answer.exit_code, answer.output) == (0, f"{file}: no problems\n")
+
+
+def test_a_faulty_recipe_reports_every_fault_and_ends_with_status_2(tmp_path: Path) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_text(json.dumps({"steps": [STEP, STEP], "transitions": [LEAVING | {"condition": "and"}]}))
+    answer = check("recipe", file)
+    assert answer.exit_code == 2
+    for reported in ("'Init' stands for 2 steps", "unknown target 'End'", "condition 'and'"):
+        assert reported in answer.output
+    assert json.loads(check("recipe", file, "--json").output)["problems"] == answer.output.splitlines()[:-1]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '"steps"', "\x00", "[" * 100_000])
+def test_file_that_is_not_a_recipe_is_reported(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "recipe.json"
+    file.write_text(text)
+    answer = check("recipe", file)
+    assert answer.exit_code == 2
+    assert answer.output.endswith(f"{file}: 1 problem\n")
+
+
+def test_recipe_is_read_from_standard_input() -> None:
+    answer = CliRunner().invoke(main, ["check", "recipe", "-"], input='{"steps": []}')
+    assert answer.output.splitlines() == ["exactly one step must be initial, not none", "-: 1 problem"]
+
+
+@pytest.mark.parametrize("kind", ["settings", "recipe"])
+def test_a_missing_file_is_reported(kind: str, tmp_path: Path) -> None:
+    answer = check(kind, tmp_path / "none")
+    assert answer.exit_code == 2
+    assert str(tmp_path / "none") in answer.output
+
+
+@pytest.mark.parametrize("kind", ["settings", "recipe"])
+def test_help_has_an_example(kind: str) -> None:
+    assert f"Example: edge check {kind} " in check(kind, "--help").output
+
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+
+
+def made() -> dict[str, str]:
+    """Return the text of each file that the command writes."""
+    return dict(schemas()) | {FILE_NAME: asyncapi()}
+
+
+def test_every_schema_is_written_and_other_files_are_unchanged(tmp_path: Path) -> None:
+    directory = tmp_path / "new"
+    answer = CliRunner().invoke(main, ["schemas", str(directory)])
+    assert answer.exit_code == 0, answer.output
+    assert {file.name: file.read_text(encoding="utf-8") for file in directory.iterdir()} == made()
+    (directory / "notes.json").write_text("mine")
+    assert CliRunner().invoke(main, ["schemas", str(directory)]).exit_code == 0
+    assert (directory / "notes.json").read_text() == "mine"
+
+
+def test_a_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    answer = CliRunner().invoke(main, ["schemas", str(tmp_path / "file" / "below")])
+    assert answer.exit_code == 2
+    assert "cannot be written" in answer.stderr
+
+
+def test_schemas_of_the_repository_match_the_models() -> None:
+    stored = {file.name: file.read_text(encoding="utf-8") for file in SCHEMAS.glob("*.json")}
+    ours = {name: text for name, text in stored.items() if name in made() or "CloudEvents type" in text}
+    assert ours == made(), "the models have changed: make schemas, and remove those of models there are no more"
+
+
+def test_valid_recipe_is_compiled() -> None:
+    assert compiled_or_exit(LINEAR).initial == "one"
+
+
+def test_faults_are_printed_and_end_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        compiled_or_exit({})
+    assert ended.value.code == 2
+    assert "edge: " in capsys.readouterr().err
