@@ -1,3 +1,3 @@
 """Runs ISA-95 jobs and their SFC recipes on an industrial gateway."""
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"

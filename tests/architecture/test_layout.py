@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from edge import __version__
 from tests.architecture.sources import ROOT, modules, project_files, text
 
 TOP_LEVEL = {".ci", "ansible", "debian", "docs", "edge", "hw", "schemas", "systemd", "tests"}
@@ -85,10 +84,6 @@ def test_lock_files_agree_with_each_other() -> None:
     everything = locked["requirements-dev.lock"]
     assert locked["requirements.lock"].items() <= everything.items()
     assert locked["requirements-build.lock"].items() <= everything.items()
-
-
-def test_package_and_program_have_the_same_version() -> None:
-    assert text(Path("debian/changelog")).startswith(f"microdcs-edge ({__version__}) ")
 
 
 def test_documented_make_targets_exist() -> None:
