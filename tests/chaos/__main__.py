@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="[default: 1]")
     parser.add_argument("--aof", choices=("always", "everysec"), default="always", help="[default: always]")
     parser.add_argument("--outage", type=float, default=20.0, help="how long each part is away, 0: not [default: 20]")
+    parser.add_argument("--gateways", type=int, default=1, help="gateways on one store [default: 1]")
     kinds = ("mqtt", "opcua", "openprotocol", "vision")
     parser.add_argument("--devices", choices=kinds, help="kill and disconnect one device")
     parser.add_argument("--jobs", type=int, default=200, help="with --devices: one disturbance each [default: 200]")
@@ -43,12 +44,12 @@ def main() -> None:
         sys.exit(_kill_under_locks(arguments.devices, arguments.kills, arguments.seed))
     if arguments.devices:
         sys.exit(_disturb_device(arguments.devices, arguments.jobs, arguments.seed))
-    name = f"kills, AOF {arguments.aof}, seed {arguments.seed}"
+    name = f"kills, AOF {arguments.aof}, seed {arguments.seed}, gateways {arguments.gateways}"
     kills = Kills(arguments.kills, EVERYTHING, arguments.seconds, _print)
-    faulty = _carry_out(name, kills, arguments.seed, arguments.aof)
+    faulty = _carry_out(name, kills, arguments)
     for part, how in OUTAGES if arguments.outage else ():
         outage = Outage(part, how, (arguments.outage,))
-        faulty += _carry_out(f"{part} {how} for {arguments.outage:g} s", outage, arguments.seed, arguments.aof)
+        faulty += _carry_out(f"{part} {how} for {arguments.outage:g} s", outage, arguments)
     sys.exit(bool(faulty))
 
 
@@ -106,9 +107,10 @@ def _kill_under_samples(kills: int, seed: int) -> bool:
     return bool(found)
 
 
-def _carry_out(name: str, disturb: Callable[[Parts], Awaitable[None]], seed: int, aof: str) -> int:
+def _carry_out(name: str, disturb: Callable[[Parts], Awaitable[None]], arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
-        seen = asyncio.run(carry_out(disturb, Path(directory), seed=seed, appendfsync=aof))
+        plan = {"seed": arguments.seed, "appendfsync": arguments.aof, "gateways": arguments.gateways}
+        seen = asyncio.run(carry_out(disturb, Path(directory), **plan))
     found = faults(seen)
     for text in found:
         _print(f"FAULT {text}")

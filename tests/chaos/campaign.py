@@ -159,7 +159,7 @@ class Life:
 class Parts:
     """What can be disturbed."""
 
-    life: Life
+    lives: tuple[Life, ...]
     redis: Server
     broker: LocalBroker
     seen: Seen
@@ -167,9 +167,17 @@ class Parts:
 
 
 async def carry_out(
-    disturb: Callable[[Parts], Awaitable[None]], directory: Path, *, seed: int = 1, appendfsync: str = "always"
+    disturb: Callable[[Parts], Awaitable[None]],
+    directory: Path,
+    *,
+    seed: int = 1,
+    appendfsync: str = "always",
+    gateways: int = 1,
 ) -> Seen:
-    """Run jobs for as long as `disturb` takes; then let every job end, and read what the store holds of them."""
+    """Run jobs for as long as `disturb` takes; then let every job end, and read what the store holds of them.
+
+    All `gateways` work on one store.
+    """
     chance = random.Random(seed)
     began = time.monotonic()
     async with AsyncExitStack() as stack:
@@ -179,10 +187,13 @@ async def carry_out(
         broker = await enter(open_broker("autosave_interval 1"))
         seen = await enter(_plant(broker.url, chance, appendfsync))
         store_settings = RedisSettings(url=redis.url)
-        life = Life(written(_settings(store_settings, broker.url), directory), chance, seen)
-        await enter(background_task(life.run(), "gateway"))
-        await enter(standstill_reported(seen.progress, lambda: life.process, broker))
-        await life.recovered()
+        names = [f"edge-{number}" for number in range(1, gateways + 1)]
+        files = [_written(_settings(name, store_settings, broker.url), directory / name) for name in names]
+        lives = tuple(Life(file, chance, seen) for file in files)
+        for life in lives:
+            await enter(background_task(life.run(), "gateway"))
+        await enter(standstill_reported(seen.progress, lambda: lives[0].process, broker))
+        await asyncio.gather(*(life.recovered() for life in lives))
         await seen.mes.open()
         # Whose session the broker forgets reads the retained topics: that is tried elsewhere.
         await broker.save()
@@ -192,10 +203,10 @@ async def carry_out(
             enough = asyncio.Event()
             for lane in range(JOBS_AT_A_TIME):
                 tasks.create_task(_order_jobs(lane, seen, enough), name=f"lane {lane}")
-            await disturb(Parts(life, redis, broker, seen, chance))
+            await disturb(Parts(lives, redis, broker, seen, chance))
             enough.set()
         await _settled(store, seen)
-        await life.stop()
+        await asyncio.gather(*(life.stop() for life in lives))
         await _read(store, seen)
         seen.seconds = time.monotonic() - began
         return seen
@@ -258,11 +269,16 @@ async def _plant(url: str, chance: random.Random, appendfsync: str) -> AsyncIter
         yield Seen(Mes(sessions[0], PREFIX, SCOPE), controller, camera, appendfsync)
 
 
-def _settings(redis: RedisSettings, url: str) -> Settings:
+def _written(settings: Settings, directory: Path) -> Path:
+    directory.mkdir()
+    return written(settings, directory)
+
+
+def _settings(name: str, redis: RedisSettings, url: str) -> Settings:
     return Settings(
-        gateway=GatewaySettings(name="edge"),
+        gateway=GatewaySettings(name=name),
         redis=redis,
-        mqtt=MqttSettings(url=url, client_id="edge"),
+        mqtt=MqttSettings(url=url, client_id=name),
         northbound=NorthboundSettings(topic_prefix=PREFIX),
         southbound={
             "wrench": MqttEquipmentSettings(type_ids=(DO, MEASURE, SILENT), topic_prefix=PREFIX),

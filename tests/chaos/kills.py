@@ -8,7 +8,7 @@ from typing import Literal
 
 from edge.features.simulator.broker import LocalBroker
 from edge.foundation.fault_points import FaultPoint
-from tests.chaos.campaign import Parts
+from tests.chaos.campaign import Life, Parts
 from tests.store.servers import Server
 
 Target = Literal["gateway", "redis", "broker", "all"]
@@ -26,28 +26,32 @@ class Kills:
 
     async def __call__(self, parts: Parts) -> None:
         """Kill."""
-        parts.life.points = tuple(FaultPoint)
+        for life in parts.lives:
+            life.points = tuple(FaultPoint)
         kills = parts.seen.kills
         end = time.monotonic() + self.seconds
         while kills.total() < self.count and time.monotonic() < end:
-            await parts.life.recovered()
+            # Another gateway may be dead at this time.
+            life = parts.chance.choice(parts.lives)
+            await life.recovered()
             await asyncio.sleep(parts.chance.uniform(0, 0.5))
-            kills[await _strike(parts, parts.chance.choice(self.targets))] += 1
+            kills[await _strike(parts, life, parts.chance.choice(self.targets))] += 1
             if kills.total() % 10 == 0:
                 self.report(f"{kills.total()} kills, {len(parts.seen.mes.answers)} jobs")
 
 
-async def _strike(parts: Parts, target: Target) -> str:
+async def _strike(parts: Parts, life: Life, target: Target) -> str:
     """Kill, and start again what does not restart by itself; return what was killed, or at which point."""
     match target:
         case "gateway":
-            return await parts.life.kill()
+            return await life.kill()
         case "redis":
             await _restart(parts.redis, parts.chance.uniform(0, 0.3))
         case "broker":
             await _restart(parts.broker, parts.chance.uniform(0, 0.3))
         case "all":
-            await asyncio.gather(parts.life.strike(), _restart(parts.redis, 0.1), _restart(parts.broker, 0.1))
+            strikes = (life.strike() for life in parts.lives)
+            await asyncio.gather(*strikes, _restart(parts.redis, 0.1), _restart(parts.broker, 0.1))
     return target
 
 

@@ -20,6 +20,16 @@ async def test_twelve_kills_lose_no_event_and_repeat_no_command(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_kills_of_two_gateways_on_one_store_lose_and_repeat_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    seen = await carry_out(Kills(20), tmp_path_factory.mktemp("c"), seed=3, gateways=2)
+    assert faults(seen) == []
+    assert len(seen.mes.answers) > 4
+
+
+@pytest.mark.slow
 async def test_killed_gateway_loses_no_data_with_everysec(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

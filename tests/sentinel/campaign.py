@@ -102,6 +102,8 @@ class Campaign:
         readies = scene.publisher.readies
         began = time.monotonic()
         try:
+            fault.prepare(scene)
+            began = time.monotonic()
             fault.inject(scene)
         except AssertionError as error:
             outcome.notes.append(str(error))

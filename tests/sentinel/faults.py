@@ -19,6 +19,7 @@ PAUSE_S = 3.0
 """The goal of a planned change of the primary is 2 s; the machine of the test is busy."""
 FENCED_S = DOWN_AFTER_MS / 1000
 """After this no gateway accepts what the next primary will not have."""
+_LAG_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class Scene:
         self.plant.network.cut(inside, self.names(*inside))
 
 
+def _prepare_nothing(_: Scene) -> None:
+    """Begin with the line as it is."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """A fault: how it is injected, how long it lasts at least, and whether Sentinel must name another primary."""
@@ -55,6 +60,8 @@ class Fault:
     inject: Callable[[Scene], None]
     lasts_s: float
     fails_over: bool = True
+    prepare: Callable[[Scene], None] = _prepare_nothing
+    """What happens before; times count from its end."""
     loses_until_s: float = -math.inf
     """Without replication to all replicas: until when after the fault an accepted job may be lost."""
     from_promotion: bool = False
@@ -201,13 +208,15 @@ def _priorities(*priorities: int) -> Callable[[Scene], None]:
     return inject
 
 
+def _never_promote_the_second_replica(scene: Scene) -> None:
+    scene.replicas[1].call("CONFIG", "SET", "replica-priority", 0)
+    wait_for(lambda: all(map(_knows_priority, scene.plant.line.sentinels)), "the sentinels know the priority", 30)
+
+
 def _lag_behind_one_never_promoted(scene: Scene) -> None:
     """Hold the replication to the replica that can be promoted; another one, of priority 0, has everything."""
-    lagging, other = scene.replicas[:2]
-    other.call("CONFIG", "SET", "replica-priority", 0)
-    wait_for(lambda: all(map(_knows_priority, scene.plant.line.sentinels)), "the sentinels know the priority", 30)
-    scene.plant.network.cut([scene.primary.name], [lagging.name], both=False)
-    time.sleep(3.0)
+    scene.plant.network.cut([scene.primary.name], [scene.replicas[0].name], both=False)
+    time.sleep(_LAG_S)
     scene.primary.kill()
 
 
@@ -301,7 +310,8 @@ FAULTS = (
         _lag_behind_one_never_promoted,
         8.0,
         nodes=3,
-        loses_until_s=3.0,
+        prepare=_never_promote_the_second_replica,
+        loses_until_s=_LAG_S,
         serves=False,
     ),
     Fault(
