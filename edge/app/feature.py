@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from edge.config import Settings
     from edge.equipment.kinds import EquipmentKind
     from edge.model.operation import OperationType
-    from edge.northbound.further_calls import FurtherCall
+    from edge.northbound.reply import Handler
 
 
 class Noun(Struct, frozen=True):
@@ -90,7 +90,7 @@ class Opened(Struct, frozen=True):
 
     port: object = None
     """What other features use of it: `core.ports[name]`."""
-    calls: "Mapping[str, FurtherCall]" = {}
+    calls: "Mapping[str, Handler]" = {}
     """Calls of the MES, by their type."""
     equipment: Mapping[str, tuple[object, ...]] = {}
     """Further arguments of the openers of equipment, by kind."""

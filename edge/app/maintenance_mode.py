@@ -9,9 +9,8 @@ from edge.app.parts import GatewayParts
 from edge.model.audit import AuditRecord
 from edge.model.job_state import JobState
 from edge.model.maintenance import UPGRADE, Maintenance
-from edge.northbound.further_calls import FurtherCall
-from edge.northbound.lock_calls import LockCalls
-from edge.northbound.maintenance_calls import MaintenanceCalls
+from edge.northbound.gateway_calls import LockCalls, MaintenanceCalls
+from edge.northbound.reply import Handler
 from edge.station.decision import LoadedJob
 from edge.store import mode
 from edge.uaserver.view import MaintenanceView, service_level
@@ -41,7 +40,7 @@ async def end_upgrade(core: GatewayParts) -> None:
     await core.mode.refresh()
 
 
-def operation_calls(core: GatewayParts) -> Mapping[str, FurtherCall]:
+def operation_calls(core: GatewayParts) -> Mapping[str, Handler]:
     """Return the calls of operations that the MES and sidecars may make, by their type."""
     return {**_maintenance_calls(core).table, **LockCalls(core.store, core.trail).table}
 

@@ -1,6 +1,6 @@
 """Execute a call of the MES, from whichever adapter it came, and return the event that answers it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -25,9 +25,11 @@ from edge.model.event_types import (
     answer_type,
     canonical_type,
 )
+from edge.model.instant import milliseconds, parse_instant
 from edge.model.isa95 import (
     IdCall,
     InterveneCall,
+    JobResponse,
     OrderCall,
     Payload,
     ReleaseAnswer,
@@ -40,14 +42,20 @@ from edge.model.isa95 import (
     read_payload,
 )
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
-from edge.model.result_message import AcknowledgeCall
-from edge.northbound.further_calls import FurtherCall, settings_method
-from edge.northbound.intervention_calls import intervene_signal, resolve_signal
-from edge.northbound.maintenance_calls import languages_of
-from edge.northbound.message_age import expiry_of, sent_at_of
-from edge.northbound.reply import CallEffect, Reply, caller_of, change_of, method_reply, refusal_reply
-from edge.northbound.result_calls import acknowledge, responses_in
-from edge.sfc.signal import Intervene, Resolve
+from edge.model.recipe import Intervention
+from edge.model.result_message import AcknowledgeAnswer, AcknowledgeCall
+from edge.northbound.gateway_calls import languages_of
+from edge.northbound.reply import (
+    CallEffect,
+    Handler,
+    Reply,
+    caller_of,
+    change_of,
+    method_reply,
+    refusal_reply,
+    settings_method,
+)
+from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest, intervene, names_of
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
@@ -60,6 +68,70 @@ from edge.store import audit
 from edge.store.client import Store
 from edge.store.refused import RefusedMessage
 from edge.store.version import DocumentTooNew
+
+
+def sent_at_of(event: CloudEvent) -> int | None:
+    """Return the `time` of an event in milliseconds since the epoch; None without one that can be read."""
+    return _milliseconds(event.time)
+
+
+def expiry_of(event: CloudEvent) -> int | None:
+    """Return the earlier of `expirytime` and `time` plus `expiryinterval`; None when the event has neither."""
+    instants = [_milliseconds(event.extensions.get("expirytime"))]
+    sent_at = sent_at_of(event)
+    if sent_at is not None and event.expiryinterval is not None:
+        instants.append(sent_at + event.expiryinterval * 1000)
+    return min((instant for instant in instants if instant is not None), default=None)
+
+
+def sent_at_by_broker(received_at: int | None, remaining_s: int | None, interval: str) -> int | None:
+    """Return when a message was sent by the clock of the broker, which counts its expiry down while it waits.
+
+    `interval` is the attribute `expiryinterval`: the expiry that the sender set. None when one of the three is unknown.
+    """
+    if received_at is None or remaining_s is None or not (interval.isascii() and interval.isdecimal()):
+        return None
+    return received_at - max(0, int(interval) - remaining_s) * 1000
+
+
+def _milliseconds(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return milliseconds(parse_instant(text))
+    except ValueError:
+        return None
+
+
+def resolve_signal(call: ResolveCall) -> Resolve:
+    """Return the decision about an unknown outcome."""
+    return Resolve(call.action, Resolution(call.resolution), call.data, call.reason, call.by)
+
+
+def intervene_signal(call: InterveneCall) -> Intervene:
+    """Return the intervention."""
+    kind = Intervention(call.kind)
+    return Intervene(kind, call.action, call.step, call.target, call.data, call.reason, call.by)
+
+
+async def acknowledge(deliveries: Deliveries | None, scope: str, call: AcknowledgeCall) -> AcknowledgeAnswer:
+    """Record that the MES has results. Raises Refused where no results are kept, Unavailable without the store."""
+    if deliveries is None:
+        raise Refused("unknown_type", "this gateway keeps no results.", "Call a job method or send settings.")
+    acknowledged = tuple(await deliveries.acknowledge(scope, call.job_order_ids))
+    return AcknowledgeAnswer(return_status=ReturnStatus.NO_ERROR, acknowledged=acknowledged)
+
+
+def responses_in(data: object) -> Sequence[JobResponse]:
+    """Return the job responses in the data of an answer: the MES that receives it has their results."""
+    match data:
+        case ResponseAnswer(job_response=JobResponse() as response):
+            return (response,)
+        case ResponsesAnswer(job_responses=responses):
+            return responses or ()
+        case _:
+            return ()
+
 
 logger = structlog.get_logger(__name__)
 
@@ -100,7 +172,7 @@ class CallServices(Struct, frozen=True):
     """The command types of each piece of equipment, by its name."""
     deliveries: Deliveries | None = None
     """None refuses acknowledgements, and requests of results confirm nothing."""
-    further: Mapping[str, FurtherCall] = MappingProxyType({})
+    further: Mapping[str, Handler] = MappingProxyType({})
     """The functions that execute other calls, by the type of the call."""
     switched_off: Mapping[str, str] = MappingProxyType({})
     """How to switch on what would execute a call, by the type of the call."""

@@ -1,4 +1,4 @@
-"""Compose the events for the MES: transitions of a job, changes of its response, and the progress of recipes."""
+"""The events for the MES: composed from transitions, responses and progress; those of a scope published in order."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -6,7 +6,9 @@ from typing import Final
 
 import msgspec
 import structlog
+from msgspec import Struct
 
+from edge.links.mqtt import Message, MqttSession, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import AWAITS_PERSON_TYPE, PROGRESS_TYPE, RESPONSE_UPDATE_TYPE, STATUS_EVENT_TYPE
 from edge.model.instant import utc
@@ -14,13 +16,15 @@ from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, Parameter
 from edge.model.job_progress import CommandProgress, JobProgress, StepProgress
 from edge.model.job_state import Cause, has_ended, has_response, is_transition, state_entries
 from edge.model.result_message import AwaitsPersonEvent, OpenQuestion
+from edge.northbound.topics import StartedWrite, Topics, TopicWriter, WriteOutcome
 from edge.station.response import HELD_ID, INTERVENTIONS_ID, UNKNOWN_ID
 from edge.station.runs import Progress
-from edge.store import jobs, responses
+from edge.store import changes, jobs, responses
 from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.defects import Isolated
 from edge.store.jobs import Job
+from edge.store.stream import BEGINNING
 
 logger = structlog.get_logger(__name__)
 
@@ -131,3 +135,95 @@ def progress_event(source: str, progress: Progress) -> CloudEvent:
             ),
         ),
     )
+
+
+REPUBLISH_WINDOW_S = 3600
+"""How long a published event is kept to be published again unchanged: two saves of a broker's database."""
+
+
+class PublishedEvent(Struct, frozen=True):
+    """The result of publishing an event: the position of its change if it was published, and whether it was read."""
+
+    position: str | None = None
+    is_read: bool = False
+
+
+class StatusEventPublisher:
+    """Publishes status events; while the broker refuses one, the later ones wait."""
+
+    def __init__(self, store: Store, session: MqttSession, writer: TopicWriter, source: str, topics: Topics) -> None:
+        self._store = store
+        self._session = session
+        self._writer = writer
+        self._source = source
+        self._topics = topics
+        self.position = BEGINNING
+        """The last change whose event, with those of all before it, was published."""
+        self.is_blocked = False
+        """Whether the broker refuses events."""
+
+    async def compose(self, change: Change, job: Job | None, response: JobResponse | None) -> list[Message]:
+        """Return the events of a change as they were published first. Raises Unavailable without the store."""
+        events = change_events(self._source, change, job, response)
+        return [to_message(await self._first_form(change, event), self._topics.events) for event in events]
+
+    async def start(self, events: Sequence[Message]) -> Sequence[StartedWrite]:
+        """Send the events of a change, unless earlier ones wait. Raises Unavailable when the broker is unavailable."""
+        return () if self.is_blocked else [await self._writer.start(event) for event in events]
+
+    async def finish(self, change: Change, started: Sequence[StartedWrite]) -> PublishedEvent:
+        """Wait until the broker has the events of a change; the caller finishes changes in their order.
+
+        Events behind a refused one wait, also those that the broker has taken meanwhile: they are published again under
+        the same ids. Raises Unavailable when the broker is unavailable.
+        """
+        outcome = await _outcome(started)
+        if self.is_blocked:
+            return PublishedEvent()
+        if outcome is WriteOutcome.REFUSED:
+            self.is_blocked = True
+            return PublishedEvent()
+        self.position = change.position
+        return PublishedEvent(change.position, outcome is WriteOutcome.READ)
+
+    def skip(self, change: Change) -> str | None:
+        """Advance past the event of a change that cannot be read, unless earlier events wait; return the position."""
+        if self.is_blocked:
+            return None
+        self.position = change.position
+        return change.position
+
+    async def republish(self, after: str, last: str, connection: int) -> None:
+        """Publish the events of the changes between two positions again, under the same ids.
+
+        On that connection only: on another one, more may be lost. While the broker refuses one, the later ones wait.
+        """
+        is_blocked, position = False, after
+        async for change in changes.read_between(self._store, self._topics.scope, after, last):
+            if found := await load_changed_job(self._store, change):
+                events = await self.compose(change, *found)
+                self._session.require_connection(connection)
+                if await _outcome([await self._writer.start(event) for event in events]) is WriteOutcome.REFUSED:
+                    is_blocked = True
+                    break
+            position = change.position
+        # Set last: after an interruption the waiting events must still wait, and no later one may precede them.
+        self.is_blocked, self.position = is_blocked, position if is_blocked else last
+        await self._store.commit(changes.save_event_cursor(self._store.keys, self._topics.scope, self.position))
+
+    async def _first_form(self, change: Change, event: CloudEvent) -> CloudEvent:
+        """Return the event as it was published first: the job may have changed since."""
+        text, part = msgspec.json.encode(event).decode(), event.id.removeprefix(f"{change.scope}/")
+        first = await changes.keep_published(self._store, change.scope, part, text, REPUBLISH_WINDOW_S)
+        return event if first == text else msgspec.json.decode(first, type=CloudEvent)
+
+
+async def _outcome(started: Sequence[StartedWrite]) -> WriteOutcome:
+    """Return the outcome of the events of a change: refused if one is, and read if one is."""
+    outcome = WriteOutcome.UNREAD
+    for started_write in started:
+        written = await started_write.outcome()
+        if written is WriteOutcome.REFUSED:
+            return written
+        outcome = written if outcome is WriteOutcome.UNREAD else outcome
+    return outcome

@@ -2,33 +2,191 @@
 
 A broker that returns with an older index has lost the messages since then and gets them again; one without an index
 gets everything. No broker gets more than it lost: it drops messages that a MES cannot take as fast as they arrive.
+
+To wait for each PUBACK before the next message would bound the rate by the time of a round trip, or of a broker that
+is busy.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+import functools
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Final
 
+import msgspec
 import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import TaskGroup
-from edge.links.mqtt import MqttSession
+from edge.links.mqtt import Message, MqttSession
 from edge.links.mqtt_connection import ReadRefused
-from edge.northbound.change_window import ChangeWindow
-from edge.northbound.job_states import JobStates
-from edge.northbound.republish import DueTopics, IndexState, plan_republish
-from edge.northbound.retained_topics import NO_INDEX, RetainedTopics, read_index
-from edge.northbound.status_events import StatusEventPublisher
-from edge.northbound.topic_writer import TopicWriter
-from edge.northbound.topics import Topics
+from edge.model.instant import utc
+from edge.model.isa95 import JobResponse, State
+from edge.model.job_state import JobStatus, has_ended, state_entries
+from edge.model.state_index import StateIndex, StateIndexEntry
+from edge.northbound.events import StatusEventPublisher, load_changed_job
+from edge.northbound.retained_topics import (
+    NO_INDEX,
+    DueTopics,
+    IndexState,
+    RetainedTopics,
+    StartedTopics,
+    plan_republish,
+    read_index,
+)
+from edge.northbound.topics import StartedWrite, Topics, TopicWriter
 from edge.station.retention import Deliveries, RetentionPolicy
 from edge.store import changes, jobs
 from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.commit import Commit, join
 from edge.store.defects import Heartbeat
-from edge.store.stream import BEGINNING
+from edge.store.jobs import Job
+from edge.store.stream import BEGINNING, position_key
+
+
+class JobStates:
+    """The state of each job of a scope: as read at a position of the change stream, plus the changes after it."""
+
+    def __init__(self, scope: str, read: Mapping[str, JobStatus], position: str) -> None:
+        self._scope = scope
+        self._entries = {job_id: _entry(job_id, status) for job_id, status in read.items()}
+        self._read_at = position_key(position)
+
+    def apply(self, change: Change) -> None:
+        """Apply a change; one before the position of the reading is contained in it."""
+        if position_key(change.position) <= self._read_at:
+            return
+        if change.is_removal:
+            self._entries.pop(change.job_order_id, None)
+        else:
+            self._entries[change.job_order_id] = _entry(change.job_order_id, change.status)
+
+    def index(self, seq: int, now: int) -> StateIndex:
+        """Return the index to publish at an instant, in milliseconds since the epoch."""
+        published_at = utc(now)
+        return StateIndex(seq=seq, scope=self._scope, published_at=published_at, jobs=tuple(self._entries.values()))
+
+
+def _entry(job_id: str, status: JobStatus) -> StateIndexEntry:
+    return StateIndexEntry(job_order_id=job_id, state=_state(status), has_result=has_ended(status))
+
+
+@functools.cache
+def _state(status: JobStatus) -> tuple[State, ...]:
+    # There are a dozen statuses and thousands of jobs. In the index the order of the entries names the level.
+    return tuple(msgspec.structs.replace(entry, browse_path=None) for entry in state_entries(status))
+
+
+MOST_CHANGES: Final = 16
+"""Changes in flight: with up to three messages each they fill the Receive Maximum of a broker."""
+MOST_BYTES: Final = 262_144
+"""Payload in flight, by the size of the last changes."""
+
+
+class _ComposedChange(Struct, frozen=True):
+    """A change with its job and its events; `is_readable` is False for a job that cannot be read."""
+
+    change: Change
+    job: Job | None = None
+    response: JobResponse | None = None
+    events: Sequence[Message] = ()
+    is_readable: bool = False
+
+
+class _StartedChange(Struct, frozen=True):
+    """A change whose messages are on their way; `topics` is None for a job that cannot be read."""
+
+    change: Change
+    job: Job | None
+    events: Sequence[StartedWrite]
+    topics: StartedTopics | None
+
+    @property
+    def size(self) -> int:
+        """The bytes of payload in flight."""
+        return sum(len(event.message.payload) for event in (*self.events, *(self.topics.writes if self.topics else ())))
+
+
+class ChangeWindow:
+    """Publishes the next changes of a scope side by side, and saves how far the broker has confirmed them."""
+
+    def __init__(
+        self,
+        store: Store,
+        session: MqttSession,
+        events: StatusEventPublisher,
+        retained: RetainedTopics,
+        deliveries: Deliveries,
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._events = events
+        self._retained = retained
+        self._deliveries = deliveries
+        self._mean_size = 1
+
+    async def publish(self, waiting: Sequence[Change], connection: int, on_published: Callable[[Change], None]) -> int:
+        """Publish the first of the waiting changes on a connection; return how many.
+
+        `on_published` is called with each in its order, before its position is saved: if the reply to that is lost, the
+        change is not followed again. Raises Unavailable when the broker or the store is unavailable; what the broker
+        had confirmed in order is saved before.
+        """
+        finished: list[tuple[_StartedChange, str | None, Commit]] = []
+        most = max(1, min(MOST_CHANGES, MOST_BYTES // self._mean_size))
+        composed = await asyncio.gather(*map(self._compose, waiting[:most]))
+        try:
+            # One after the other: the order of the messages is that of the changes.
+            started = [await self._start(composed_change, connection) for composed_change in composed]
+            for started_change in started:
+                finished.append((started_change, *await self._finish(started_change)))
+                on_published(started_change.change)
+        except Unavailable:
+            await self._save(finished)
+            raise
+        await self._save(finished)
+        self._mean_size = max(1, sum(change.size for change in started) // len(started))
+        return len(finished)
+
+    async def _compose(self, change: Change) -> _ComposedChange:
+        found = await load_changed_job(self._store, change)
+        if found is None:
+            return _ComposedChange(change)
+        return _ComposedChange(change, *found, await self._events.compose(change, *found), is_readable=True)
+
+    async def _start(self, composed: _ComposedChange, connection: int) -> _StartedChange:
+        # On another connection the broker may have lost messages that come before this one.
+        self._session.require_connection(connection)
+        change, job = composed.change, composed.job
+        if not composed.is_readable:
+            return _StartedChange(change, None, (), None)
+        events = await self._events.start(composed.events)
+        self._session.require_connection(connection)
+        return _StartedChange(
+            change, job, events, await self._retained.start(change.job_order_id, job, composed.response)
+        )
+
+    async def _finish(self, started: _StartedChange) -> tuple[str | None, Commit]:
+        """Wait for the broker; return the position of a published event, and the commit about the topics."""
+        change, job = started.change, started.job
+        if started.topics is None:
+            return self._events.skip(change), Commit()
+        event = await self._events.finish(change, started.events)
+        topics = await self._retained.finish(started.topics)
+        if job and has_ended(change.status) and (event.is_read or topics.is_result_read):
+            await self._deliveries.confirm(job)
+        return event.position, topics.noted
+
+    async def _save(self, finished: Sequence[tuple[_StartedChange, str | None, Commit]]) -> None:
+        if not finished:
+            return
+        events = next((position for _, position, _ in reversed(finished) if position), None)
+        saved = changes.save_cursor(self._store.keys, finished[-1][0].change, events)
+        await self._store.commit(join((saved, *(noted for _, _, noted in finished))))
+
 
 logger = structlog.get_logger(__name__)
 

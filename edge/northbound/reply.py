@@ -1,9 +1,15 @@
-"""The content of the answers to calls of the MES, what a call changed, and who sent it."""
+"""What the handler of a call returns: the content of the answer, what the call changed, and who sent it."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from edge.foundation.errors import Refused
+from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import MethodAnswer, OrderCall, RefusalAnswer
 from edge.station.job_call import CallAnswer, JobCall
+from edge.station.settings import SettingsMethod
 
 THE_MES = "the MES"
 """The caller of calls over MQTT."""
@@ -51,3 +57,24 @@ def method_reply(answer: CallAnswer, change: CallEffect) -> Reply:
 def refusal_reply(kind: str, reason: str) -> Reply:
     """Return the reply to a message that is refused."""
     return Reply(RefusalAnswer(error_kind=kind, reason=reason), kind, reason)
+
+
+Handler: TypeAlias = Callable[[CloudEvent, str], Awaitable[Reply]]
+"""Executes a call that came over a topic, or `rpc`, and returns its answer. Raises Refused."""
+
+
+def replying(execute: Callable[[CloudEvent, str], Awaitable[object]]) -> Handler:
+    """Return the handler of a function that returns the data of an answer, and records its change itself."""
+
+    async def call(event: CloudEvent, origin: str) -> Reply:
+        return Reply(await execute(event, origin))
+
+    return call
+
+
+def settings_method(event: CloudEvent) -> SettingsMethod:
+    """Return the method of an event that sends or reads settings. Raises Refused for an unknown one."""
+    method = event.extensions.get("method", SettingsMethod.PUT)
+    if method not in {item.value for item in SettingsMethod}:
+        raise Refused("invalid_payload", f"method {method!r} is not known.", "It is PUT, DELETE or GET.")
+    return SettingsMethod(method)

@@ -5,6 +5,7 @@ broker that returns with an older index has lost every change after that one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum, auto
 from types import MappingProxyType
 
 import msgspec
@@ -18,9 +19,7 @@ from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, STATE_INDE
 from edge.model.isa95 import JobOrderAndState, JobResponse
 from edge.model.job_state import has_ended, state_entries
 from edge.model.state_index import StateIndex
-from edge.northbound.republish import IndexState
-from edge.northbound.topic_writer import StartedWrite, TopicWriter, WriteOutcome
-from edge.northbound.topics import Topics
+from edge.northbound.topics import StartedWrite, Topics, TopicWriter, WriteOutcome
 from edge.station.retention import Deliveries
 from edge.store import changes, jobs, responses
 from edge.store.client import Store
@@ -29,6 +28,48 @@ from edge.store.defects import Isolated
 from edge.store.generation import GENERATION
 from edge.store.jobs import Job
 from edge.store.stream import BEGINNING, position_key
+
+
+class IndexState(Struct, frozen=True):
+    """The number of a state index, and the position of the last change published before it.
+
+    `generation` is that of the store behind Sentinel: in another one the jobs may stand where they stood before.
+    """
+
+    seq: int
+    position: str
+    generation: str = ""
+
+
+class DueTopics(Enum):
+    """The retained topics of jobs that have to be published again."""
+
+    NONE = auto()
+    CHANGED = auto()
+    """Those of jobs that changed after the position of the broker."""
+    ALL = auto()
+
+
+class RepublishPlan(Struct, frozen=True):
+    """What a broker lacks; `events_after` is the position after which status events are published again."""
+
+    events_after: str
+    topics: DueTopics
+    index: bool
+
+
+def plan_republish(broker: IndexState, ours: IndexState, *, has_gap: bool) -> RepublishPlan:
+    """Return what a broker lacks that retains the index `broker`, where `ours` was published last.
+
+    `has_gap` says that changes after the position of the broker are no longer in the change stream.
+    """
+    if broker.seq > ours.seq or broker.generation != ours.generation or has_gap:
+        # Its index is unknown to us, or it lost more than the change stream covers.
+        return RepublishPlan(broker.position, DueTopics.ALL, index=True)
+    if broker == ours:
+        return RepublishPlan(broker.position, DueTopics.NONE, index=False)
+    return RepublishPlan(broker.position, DueTopics.CHANGED, index=True)
+
 
 logger = structlog.get_logger(__name__)
 

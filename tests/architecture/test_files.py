@@ -27,7 +27,6 @@ TESTED_ELSEWHERE = {
     "edge/features/readers/service.py": ("tests/outside/test_reader.py", "a gateway opens the readers"),
     "edge/features/station_files/metrics.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
     "edge/features/station_files/operations.py": ("tests/app/test_operation_work.py", "a gateway executes them"),
-    "edge/northbound/further_calls.py": ("tests/northbound/test_calls.py", "calls are answered"),
     "edge/ports/result_files.py": ("tests/features/traces/test_files.py", "files of results are kept or not"),
     "edge/features/telemetry/opening.py": ("tests/features/telemetry/test_service.py", "a gateway opens telemetry"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),

@@ -11,8 +11,8 @@ from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
-from edge.model.isa95 import MethodAnswer, RefusalAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
-from edge.northbound.calls import CallHandler, CallServices, IncomingCall
+from edge.model.isa95 import JobResponse, MethodAnswer, RefusalAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
+from edge.northbound.calls import CallHandler, CallServices, IncomingCall, responses_in
 from edge.station.jobs import JobService
 from edge.store import jobs, refused, resources
 from edge.store.client import Store
@@ -218,3 +218,15 @@ async def test_refused_message_is_counted_and_stored_truncated(calls: CallHandle
     assert unread.reason == "no event. Send one."
     assert unread.payload == b"\\xff" * 1024
     assert (defect.kind, defect.payload) == ("internal", b"")
+
+
+RESPONSE = JobResponse(job_response_id="R1", job_order_id="J1", job_state=())
+
+
+def test_results_of_an_answer_are_found() -> None:
+    status = ReturnStatus.NO_ERROR
+    assert responses_in(ResponseAnswer(job_response=RESPONSE, return_status=status)) == (RESPONSE,)
+    assert responses_in(ResponsesAnswer(job_responses=(RESPONSE,), return_status=status)) == (RESPONSE,)
+    assert responses_in(ResponseAnswer(job_response=None, return_status=status)) == ()
+    assert responses_in(MethodAnswer(return_status=status)) == ()
+    assert responses_in(None) == ()

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
+from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
 from edge.links.mqtt import Message, open_session, to_event
@@ -17,6 +18,7 @@ from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import METHODS, JobState
 from edge.model.recipe import RECIPE_DATASCHEMA
+from edge.northbound.inbox import UnsentAnswers
 from edge.northbound.topics import Topics
 from edge.store import jobs, resources
 from edge.store.client import Store
@@ -388,3 +390,48 @@ async def test_call_that_the_broker_had_retained_is_refused(
             assert mes.unasked[0].user_properties["mdcserrorkind"] == "retained"
             assert await state_of(store, "J1") is None
             await still_works(mes)
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> _Clock:
+    return _Clock()
+
+
+def test_unsent_answer_is_a_problem_for_an_hour(clock: _Clock) -> None:
+    unsent = UnsentAnswers(clock)
+    assert unsent.problems() == []
+    with capture_logs() as logs:
+        for _ in range(3):
+            unsent.add("app/answers/me", "not authorized", "app/jobs/station-1/commands")
+    assert unsent.problems() == ["answers to app/answers/me are not sent: not authorized"]
+    assert [entry["event"] for entry in logs] == ["answer dropped"]
+    clock.now += 3599
+    assert unsent.problems() != []
+    clock.now += 2
+    assert unsent.problems() == []
+
+
+def test_answer_that_passes_ends_the_problem_of_its_topic(clock: _Clock) -> None:
+    unsent = UnsentAnswers(clock)
+    unsent.add("a", "not authorized", "commands")
+    unsent.add("b", "not authorized", "commands")
+    unsent.remove("a")
+    assert unsent.problems() == ["answers to b are not sent: not authorized"]
+
+
+def test_topics_that_callers_choose_take_bounded_room(clock: _Clock) -> None:
+    unsent = UnsentAnswers(clock)
+    for number in range(1000):
+        unsent.add(f"{number} {'x' * 60_000}", "not allowed", "commands")
+    found = unsent.problems()
+    assert len(found) == 3
+    assert "999 " in found[-1]
+    assert max(map(len, found)) < 300

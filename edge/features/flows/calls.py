@@ -18,8 +18,7 @@ from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 from edge.model.isa95 import read_payload
-from edge.northbound.further_calls import FurtherCall, settings_method
-from edge.northbound.reply import THE_MES, CallEffect, Reply, caller_of
+from edge.northbound.reply import THE_MES, CallEffect, Handler, Reply, caller_of, settings_method
 from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store
@@ -50,7 +49,7 @@ class FlowCalls:
         self._dedupe_ms = dedupe_ms
 
     @property
-    def table(self) -> Mapping[str, FurtherCall]:
+    def table(self) -> Mapping[str, Handler]:
         """Return the calls by their CloudEvents type."""
         methods = {FLOW_METHOD_TYPE.format(method): partial(self._call_method, method) for method in FLOW_METHODS}
         return {CONFIG_TYPE.format(FLOW_KIND): self._configure, **methods}

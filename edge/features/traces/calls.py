@@ -13,7 +13,7 @@ from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import TRACES_METHOD_TYPE
 from edge.model.isa95 import ReturnStatus, read_payload
-from edge.northbound.further_calls import FurtherCall, replying
+from edge.northbound.reply import Handler, replying
 
 MOST_BYTES = 192 * 1024
 """The most bytes of an answer: 256 KiB of base64, as the largest result."""
@@ -28,7 +28,7 @@ class TraceCalls:
         self._reading = asyncio.Lock()
 
     @property
-    def table(self) -> Mapping[str, FurtherCall]:
+    def table(self) -> Mapping[str, Handler]:
         """Return the calls by their CloudEvents type."""
         return {TRACES_METHOD_TYPE.format("Read"): replying(self.read)}
 

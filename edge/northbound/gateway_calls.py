@@ -1,23 +1,29 @@
-"""Execute the maintenance methods of the MES and of sidecars: switch the mode on and off, and show it."""
+"""Execute the calls of the MES and of sidecars about the gateway: its maintenance mode, and the locks of the store."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
-from edge.access.audit_trail import AuditTrail
+from edge.access.audit_trail import AuditTrail, plan_append
 from edge.access.localization import localize, parse_languages
+from edge.access.locks import delete_locks, find_locks
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, mode_in_force, switch_mode
 from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord
 from edge.model.cloudevent import CloudEvent
-from edge.model.event_types import MAINTENANCE_METHOD_TYPE
+from edge.model.event_types import LOCKS_METHOD_TYPE, MAINTENANCE_METHOD_TYPE
 from edge.model.instant import milliseconds, utc
 from edge.model.isa95 import ReturnStatus, read_payload
+from edge.model.lock import LockKind
+from edge.model.lock_message import LockCall, LocksAnswer, lock_info
 from edge.model.maintenance import MAINTENANCE_METHODS, Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
-from edge.northbound.further_calls import FurtherCall, replying
+from edge.northbound.reply import Handler, replying
 from edge.store import dedupe, mode
 from edge.store.client import Store
+from edge.store.commit import Commit
+from edge.store.locks import StoredLock
+from edge.store.server_time import server_time
 
 LANGUAGES = "acceptlanguage"
 """The extension attribute with the languages of the caller, as the header Accept-Language has them."""
@@ -50,7 +56,7 @@ class MaintenanceCalls:
         self._dedupe_ms = dedupe_ms
 
     @property
-    def table(self) -> Mapping[str, FurtherCall]:
+    def table(self) -> Mapping[str, Handler]:
         """Return the calls by their CloudEvents type."""
         return {
             MAINTENANCE_METHOD_TYPE.format(method): replying(partial(self.call, method))
@@ -66,7 +72,7 @@ class MaintenanceCalls:
             raise Refused("invalid_payload", reason, "Send Message, Until, Now, Gateway and By, or none.") from None
         if method == "Show" or await dedupe.load_answer(self._store, event.source, event.id) is not None:
             return await self._answer(event)
-        request = _request(method, call, event.source)
+        request = _mode_request(method, call, event.source)
         record = self._record(method, call, event, origin)
         mark = dedupe.mark(self._store.keys, event.source, event.id, method, self._dedupe_ms)
         clock, keep = self._trail.clock, self._trail.keep
@@ -112,8 +118,77 @@ def maintenance_answer(found: Maintenance, message: str, running_jobs: int) -> M
     )
 
 
-def _request(method: str, call: MaintenanceCall, source: str) -> ModeRequest:
+def _mode_request(method: str, call: MaintenanceCall, source: str) -> ModeRequest:
     if method == "Off":
         return SwitchOff()
     kind = MaintenanceKind.NOW if call.now else MaintenanceKind.DRAIN
     return SwitchOn(call.by or source, kind, call.message, None if call.until is None else milliseconds(call.until))
+
+
+class LockCalls:
+    """The locks of the store as the MES sees them."""
+
+    def __init__(self, store: Store, trail: AuditTrail) -> None:
+        self._store = store
+        self._trail = trail
+
+    @property
+    def table(self) -> Mapping[str, Handler]:
+        """Return the calls by their CloudEvents type."""
+        return {
+            LOCKS_METHOD_TYPE.format("List"): replying(self.list_locks),
+            LOCKS_METHOD_TYPE.format("Delete"): replying(self.delete),
+        }
+
+    async def list_locks(self, event: CloudEvent, _origin: str) -> LocksAnswer:
+        """Return the locks of a kind, or all. Raises Refused for wrong arguments."""
+        return await self._answer(await self._find(_lock_arguments(event)))
+
+    async def delete(self, event: CloudEvent, origin: str) -> LocksAnswer:
+        """Delete locks and return them. Raises Refused for wrong arguments, and while an owner lives."""
+        call = _lock_arguments(event)
+        found = await self._find(call)
+        is_rpc = origin == "rpc"
+        record = AuditRecord(
+            at=self._trail.clock(),
+            kind="rpc.call" if is_rpc else "mes.call",
+            instance=self._trail.instance,
+            user=call.by or event.source,
+            application=event.source if call.by else "",
+            address="" if is_rpc else origin,
+            action="locks delete --force" if call.force else "locks delete",
+            subject=", ".join(f"{stored_lock.kind} {stored_lock.object_id}" for stored_lock in found) or "-",
+            status="Good",
+        )
+
+        async def audit(_: Sequence[StoredLock]) -> Commit:
+            return await plan_append(self._store, [record], self._trail.keep)
+
+        try:
+            await delete_locks(self._store, found, audit, force=call.force)
+        except Refused as refusal:
+            self._trail.record(msgspec.structs.replace(record, status=refusal.message))
+            raise
+        self._trail.copy(record)
+        return await self._answer(found)
+
+    async def _find(self, call: LockCall) -> list[StoredLock]:
+        kinds = (call.kind,) if call.kind else tuple(LockKind)
+        return await find_locks(self._store, kinds, call.ids)
+
+    async def _answer(self, found: Sequence[StoredLock]) -> LocksAnswer:
+        now = await server_time(self._store)
+        locks = tuple(
+            lock_info(stored_lock.kind, stored_lock.object_id, stored_lock.lock, now)
+            for stored_lock in found
+            if stored_lock.lock
+        )
+        return LocksAnswer(return_status=ReturnStatus.NO_ERROR, locks=locks)
+
+
+def _lock_arguments(event: CloudEvent) -> LockCall:
+    try:
+        return read_payload(event.data if event.data is not None else {}, LockCall)
+    except msgspec.ValidationError as error:
+        reason = f"the payload does not have the arguments of {event.type}: {error}."
+        raise Refused("invalid_payload", reason, "Send Kind, Ids, Force and By, or none.") from None

@@ -9,7 +9,7 @@ from edge.access.audit_trail import AuditTrail
 from edge.access.locks import hold_lock
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
-from edge.northbound.lock_calls import LockCalls
+from edge.northbound.gateway_calls import LockCalls
 from edge.store import audit
 from edge.store.client import Store
 from tests.access.test_locks import JOB, put

@@ -10,12 +10,11 @@ from edge.links.mqtt import Message
 from edge.links.unconfirmed_publish import UnconfirmedPublish
 from edge.model.event_types import STATUS_EVENT_TYPE
 from edge.model.job_state import is_transition
-from edge.northbound import change_window
-from edge.northbound.change_window import MOST_CHANGES, ChangeWindow
+from edge.northbound import publisher
+from edge.northbound.events import StatusEventPublisher
+from edge.northbound.publisher import MOST_CHANGES, ChangeWindow
 from edge.northbound.retained_topics import RetainedTopics
-from edge.northbound.status_events import StatusEventPublisher
-from edge.northbound.topic_writer import TopicWriter
-from edge.northbound.topics import Topics
+from edge.northbound.topics import Topics, TopicWriter
 from edge.station.retention import Deliveries, RetentionPolicy
 from edge.store import changes
 from edge.store.changes import Change
@@ -162,7 +161,7 @@ async def test_changes_stay_when_the_connection_is_another_one(line: Line) -> No
 
 
 async def test_large_changes_have_a_smaller_window(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_window, "MOST_BYTES", 2_000)
+    monkeypatch.setattr(publisher, "MOST_BYTES", 2_000)
     for expected in (MOST_CHANGES, 2):
         task = asyncio.create_task(line.publish())
         await all_sent(line, expected)

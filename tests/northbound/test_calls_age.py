@@ -3,7 +3,7 @@
 import pytest
 
 from edge.model.cloudevent import CloudEvent
-from edge.northbound.message_age import expiry_of, sent_at_by_broker, sent_at_of
+from edge.northbound.calls import expiry_of, sent_at_by_broker, sent_at_of
 
 
 def event(time: str | None = None, interval: int | None = None, expirytime: str | None = None) -> CloudEvent:
