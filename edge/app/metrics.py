@@ -19,7 +19,7 @@ from edge.links.http_page import Page
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.job_state import TEXT, JobState
-from edge.station.activity import Activity
+from edge.station.active_runs import Activity
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store import gauges
 from edge.store.bounds import BoundedCounts

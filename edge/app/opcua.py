@@ -15,9 +15,8 @@ from edge.foundation.errors import unwrap_group
 from edge.foundation.task_group import TaskGroup
 from edge.model.role import Role
 from edge.station.active_runs import LockHolders
-from edge.station.intervene import intervene
-from edge.station.release import release
-from edge.station.response_provider import ResponseProvider
+from edge.station.intervene import intervene, release
+from edge.station.response import ResponseProvider
 from edge.station.retention import Deliveries
 from edge.uaserver.view import GatewayView
 

@@ -18,12 +18,12 @@ from edge.links.background_task import background_task
 from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
-from edge.station.dispatch import Dispatch
 from edge.station.equipment_watch import EquipmentWatch
 from edge.station.instance import Gate, Instance, TaskFactory
 from edge.station.jobs import JobService
 from edge.station.retention import RetentionPolicy, retention_policy
 from edge.station.runs import Runs
+from edge.station.sender import Dispatch
 from edge.station.settings import StationSettings
 from edge.store.client import Store
 from edge.store.retry import restart_on_defect

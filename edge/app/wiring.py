@@ -47,31 +47,24 @@ from edge.northbound.late_results import LateResultPublisher
 from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.topics import Topics
-from edge.station.accepted_jobs import accepted_jobs
-from edge.station.active_runs import ActiveRuns
-from edge.station.activity import Activity
+from edge.station.active_runs import ActiveRuns, Activity, MaintenancePause
 from edge.station.answers import Answers
 from edge.station.clock import SteadyClock, StoreTime, follow_reference_clock
 from edge.station.decision import second_person
 from edge.station.direct_commands import DirectCommands
-from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import EquipmentPort
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
-from edge.station.instance import TaskFactory, open_instance
-from edge.station.jobs import JobService
-from edge.station.kept_jobs import KeptJobs
+from edge.station.instance import TakeOver, TaskFactory, open_instance
+from edge.station.jobs import JobService, accepted_jobs
 from edge.station.lock_sweep import LockSweep
-from edge.station.maintenance_pause import MaintenancePause
 from edge.station.recipe_lookup import RecipeLookup
-from edge.station.retention import Deliveries, Expiry
+from edge.station.retention import Deliveries, Expiry, KeptJobs
 from edge.station.runs import Runs
 from edge.station.safing_sender import SafingSender
-from edge.station.sender import Sender
+from edge.station.sender import Dispatch, Sender, routes_of
 from edge.station.set_mirror_watch import MirrorWatch
 from edge.station.settings import StationSettings
-from edge.station.start import Starter
-from edge.station.start_sweep import StartSweep
-from edge.station.takeover import TakeOver
+from edge.station.start import Starter, StartSweep
 from edge.station.timers import Timers
 from edge.station.traffic_publisher import TrafficPublisher
 from edge.station.worker import Worker

@@ -23,7 +23,7 @@ from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.sfc.signal import Phase
-from edge.station.dead_letter_retry import retry_letter
+from edge.station.manual_retry import retry_letter
 from edge.store import dead_letters as stored
 from edge.store.client import Store
 from edge.store.commit import join

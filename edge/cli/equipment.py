@@ -36,8 +36,8 @@ from edge.foundation.task_group import TaskGroup
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.model.isa95 import ReleasedStop
-from edge.station.release import ReleaseRequest
-from edge.station.release import release as release_open
+from edge.station.intervene import ReleaseRequest
+from edge.station.intervene import release as release_open
 from edge.station.safing_tries import problem_of
 
 _STYLES = {"yes": "green", "no": "bold red", "gateway away": "magenta"}

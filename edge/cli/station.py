@@ -29,8 +29,7 @@ from edge.model.acceptance import ResourceKind
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
-from edge.station.listed_settings import ListedSetting
-from edge.station.settings import SettingsMethod, StationSettings
+from edge.station.settings import ListedSetting, SettingsMethod, StationSettings
 from edge.store import jobs, resources
 from edge.store.client import Store
 

@@ -56,12 +56,11 @@ from edge.northbound.reply import (
     settings_method,
 )
 from edge.sfc.signal import Intervene, Resolution, Resolve
-from edge.station.intervene import InterventionRequest, intervene, names_of
+from edge.station.intervene import InterventionRequest, ReleaseRequest, intervene, names_of, release
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.station.refusals import UNKNOWN_AGE, RefusalRecorder, refuse_expired
-from edge.station.release import ReleaseRequest, release
-from edge.station.response_provider import ResponseProvider
+from edge.station.response import ResponseProvider
 from edge.station.retention import Deliveries
 from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
 from edge.store import audit

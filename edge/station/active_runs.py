@@ -1,21 +1,27 @@
-"""Follows the active runs of our scopes, whichever instance decides about them, and the holders of their locks.
+"""Follows the active runs of our scopes and the holders of their locks, counts decisions, pauses for maintenance.
 
 Own decisions are known at once. For the decisions of others the store is polled for the revisions of all runs, which
 takes two round trips, and the runs with a new revision are read.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 import structlog
 
+from edge.access.mode import ModeWatch
 from edge.foundation.listeners import notify
 from edge.foundation.ticks import next_tick
-from edge.station.decision import LoadedJob
-from edge.station.job_locks import lock_holders
-from edge.station.runs import Progress, Runs
+from edge.model.isa95 import LocalizedText
+from edge.model.job_state import Cause, JobState
+from edge.model.maintenance import MaintenanceKind
+from edge.sfc.run import STATE_FIELD, Outcome
+from edge.sfc.signal import Pause, Phase
+from edge.station.decision import Decision, LoadedJob, MethodRequest
+from edge.station.runs import Progress, Runs, lock_holders
 from edge.store.client import Store
-from edge.store.retry import restart_on_outage
+from edge.store.retry import poll_store, restart_on_outage
 from edge.store.runs import revisions
 
 logger = structlog.get_logger(__name__)
@@ -136,3 +142,61 @@ class LockHolders:
             }
             self.named = await lock_holders(self._store, sorted(missing)) if missing else {}
             await next_tick(self._every_s)
+
+
+class Activity:
+    """Counts of the decisions of this process since it started.
+
+    `steps` counts step activations by scope, `commands` requested commands by type and phase, `ended` ended runs by
+    scope and outcome.
+    """
+
+    def __init__(self) -> None:
+        self.steps: Counter[str] = Counter()
+        self.commands: Counter[tuple[str, Phase]] = Counter()
+        self.ended: Counter[tuple[str, Outcome]] = Counter()
+
+    def watch(self, progress: Progress) -> None:
+        """Count the effects of a decision."""
+        run = progress.loaded.stored.run
+        for change in progress.steps:
+            if change.active:
+                self.steps[run.scope] += 1
+        for request in progress.requests:
+            self.commands[request.type_id, request.phase] += 1
+        # After its end a run only changes by answers to resets and by late results.
+        if run.ended and STATE_FIELD in run.touched:
+            self.ended[run.scope, run.outcome] += 1
+
+
+MODE_INTERVAL_S = 1.0
+
+
+class MaintenancePause:
+    """Pauses jobs as the MES would; they stay paused after the maintenance until somebody resumes them."""
+
+    def __init__(
+        self, runs: Runs, active: Mapping[str, LoadedJob], mode: ModeWatch, poll_interval_s: float = MODE_INTERVAL_S
+    ) -> None:
+        """Pause the runs of `active`, which the owner keeps up to date."""
+        self._runs = runs
+        self._active = active
+        self._mode = mode
+        self._poll_interval_s = poll_interval_s
+
+    async def run(self) -> None:
+        """Pause until cancelled; retry while the store is unavailable."""
+        await poll_store(self._runs.store.defects, "maintenance pause", self.pause_running, self._poll_interval_s)
+
+    async def pause_running(self) -> None:
+        """Pause every job that runs, if the mode asks for it. Raises Unavailable when the store is gone."""
+        mode = self._mode.in_force
+        if mode is None or mode.kind is not MaintenanceKind.NOW:
+            return
+        running = [
+            job_id for job_id, loaded_job in self._active.items() if loaded_job.job.status.state is JobState.RUNNING
+        ]
+        for job_id in running:
+            comment = (LocalizedText(text=self._mode.message(())),)
+            if isinstance(await self._runs.signal(job_id, Pause(), MethodRequest(Cause.PAUSE, comment)), Decision):
+                logger.info("job paused for maintenance", job=job_id, by=mode.by)

@@ -1,34 +1,33 @@
 """Applies the answers and events of equipment to the runs they belong to."""
 
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from typing import Any, TypeGuard
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
+from edge.foundation.errors import Refused
 from edge.foundation.listeners import notify
 from edge.links.log_throttle import LogThrottle
 from edge.links.rate_limit import RateLimit
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
+from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
 from edge.ports.result_files import NoResultFiles, ResultFiles
-from edge.ports.result_trace import lost_in, may_hold_files, stored_in
+from edge.ports.result_trace import MOST_LEVELS, RESULTS_MEMBER, lost_in, may_hold_files, stored_in
 from edge.sfc.command_id import CommandKey, parse_command_id
-from edge.sfc.run import find_command, is_outstanding, results_of
+from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
-from edge.station.answer_signal import error_of, holds_result, is_result, kept_data, signal_of
-from edge.station.begun_mark import ReleasedStarts, begun_again, mark_of_process
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
-from edge.station.dispatch import permit_start
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, LateResult, OutcomeUnknown
-from edge.station.equipment_events import EquipmentEvents
-from edge.station.equipment_stats import EquipmentStats
-from edge.station.event_reply import EventReply
-from edge.station.open_commands import in_turn, open_commands_of_jobs
+from edge.station.equipment_events import EquipmentEvents, EventReply
+from edge.station.equipment_watch import EquipmentStats
 from edge.station.refusals import RefusalRecorder
 from edge.station.runs import NoRun, Runs
+from edge.station.sender import command_of, permit_start
 from edge.store import dead_letters, dedupe, equipment_memory, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
@@ -36,6 +35,124 @@ from edge.store.dead_letters import Letter, LetterKind
 from edge.store.dedupe import had_result, was_taken
 from edge.store.mark_senders import equipment_sender
 from edge.store.refused import RefusedMessage
+from edge.store.runs import active_jobs
+
+
+def signal_of(answer: EquipmentAnswer | OutcomeUnknown) -> Answer | Unknown:
+    """Return the signal of an answer; a result that exceeds the limit is a failure."""
+    if isinstance(answer, OutcomeUnknown):
+        return Unknown(answer.command_id, answer.reason[:MAX_TEXT_LENGTH])
+    try:
+        data, error = kept_data(answer.data), answer.error and answer.error[:MAX_TEXT_LENGTH]
+    except Refused as refusal:
+        data, error = None, answer.error or f"its result is too large: {refusal.message}"
+    return Answer(answer.command_id, ok=error is None, data=data, error=error)
+
+
+def is_result(signal: Answer | Unknown) -> TypeGuard[Answer]:
+    """Return whether an answer contains a result: without one it confirms the stop of its command."""
+    return isinstance(signal, Answer) and signal.error is None and signal.data is not None
+
+
+def error_of(answer: EquipmentAnswer | OutcomeUnknown) -> str | None:
+    """Return why the equipment did not carry out a command, or may not have; None when it did."""
+    return answer.reason if isinstance(answer, OutcomeUnknown) else answer.error
+
+
+def kept_data(data: object) -> Any:
+    """Return data as the store returns them: with a cached run and a loaded one the decision is the same.
+
+    Raises Refused(`too_large`): with each change of the job, its results go to Redis, to the MES and to OPC UA clients.
+    """
+    written = msgspec.json.encode(data)
+    if len(written) > MAX_BYTES:
+        problem = f"{len(written)} bytes of JSON, where {MAX_BYTES} can be kept"
+        raise Refused("too_large", problem, "Send what recipe and MES need, and where the rest is to be found.")
+    return msgspec.json.decode(written)
+
+
+def holds_result(data: object, result_id: str, levels: int = MOST_LEVELS) -> bool:
+    """Return whether the data of an answer are the result with an id, or hold it."""
+    if not isinstance(data, Mapping) or not levels:
+        return False
+    parts = data.get(RESULTS_MEMBER)
+    held = parts.values() if isinstance(parts, Mapping) else ()
+    return data.get("result_id") == result_id or any(holds_result(value, result_id, levels - 1) for value in held)
+
+
+_SEPARATOR = "/"
+_MOST_RELEASED = 10_000
+
+
+class ReleasedStarts:
+    """The begun commands whose start this process may have sent, each until it has ended; the newest 10,000."""
+
+    def __init__(self, most: int = _MOST_RELEASED) -> None:
+        self._most = most
+        self._ids: dict[str, None] = {}
+
+    def __contains__(self, command_id: str) -> bool:
+        """Return whether the start of a command may have been sent."""
+        return command_id in self._ids
+
+    def add(self, command_id: str) -> None:
+        """Record that a start may be sent; forget the oldest beyond the limit."""
+        self._ids[command_id] = None
+        if len(self._ids) > self._most:
+            del self._ids[next(iter(self._ids))]
+
+    def discard(self, command_id: str) -> None:
+        """Forget a command that has an answer or a stop."""
+        self._ids.pop(command_id, None)
+
+
+def mark_of_process(generation_id: str) -> str:
+    """Return a unique mark for the starts of this process; without Sentinel there is no generation."""
+    return f"{generation_id}{_SEPARATOR}{new_id()}"
+
+
+def begun_again(found: str, own: str) -> Begin:
+    """Return the answer for a start that is marked already: LOST where the mark is of another generation than ours."""
+    return Begin.AGAIN if _generation_of(found) == _generation_of(own) else Begin.LOST
+
+
+def _generation_of(mark: str) -> str:
+    """Return the generation of a mark; empty for one without Sentinel, also of an earlier release."""
+    return mark.rpartition(_SEPARATOR)[0]
+
+
+async def open_commands_of_jobs(runs: Runs, scopes: Collection[str], type_ids: Collection[str]) -> list[Command]:
+    """Return the commands of these types that wait for an answer in the store, in the order of their decisions.
+
+    Those whose time is over are left out: the timers of their runs end them.
+    """
+    found, now = list[tuple[int, Command]](), runs.clock()
+    for job_id in await active_jobs(runs.store):
+        loaded = await runs.load_readable(job_id)
+        if loaded is None or loaded.job.scope not in scopes:
+            continue
+        queued = {(outgoing.phase, outgoing.command_id) for outgoing in runs.outbox.unsent(job_id)}
+        for item in loaded.unanswered():
+            if item.type_id in type_ids and not is_too_late(loaded.stored.run, item.command_id, now):
+                command = command_of(loaded, item.phase, item.command_id, item.step, offered_again=True)
+                is_queued = (item.phase, item.command_id) in queued
+                found.append((loaded.sent_at(item.command_id) or 0, replace(command, queued=is_queued)))
+    return [command for _, command in sorted(found, key=lambda row: row[0])]
+
+
+def in_turn(commands: Iterable[Command]) -> list[Command]:
+    """Return open commands with the begun starts first, then the resets, each kind in its order.
+
+    Equipment may work for a begun start: another one before it would take its tool.
+    """
+    return sorted(commands, key=_turn)
+
+
+def _turn(command: Command) -> int:
+    if command.phase is Phase.START:
+        return 0 if command.begun else 2
+    return 1
+
 
 logger = structlog.get_logger(__name__)
 

@@ -1,6 +1,6 @@
 """Decides what one signal changes: the job, its run, the commit that writes both, and the requests that follow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -40,14 +40,39 @@ from edge.sfc.signal import (
 )
 from edge.sfc.view import next_deadline
 from edge.station.response import attempts, job_response
-from edge.station.safing import save_safing
-from edge.store import jobs, responses, run_history, runs, work
+from edge.store import jobs, responses, run_history, runs, safing, work
 from edge.store.commit import Commit, join
 from edge.store.jobs import Job
 from edge.store.keys import Keys
 from edge.store.run_history import MOST_DECISIONS
 from edge.store.runs import NO_CONSUMER, Outbox, Outgoing, StoredRun
+from edge.store.safing import SafingCommand
 from edge.store.work import WorkKind
+
+
+def save_safing(keys: Keys, job: Job, requests: Collection[CommandRequest], now: int) -> Commit:
+    """Keep the stops and resets among the commands of a decision until they are confirmed."""
+    return join(
+        safing.save(
+            keys,
+            SafingCommand(
+                phase=request.phase,
+                command_id=request.command_id,
+                type_id=request.type_id,
+                scope=job.scope,
+                job_id=job.job_id,
+                correlation_id=job.correlation_id,
+                action=request.action,
+                attempt=request.attempt,
+                parameters=dict(request.parameters) if request.phase is Phase.RESET else {},
+                since=now,
+                causation_id=job.causation_id,
+                trace=dict(job.trace),
+            ),
+        )
+        for request in requests
+        if request.phase is not Phase.START
+    )
 
 
 class LoadedJob(Struct, frozen=True):

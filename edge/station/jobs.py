@@ -1,19 +1,26 @@
-"""Executes job method calls: the eleven methods of ISA95JobOrderReceiverObjectType."""
+"""Executes job method calls: the eleven methods of ISA95JobOrderReceiverObjectType.
 
-from collections.abc import Callable
-from typing import TypeAlias, assert_never
+The facts for a call are read in one round trip, and a recipe that is not cached in a second one. The guards of the
+commit of the call detect later changes. What was accepted lately is remembered: a failover loses what the new primary
+had not received, and who ordered such a job has the answer that it was accepted.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final, TypeAlias, assert_never
 
 import msgspec
 import structlog
 from msgspec import Struct
 
 from edge.access.mode import ModeWatch
-from edge.foundation.instant import Clock
+from edge.foundation.instant import Clock, now_ms
 from edge.foundation.listeners import notify
 from edge.links.log_throttle import LogThrottle
-from edge.model.acceptance import refusal_reasons, validate_id, validate_order
+from edge.model.acceptance import Allowed, refusal_reasons, validate_id, validate_order
 from edge.model.event_types import METHOD_TYPE
-from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
+from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus
 from edge.model.job_state import (
     NEW,
     ORDER_METHODS,
@@ -26,23 +33,178 @@ from edge.model.job_state import (
     timed_status,
 )
 from edge.sfc.signal import Ignored, Signal
-from edge.station.accepted_jobs import accepted_jobs
-from edge.station.call_facts import CallIdentity, OrderFacts, read_answer, read_job, read_order_facts
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run, method_signal
 from edge.station.job_call import CallAnswer, JobCall, StoredAnswer, call_digest, run_id_of
-from edge.station.recipe_lookup import NoRecipe, RecipeLookup
+from edge.station.recipe_lookup import FoundRecipe, NoRecipe, RecipeLookup
 from edge.station.refusals import refuse_expired
 from edge.station.retention import plan_removal
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
-from edge.store import dedupe, jobs
+from edge.store import dedupe, jobs, resources, undelivered
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.jobs import Job
+from edge.store.keys import Keys
 from edge.store.mark_senders import caller
+from edge.store.query import Replies, StoreQuery
 from edge.store.refused import RefusedMessage, record_decline
 
+
+class CallIdentity(Struct, frozen=True):
+    """The identity of a call, under which its answer is stored: source and id of its event, and its transaction."""
+
+    source: str
+    event_id: str
+    scope: str
+    transaction: str | None
+
+
+class OrderFacts(Struct, frozen=True):
+    """What Store, StoreAndStart and Update depend on.
+
+    `allowed` holds the named resources that the scope allows, `removed_at` is when a job of this id was removed.
+    `undelivered` counts the ended jobs whose result the MES has not received in time.
+    """
+
+    before: Job | None
+    removed_at: int | None
+    allowed: Allowed
+    open_jobs: int
+    undelivered: int
+    recipe: FoundRecipe | NoRecipe | None
+
+    @property
+    def guard(self) -> Commit:
+        """Return the guard that the recipe is unchanged."""
+        return self.recipe.guard if isinstance(self.recipe, FoundRecipe) else Commit()
+
+
+def _answer_queries(keys: Keys, identity: CallIdentity) -> tuple[StoreQuery[str | None], ...]:
+    """Return the queries of the stored answer to a call: that to its event, then that of its transaction."""
+    event = dedupe.query_answer(keys, identity.source, identity.event_id)
+    if identity.transaction is None:
+        return (event,)
+    return (event, dedupe.query_transaction_answer(keys, identity.scope, identity.transaction))
+
+
+def _stored_answer(replies: Replies, queries: Iterable[StoreQuery[str | None]]) -> str | None:
+    """Return the first stored answer; None when the call is new."""
+    return next((answer for query in queries if (answer := replies.value(query)) is not None), None)
+
+
+async def read_answer(store: Store, identity: CallIdentity) -> str | None:
+    """Return the stored answer to a call; None when it is new."""
+    queries = _answer_queries(store.keys, identity)
+    return _stored_answer(await store.fetch_all(*queries), queries)
+
+
+async def read_order_facts(
+    store: Store, identity: CallIdentity, order: JobOrder, recipes: RecipeLookup | None
+) -> str | OrderFacts:
+    """Return the stored answer to a call with an order, else the facts for its plan."""
+    keys, scope = store.keys, identity.scope
+    answered = _answer_queries(keys, identity)
+    before = jobs.query_job(keys, order.job_order_id)
+    removed_at = dedupe.query_removal(keys, order.job_order_id)
+    allowed = resources.query_named(keys, scope, order)
+    open_jobs, waiting = jobs.query_open_count(keys, scope), undelivered.query_count(keys, scope)
+    replies = await store.fetch_all(*answered, before, removed_at, allowed, open_jobs, waiting)
+    if (answer := _stored_answer(replies, answered)) is not None:
+        return answer
+    return OrderFacts(
+        before=replies.value(before),
+        removed_at=replies.value(removed_at),
+        allowed=replies.value(allowed),
+        open_jobs=replies.value(open_jobs),
+        undelivered=replies.value(waiting),
+        recipe=await recipes.find(scope, order) if recipes else None,
+    )
+
+
+async def read_job(store: Store, identity: CallIdentity, job_id: str) -> str | Job | None:
+    """Return the stored answer to a call about a stored job, else the job."""
+    answered, job = _answer_queries(store.keys, identity), jobs.query_job(store.keys, job_id)
+    replies = await store.fetch_all(*answered, job)
+    answer = _stored_answer(replies, answered)
+    return replies.value(job) if answer is None else answer
+
+
+_MOST: Final = 1000
+_WITHIN_MS: Final = 600_000
+_SHOWN_MS: Final = 3_600_000
+"""How long a loss is a problem of the gateway: a person compares the orders then."""
+_MOST_IN_LINE: Final = 100
+_MOST_EXAMPLES: Final = 3
+_ORDERS: Final = frozenset({Cause.STORE, Cause.STORE_AND_START})
+
 logger = structlog.get_logger(__name__)
+
+
+class _Acceptance(Struct, frozen=True):
+    """When a call was answered, and when its sender sent it, each in milliseconds since the epoch."""
+
+    at: int
+    sent_at: int
+
+
+class AcceptedJobs:
+    """The latest accepted jobs of each store, by its prefix; a job that was removed on request is forgotten."""
+
+    def __init__(self, clock: Clock = now_ms) -> None:
+        self._clock = clock
+        self._accepted: OrderedDict[tuple[str, str], _Acceptance] = OrderedDict()
+        self._lost: Mapping[str, float] = {}
+        self._lost_at = 0
+
+    def note(self, prefix: str, call: JobCall, answer: CallAnswer) -> None:
+        """Record the effect of a call that was answered."""
+        if answer.status is not ReturnStatus.NO_ERROR:
+            return
+        match call.arguments:
+            case OrderCall(job_order=order) if call.method in _ORDERS:
+                now = self._clock()
+                self._accepted[prefix, order.job_order_id] = _Acceptance(now, min(call.sent_at or now, now))
+                if len(self._accepted) > _MOST:
+                    self._accepted.popitem(last=False)
+            case arguments if call.method in {Cause.CANCEL, Cause.CLEAR} and not isinstance(arguments, OrderCall):
+                self._accepted.pop((prefix, arguments.job_order_id), None)
+
+    async def report_lost(self, store: Store) -> None:
+        """Log the jobs that this store does not have, a hundred in a line, and forget them. Raises Unavailable.
+
+        One with a tombstone was removed: by any gateway, by a command, or at the end of its retention.
+        """
+        now, prefix = self._clock(), store.keys.prefix
+        recent = [
+            name
+            for (of, name), acceptance in self._accepted.items()
+            if of == prefix and now - acceptance.at < _WITHIN_MS
+        ]
+        missing = await jobs.missing(store, recent)
+        queries = [dedupe.query_removal(store.keys, job_id) for job_id in missing]
+        removals, lost = await store.fetch_all(*queries), dict[str, float]()
+        for job_id, query in zip(missing, queries, strict=True):
+            accepted, removed_at = self._accepted.pop((prefix, job_id)), removals.value(query)
+            if removed_at is None or removed_at < accepted.sent_at:
+                lost[job_id] = (now - accepted.at) / 1000
+        if lost:
+            self._lost, self._lost_at = lost, now
+        for start in range(0, len(lost), _MOST_IN_LINE):
+            part = dict(islice(lost.items(), start, start + _MOST_IN_LINE))
+            logger.error("accepted jobs lost in a failover", count=len(lost), accepted_seconds_ago=part)
+
+    def problems(self) -> Iterator[str]:
+        """Yield a sentence about the last loss, for an hour."""
+        if self._lost and self._clock() - self._lost_at < _SHOWN_MS:
+            count, examples = len(self._lost), ", ".join(islice(self._lost, _MOST_EXAMPLES))
+            more = ", …" if count > _MOST_EXAMPLES else ""
+            which = "accepted job was" if count == 1 else "accepted jobs were"
+            yield f"{count} {which} lost in a failover: {examples}{more}"
+
+
+accepted_jobs: Final = AcceptedJobs()
+"""Those of this process: they outlive the store, which is over with its primary."""
+
 
 _RUN_STATES = frozenset({JobState.RUNNING, JobState.INTERRUPTED})
 

@@ -9,8 +9,7 @@ from edge.sfc.run_locks import lock_reason
 from edge.sfc.signal import Granted
 from edge.station.active_runs import ActiveRuns
 from edge.station.decision import Decision
-from edge.station.job_locks import claim_of, owner_of
-from edge.station.runs import Runs
+from edge.station.runs import Runs, claim_of, owner_of
 from edge.store import locks
 from edge.store import runs as run_store
 from edge.store.commit import NOTHING, Commit, Committed, join

@@ -4,21 +4,23 @@ import asyncio
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
+from edge.access.lock_queue import acquire, is_held_by, release
 from edge.foundation.errors import Defect
 from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify
-from edge.model.lock import LockKind
+from edge.model.lock import LockClaim, LockKind
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
-from edge.sfc.run_locks import NO_LOCK_CHANGE
-from edge.sfc.signal import CommandRequest, Ignored, Signal, StepChange
+from edge.sfc.run_locks import NO_LOCK_CHANGE, LockChange
+from edge.sfc.signal import CommandRequest, Ignored, Phase, Signal, StepChange
 from edge.station.decision import (
     NO_SECOND,
     Decision,
@@ -28,14 +30,156 @@ from edge.station.decision import (
     NotAllowed,
     decide,
 )
-from edge.station.job_locks import plan_locks
-from edge.station.outbox import JobOutbox, OutboxCache
-from edge.store import jobs, runs
+from edge.store import jobs, locks, runs
 from edge.store.client import Store
 from edge.store.commit import Commit, CommitResult, Committed, Stale, join
 from edge.store.defects import Isolated
 from edge.store.run_history import MOST_DECISIONS
-from edge.store.runs import NO_CONSUMER
+from edge.store.runs import NO_CONSUMER, Outbox, Outgoing, StoredRun
+from edge.store.server_time import server_time
+
+
+class JobOutbox(Struct):
+    """The commands of a run at a revision, in order, each with whether it was sent."""
+
+    scope: str
+    run_id: str
+    revision: int
+    commands: dict[Outgoing, bool]
+
+    def unsent_stops(self) -> dict[Outgoing, bool]:
+        """Return the stops that were not sent, which remain due when the run is gone or replaced."""
+        return {command: sent for command, sent in self.commands.items() if command.phase is Phase.STOP and not sent}
+
+    def is_newer(self, stored: StoredRun) -> bool:
+        """Return whether this copy is of a later state of the run: replies may arrive out of order."""
+        return self.run_id == stored.run.run_id and self.revision > stored.revision
+
+    def is_as_new(self, stored: StoredRun) -> bool:
+        """Return whether this copy is of the same or a later state of the run."""
+        return self.run_id == stored.run.run_id and self.revision >= stored.revision
+
+
+class OutboxCache:
+    """The commands to be sent and those already sent; `queue` names the jobs with new commands.
+
+    A command is queued when the decision that asks for it is committed, and removed when it was sent: by the next
+    commit of its job, or by `remove_sent` of the sender.
+    """
+
+    def __init__(self, max_cached: int) -> None:
+        self.queue: asyncio.Queue[str] = asyncio.Queue()
+        self._max_cached = max_cached
+        self._jobs: dict[str, JobOutbox] = {}
+
+    def get(self, job_id: str) -> JobOutbox | None:
+        """Return the copy of a job's outbox."""
+        return self._jobs.get(job_id)
+
+    def unsent(self, job_id: str) -> Outbox:
+        """Return the commands of a job that are to be sent, in order."""
+        known = self._jobs.get(job_id)
+        return tuple([command for command, was_sent in known.commands.items() if not was_sent]) if known else ()
+
+    def is_unsent(self, job_id: str, outgoing: Outgoing) -> bool:
+        """Return whether a command of a job is to be sent."""
+        known = self._jobs.get(job_id)
+        return known is not None and known.commands.get(outgoing) is False
+
+    def has_sent(self, job_id: str) -> bool:
+        """Return whether a command of a job was sent and is not removed from the store."""
+        known = self._jobs.get(job_id)
+        return known is not None and any(known.commands.values())
+
+    def scope_of(self, job_id: str) -> str:
+        """Return the scope of a job with commands."""
+        return self._jobs[job_id].scope
+
+    def mark_sent(self, job_id: str, outgoing: Outgoing) -> None:
+        """Record that a command was sent."""
+        known = self._jobs.get(job_id)
+        if known and outgoing in known.commands:
+            known.commands[outgoing] = True
+
+    def update(self, loaded: LoadedJob) -> None:
+        """Replace the copy by the outbox of a stored run; queue the job when it has new commands."""
+        job_id, stored = loaded.job.job_id, loaded.stored
+        known = self._jobs.pop(job_id, None)
+        # A command that was sent while the run was written, or read, remains sent.
+        before = known.commands if known else {}
+        older = known.unsent_stops() if known and known.run_id != stored.run.run_id else {}
+        commands = older | {outgoing: before.get(outgoing, False) for outgoing in stored.outbox}
+        self._jobs[job_id] = JobOutbox(loaded.job.scope, stored.run.run_id, stored.revision, commands)
+        if any(not was_sent and command not in before for command, was_sent in commands.items()):
+            # A command that was known before is being sent: queueing the job would end its wait for the equipment.
+            self.queue.put_nowait(job_id)
+        self._evict()
+
+    def drop_run(self, job_id: str) -> None:
+        """Remove the commands of a removed run, except for its stops: the equipment may still work."""
+        known = self._jobs.pop(job_id, None)
+        if known and (stops := known.unsent_stops()):
+            self._jobs[job_id] = replace(known, commands=stops)
+
+    def queue_all(self) -> None:
+        """Queue every job with commands."""
+        for job_id, known in self._jobs.items():
+            if known.commands:
+                self.queue.put_nowait(job_id)
+
+    def _evict(self) -> None:
+        """Remove the oldest copy without commands: its revision is known to the store as well."""
+        if len(self._jobs) > self._max_cached:
+            empty = (job_id for job_id, known in self._jobs.items() if not known.commands)
+            if (oldest := next(empty, None)) is not None:
+                del self._jobs[oldest]
+
+
+def owner_of(job_id: str) -> str:
+    """Return the name of a job as the owner of locks."""
+    return f"job {job_id}"
+
+
+def claim_of(job_id: str, scope: str, reason: str, now: int) -> LockClaim:
+    """Return the claim of a job, which lasts until the job releases it."""
+    return LockClaim(owner=owner_of(job_id), reason=reason, since=now, job_id=job_id, scope=scope)
+
+
+async def plan_locks(store: Store, job_id: str, scope: str, change: LockChange) -> Commit | None:
+    """Return the commit that applies `change`; None when another owner took a lock that `change` grants.
+
+    Locks are claimed in the order of their ids, up to the first one that is not free: a job waits for one lock at a
+    time.
+    """
+    now = await server_time(store)
+    claim = claim_of(job_id, scope, change.reason, now)
+    waits = False
+    parts = []
+    for before in await locks.load(store, LockKind.EQUIPMENT, change.names):
+        after, name = before.lock, before.object_id
+        if name in change.released:
+            after = release(after, claim.owner, now)
+        if name in change.granted or (name in change.claimed and not waits):
+            after = acquire(after, claim)
+            if name in change.granted and not is_held_by(after, claim.owner):
+                return None
+            waits = waits or not is_held_by(after, claim.owner)
+        parts.append(locks.save(store.keys, before, after))
+    return join(parts)
+
+
+async def lock_holders(store: Store, names: Iterable[str]) -> Mapping[str, str]:
+    """Return who holds each of these locks, as text."""
+    found = {}
+    now = await server_time(store)
+    for stored_lock in await locks.load(store, LockKind.EQUIPMENT, names):
+        if stored_lock.lock:
+            holder, waiting = stored_lock.lock.holder, len(stored_lock.lock.waiters)
+            reason = f" ({holder.reason})" if holder.reason else ""
+            held = f"held by {holder.owner}{reason} for {max(0, now - holder.since) / 1000:.0f} s"
+            found[stored_lock.object_id] = held + (f", {waiting} waiting" if waiting > 1 else "")
+    return found
+
 
 logger = structlog.get_logger(__name__)
 

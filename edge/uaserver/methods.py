@@ -27,10 +27,9 @@ from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.call_diagnostics import ExplainedResult
 from edge.opcua.limits import DECODED_AT_ONCE
 from edge.opcua.time_slices import Pacer
-from edge.station.intervene import InterventionRequest
+from edge.station.intervene import InterventionRequest, ReleaseRequest
 from edge.station.job_call import CallAnswer, JobCall
-from edge.station.release import ReleaseRequest
-from edge.station.response_provider import PAGE, FoundResponses, PageLimit
+from edge.station.response import PAGE, FoundResponses, PageLimit
 from edge.uaserver import method_roles
 from edge.uaserver.encoding import decode_structure, extension_object
 from edge.uaserver.intervention_methods import (
@@ -60,7 +59,7 @@ class JobMethods(Protocol):
 
 
 class ResponseService(Protocol):
-    """The service that finds job responses (edge.station.response_provider)."""
+    """The service that finds job responses (edge.station.response)."""
 
     async def of_job(self, scope: str, job_order_id: str) -> FoundResponses:
         """Find the response of a job order."""
@@ -103,7 +102,7 @@ class Services(Struct, frozen=True):
     intervene: Callable[[InterventionRequest], Awaitable[CallAnswer]]
     """Applies the decision of a person about a run (edge.station.intervene)."""
     release: Callable[[ReleaseRequest], Awaitable[object]]
-    """Releases unconfirmed stops; raises Refused where none is open (edge.station.release)."""
+    """Releases unconfirmed stops; raises Refused where none is open (edge.station.intervene)."""
     switch_mode: Callable[[ModeRequest, Caller], Awaitable[object]]
     """Switches the maintenance mode of this gateway; raises Refused for arguments that make no sense."""
     scopes: Collection[str] = ()

@@ -34,11 +34,9 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
 from edge.ports.tag_definitions import TagDefinitions
-from edge.station.active_runs import ActiveRuns
-from edge.station.activity import Activity
+from edge.station.active_runs import ActiveRuns, Activity
 from edge.station.equipment import EquipmentAnswer
-from edge.station.equipment_stats import EquipmentStats
-from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
+from edge.station.equipment_watch import EquipmentStats, EquipmentWatch, WatchedEquipment
 from edge.store import dead_letters
 from edge.store.bounds import CountLimits
 from edge.store.client import Store

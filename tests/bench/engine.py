@@ -22,12 +22,11 @@ from edge.model.job_state import NEW, Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers
-from edge.station.dispatch import Dispatch
 from edge.station.equipment import Command, EquipmentAnswer, Repetition
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.station.runs import Progress, Runs
-from edge.station.sender import Sender
+from edge.station.sender import Dispatch, Sender
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.station.start import Starter
 from edge.station.timers import Timers

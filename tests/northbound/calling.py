@@ -20,9 +20,9 @@ from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.northbound.calls import CallHandler, CallServices
 from edge.northbound.inbox import Inbox
 from edge.northbound.topics import Topics
-from edge.station.dispatch import Dispatch
 from edge.station.jobs import JobService
 from edge.station.runs import Runs
+from edge.station.sender import Dispatch
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.station.start import Starter
 from edge.station.worker import Worker

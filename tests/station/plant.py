@@ -19,13 +19,12 @@ from edge.model.job_state import Cause, JobState, SubState
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers
-from edge.station.dispatch import Dispatch, routes_of
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Kept, Repetition, StationPort, Task
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
 from edge.station.lock_sweep import continue_with_locks
 from edge.station.runs import Runs
-from edge.station.sender import Sender
+from edge.station.sender import Dispatch, Sender, routes_of
 from edge.station.start import Starter
 from edge.station.timers import Timers
 from edge.station.worker import Worker

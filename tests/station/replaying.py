@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from edge.station.run_replay import JobReplay, RecordedRun, load_recorded, replay_recorded
+from edge.station.stored_job import JobReplay, RecordedRun, load_recorded, replay_recorded
 from edge.store.client import Store
 
 MOST_JOBS = 50

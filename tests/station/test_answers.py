@@ -2,17 +2,28 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+import msgspec
 import pytest
 
 from edge.config import RedisSettings
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState
 from edge.sfc.run import ActionState
-from edge.sfc.signal import Ignored, Signal
-from edge.station.answers import Answers
+from edge.sfc.signal import Answer, Ignored, Signal, Unknown
+from edge.station.answers import (
+    Answers,
+    ReleasedStarts,
+    begun_again,
+    error_of,
+    holds_result,
+    is_result,
+    mark_of_process,
+    signal_of,
+)
 from edge.station.decision import Decision, MethodRequest, NotAllowed
-from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Kept, Task
+from edge.station.equipment import Begin, EquipmentAnswer, EquipmentEvent, Kept, OutcomeUnknown, Task
 from edge.station.runs import NoRun, Runs
 from edge.store import jobs, responses, runs
 from edge.store.commit import Commit, Stale
@@ -398,3 +409,99 @@ async def test_event_for_a_job_starting_concurrently_is_accepted(plant: Plant) -
     task = await Answers(plant.store, late, DEDUPE_MS).event(event)
     assert task
     assert (task.job_id, await scanned(plant, "J1")) == ("J1", ["s"])
+
+
+def test_result_beyond_the_limit_is_a_failure() -> None:
+    signal = signal_of(EquipmentAnswer("J1/r/a/1", data={"text": "x" * 300_000}))
+    assert isinstance(signal, Answer)
+    assert (signal.ok, signal.data, is_result(signal)) == (False, None, False)
+    assert "its result is too large" in str(signal.error)
+
+
+def test_unknown_outcome_has_its_reason() -> None:
+    unknown = OutcomeUnknown("J1/r/a/1", "it was cut off")
+    assert (signal_of(unknown), error_of(unknown)) == (Unknown("J1/r/a/1", "it was cut off"), "it was cut off")
+
+
+BATCH = {"result_id": "N6", "results": {"1": {"result_id": "N1"}, "2": {"results": {"1": {"result_id": "N2"}}}}}
+
+
+@pytest.mark.parametrize(
+    ("data", "result_id", "held"),
+    [(BATCH, "N6", True), (BATCH, "N1", True), (BATCH, "N2", True), (BATCH, "N3", False), ("N6", "N6", False)],
+    ids=["itself", "joining", "spindle", "another", "no object"],
+)
+def test_result_is_found_within_the_result_that_holds_it(data: Any, result_id: str, *, held: bool) -> None:
+    assert holds_result(data, result_id) is held
+
+
+@pytest.mark.parametrize(
+    ("found", "own", "expected"),
+    [
+        ("", "", Begin.AGAIN),
+        ("g1", "g1", Begin.AGAIN),
+        ("g1", "g2", Begin.LOST),
+        ("", "g1", Begin.LOST),
+        ("g1", "", Begin.LOST),
+    ],
+    ids=["without Sentinel", "same", "after a failover", "first with Sentinel", "no longer with Sentinel"],
+)
+def test_mark_of_another_generation_is_lost(found: str, own: str, expected: Begin) -> None:
+    assert begun_again(mark_of_process(found), mark_of_process(own)) is expected
+
+
+def test_mark_of_an_earlier_release_counts_as_one_without_sentinel() -> None:
+    former = "0b1c7a3e-6a0f-4b53-9a0e-0d6f1f1d3c5e"
+    assert begun_again(former, mark_of_process("")) is Begin.AGAIN
+    assert begun_again(former, mark_of_process("g1")) is Begin.LOST
+
+
+def test_marks_of_two_processes_differ() -> None:
+    assert mark_of_process("g1") != mark_of_process("g1")
+
+
+def test_released_starts_are_forgotten_when_they_end_or_are_many() -> None:
+    """A process that runs for years would keep the id of each command otherwise."""
+    released = ReleasedStarts(most=2)
+    for command_id in "abc":
+        released.add(command_id)
+    released.discard("b")
+    assert [text in released for text in "abc"] == [False, False, True]
+
+
+async def test_outstanding_commands_are_sent_and_unanswered(plant: Plant, tool: FakeEquipment) -> None:
+    await started(plant, "J1", "J2")
+    assert await plant.answers.outstanding((SCOPE,), (TIGHTEN,)) == [
+        msgspec.structs.replace(command, offered_again=True) for command in tool.commands
+    ]
+    await plant.answer(tool.commands[0])
+    await plant.drive()
+    answered, *open_ones = tool.commands
+    found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert sorted(command.command_id for command in found) == sorted(one.command_id for one in open_ones)
+    assert answered not in found
+    each_by_itself = [await plant.answers.is_outstanding(command.command_id) for command in tool.commands]
+    assert each_by_itself == [command is not answered for command in tool.commands]
+    assert not await plant.answers.is_outstanding("nobody's")
+
+
+async def test_commands_of_other_scopes_or_types_are_not_outstanding(plant: Plant) -> None:
+    await started(plant, "J1")
+    assert await plant.answers.outstanding(("station-9",), (TIGHTEN,)) == []
+    assert await plant.answers.outstanding((SCOPE,), ("photo",)) == []
+
+
+async def test_command_whose_time_is_over_is_not_outstanding(running: Plant, tool: FakeEquipment, clock: Clock) -> None:
+    """Equipment that lost it must not start now: the timers of its run stop it."""
+    assert len(await running.answers.outstanding((SCOPE,), (TIGHTEN,))) == 1
+    clock.now += 5_000
+    assert await running.answers.outstanding((SCOPE,), (TIGHTEN,)) == []
+    assert tool.received() == ["a"]
+
+
+async def test_begun_command_is_the_first_outstanding_one(plant: Plant, tool: FakeEquipment) -> None:
+    """The job with the earlier name took the tool of the begun one after a reconnect: its outcome was unknown."""
+    await started(plant, "Jc", "Jb", "Ja")
+    assert (await plant.answers.begin(tool.commands[1].command_id)) is Begin.NEW
+    found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert [(command.job_id, command.begun) for command in found] == [("Jb", True), ("Jc", False), ("Ja", False)]

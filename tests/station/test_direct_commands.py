@@ -10,10 +10,9 @@ from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers
 from edge.station.direct_commands import DirectCommands, result_of
-from edge.station.dispatch import Dispatch
 from edge.station.equipment import Begin, Command, EquipmentAnswer, NotSent, OutcomeUnknown
 from edge.station.safing_sender import SafingSender
-from edge.station.sender import Sender
+from edge.station.sender import Dispatch, Sender
 from edge.store import dead_letters, safing
 from edge.store.client import Store
 from edge.store.commit import Commit, operation

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from edge.foundation.errors import Unavailable
+from edge.foundation.errors import Refused, Unavailable
 from edge.station.answers import Answers
-from edge.station.equipment import EquipmentEvent, Task
+from edge.station.equipment import EquipmentEvent, Kept, Task
+from edge.station.equipment_events import EventReply, decode_reply, encode_reply
 from edge.store.bounds import BoundedCount, MarksBySender
 from tests.station.plant import DEDUPE_MS, SCOPE, Plant, linear, pull
 from tests.station.plant import SCAN as SCAN_TYPE
@@ -61,3 +62,19 @@ async def test_equipment_beyond_its_share_waits_alone(scanning: Plant) -> None:
     # What no job waits for needs no mark and holds up nothing.
     assert await _reader(scanning).event(msgspec.structs.replace(SCAN, type_id="noise")) is None
     assert isinstance(await _reader(scanning, "camera").event(SCAN), Task)
+
+
+@pytest.mark.parametrize("reply", [None, Kept("J1"), Task("J1", "a", {"bolt": 1})])
+def test_reply_is_decoded_as_it_was_encoded(reply: EventReply) -> None:
+    assert decode_reply(encode_reply(reply)) == reply
+
+
+def test_reply_of_an_earlier_release_is_read() -> None:
+    assert decode_reply('{"job_id":"J1","action":"a","parameters":{}}') == Task("J1", "a", {})
+    assert decode_reply("null") is None
+
+
+@pytest.mark.parametrize("text", ["[]", '{"status": 1}'])
+def test_answer_to_another_kind_of_message_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="another message"):
+        decode_reply(text)

@@ -14,8 +14,8 @@ from edge.sfc.run_locks import LockChange
 from edge.sfc.signal import Phase
 from edge.sfc.waiting import explain_waiting
 from edge.station.active_runs import ActiveRuns
-from edge.station.job_locks import plan_locks
 from edge.station.lock_sweep import LockSweep
+from edge.station.runs import plan_locks
 from edge.station.stored_job import load
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, CommitResult, Committed

@@ -5,8 +5,7 @@ import pytest
 
 from edge.model.isa95 import JobOrder, LocalizedText, ReturnStatus, State
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, state_entries
-from edge.station.response import job_response
-from edge.station.response_provider import FoundResponses, PageLimit, ResponseProvider
+from edge.station.response import FoundResponses, PageLimit, ResponseProvider, job_response
 from edge.store import jobs, responses
 from edge.store.client import Store
 from edge.store.commit import Committed, join

@@ -13,7 +13,7 @@ from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, OutcomeUnknown
-from edge.station.release import ReleaseRequest, release
+from edge.station.intervene import ReleaseRequest, release
 from edge.station.safing_sender import SafingSender
 from edge.store import runs, safing
 from tests.station.plant import (

@@ -12,8 +12,8 @@ from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.run import Association, Sending
 from edge.sfc.signal import Begun, Phase
 from edge.sfc.withdrawal import TIME_PASSED
-from edge.station.dispatch import Performed
 from edge.station.equipment import Repetition
+from edge.station.sender import Performed
 from edge.store import responses, runs, safing
 from edge.store.client import Store
 from edge.store.runs import Outgoing

@@ -6,7 +6,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.model.job_state import Cause, JobState
-from edge.station.start_sweep import StartSweep
+from edge.station.start import StartSweep
 from edge.store import work
 from edge.store.opening import open_store
 from tests.station.plant import NOW, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance, next_work, obliging, order

@@ -28,10 +28,9 @@ from edge.model.job_state import JobState, JobStatus, SubState, state_entries
 from edge.model.role import Role
 from edge.opcua import limits
 from edge.opcua.access import Caller
-from edge.station.intervene import InterventionRequest
+from edge.station.intervene import InterventionRequest, ReleaseRequest
 from edge.station.job_call import CallAnswer, JobCall
-from edge.station.release import ReleaseRequest
-from edge.station.response_provider import PAGE, FoundResponses, PageLimit
+from edge.station.response import PAGE, FoundResponses, PageLimit
 from edge.uaserver.methods import Services
 from edge.uaserver.namespaces import machines_uri
 from edge.uaserver.parts import AddPart

@@ -37,7 +37,7 @@ from edge.station.decision import second_person
 from edge.station.intervene import InterventionRequest, intervene, names_of
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
-from edge.station.resend import resend
+from edge.station.manual_retry import resend
 from edge.station.retention import retention_policy
 from edge.station.runs import Runs
 from edge.station.stored_job import find

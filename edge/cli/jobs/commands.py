@@ -50,7 +50,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 from edge.sfc.signal import Resolution, Resolve
-from edge.station.run_replay import NotRecorded, replay_recorded
+from edge.station.stored_job import NotRecorded, replay_recorded
 from edge.store.jobs import Job, load_all
 
 _comment_option = click.option("--comment", help="A comment that stays with the job.")

@@ -42,7 +42,7 @@ from edge.sfc.signal import (
     Withdrawn,
 )
 from edge.sfc.timeline import timeline
-from edge.station.run_replay import JobReplay, NotRecorded, RecordedRun, load_recorded, replay_recorded
+from edge.station.stored_job import JobReplay, NotRecorded, RecordedRun, load_recorded, replay_recorded
 from edge.store.bulk_reads import load_scopes
 from edge.store.jobs import load_all
 

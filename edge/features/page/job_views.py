@@ -35,8 +35,7 @@ from edge.sfc.possible_interventions import possible_interventions
 from edge.sfc.run import ActionState, Run
 from edge.sfc.timeline import timeline
 from edge.sfc.waiting import ActionWaits, PersonWaits, RunHalted, SecondPersonWaits, TransitionWaits, explain_waiting
-from edge.station.run_replay import NotRecorded, load_recorded
-from edge.station.stored_job import StoredJob, load, start_wait
+from edge.station.stored_job import NotRecorded, StoredJob, load, load_recorded, start_wait
 from edge.store import jobs
 from edge.store.client import Store
 from edge.store.jobs import Job, JobRank

@@ -42,12 +42,11 @@ from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
 from edge.sfc.signal import Phase, Tick
 from edge.station.answers import Answers
-from edge.station.dispatch import Dispatch
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Repetition
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
 from edge.station.runs import Progress, Runs
-from edge.station.sender import Sender
+from edge.station.sender import Dispatch, Sender
 from edge.station.start import Starter
 from edge.station.timers import Timers
 from edge.station.worker import Worker

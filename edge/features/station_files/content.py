@@ -17,8 +17,7 @@ from edge.model.isa95 import WorkMaster, read_payload
 from edge.model.json_text import read_json_text
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.ports.tag_definitions import parse_definitions
-from edge.station.listed_settings import MAX_ITEM_BYTES
-from edge.station.settings import faults_of_work_master
+from edge.station.settings import MAX_ITEM_BYTES, faults_of_work_master
 
 PlanFaults: TypeAlias = Callable[[object], Sequence[str]]
 """Returns all faults of a flow document."""

@@ -16,7 +16,7 @@ from edge.model.isa95 import JobOrder, WorkMaster
 from edge.ports.sample_lines import Line, Quality, Sample
 from edge.sfc.run import Outcome, StepState, new_run
 from edge.sfc.signal import StepChange
-from edge.station.equipment_stats import EquipmentStats
+from edge.station.equipment_watch import EquipmentStats
 from edge.store.bounds import BoundedCount, BoundedCounts
 from edge.store.defects import Defects
 from edge.store.opening import open_store

@@ -12,8 +12,7 @@ from edge.features.flows.state import KeptAnswer
 from edge.station.answers import Answers
 from edge.station.direct_commands import DirectCommands
 from edge.station.equipment import EquipmentAnswer
-from edge.station.equipment_stats import EquipmentStats
-from edge.station.equipment_watch import WatchedEquipment
+from edge.station.equipment_watch import EquipmentStats, WatchedEquipment
 from edge.station.runs import Runs
 from edge.store.client import Store
 from tests.station.plant import DEDUPE_MS, KEEP_ENDED_MS, SCOPE, TIGHTEN, Clock, FakeEquipment, obliging

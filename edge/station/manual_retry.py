@@ -1,12 +1,16 @@
-"""Retries the work of a dead letter when a person asks for it."""
+"""What a person has tried again: the work of a dead letter, and the commands of a job that have no answer."""
 
 from typing import assert_never
+
+import msgspec
+import structlog
 
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.model.job_state import Cause, JobState, JobStatus, has_ended
 from edge.sfc.signal import Phase
 from edge.station.job_call import next_run_id
+from edge.station.runs import Runs
 from edge.station.start import plan_start
 from edge.store import dead_letters, jobs, runs, work
 from edge.store import stream_of_samples as telemetry
@@ -88,3 +92,32 @@ def _enter(store: Store, letter: Letter) -> Commit:
     if not letter.details:
         raise Refused("empty", "nothing is known of what it was", "Drop it.")
     return work.add_fields(store.keys, letter.scope, letter.details)
+
+
+logger = structlog.get_logger(__name__)
+
+
+async def resend(active_runs: Runs, job_id: str) -> int:
+    """Queue every command of a job that has no answer to be sent again; return how many.
+
+    Equipment that recognises a repeated command id drops it; for a start that is sent once, the outcome is looked for.
+    Raises Refused(`unknown_job`) for a job that does not run, Unavailable when the store is gone.
+    """
+    store = active_runs.store
+    while True:
+        loaded = await active_runs.load(job_id)
+        if loaded is None or loaded.stored.run.ended:
+            raise Refused("unknown_job", f"job {job_id!r} does not run", f"Look at it: edge jobs show {job_id}")
+        again = tuple(msgspec.structs.replace(outgoing, again=True) for outgoing in loaded.unanswered())
+        if not again:
+            return 0
+        waiting = await runs.load_outbox(store, job_id, NO_CONSUMER)
+        outbox = tuple(dict.fromkeys((*waiting, *again)))
+        parts = (
+            runs.queue_commands(store.keys, loaded.stored, outbox, NO_CONSUMER),
+            work.add(store.keys, loaded.job.scope, WorkKind.SEND, job_id),
+        )
+        active_runs.invalidate(job_id)
+        if isinstance(await store.commit(join(parts)), Committed):
+            logger.info("commands queued again", job=job_id, commands=len(again))
+            return len(again)

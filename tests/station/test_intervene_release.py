@@ -5,7 +5,7 @@ import pytest
 from edge.foundation.errors import Refused
 from edge.model.isa95 import ReleasedStop
 from edge.sfc.signal import Phase
-from edge.station.release import ReleaseRequest, release
+from edge.station.intervene import ReleaseRequest, release
 from edge.store import safing
 from edge.store.safing import SafingCommand
 from tests.station.plant import DEDUPE_MS, SCOPE, TIGHTEN, FakeEquipment, Plant

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from edge.links.background_task import background_task
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
-from edge.station.kept_jobs import KeptJobs
 from edge.station.response import job_response
-from edge.station.retention import Confirmation, Deliveries, Expiry, RetentionPolicy
+from edge.station.retention import Confirmation, Deliveries, Expiry, KeptJobs, RetentionPolicy
 from edge.station.runs import Runs
 from edge.store import changes, dedupe, jobs, responses, runs, undelivered
 from edge.store.client import Store

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from edge.sfc.signal import Phase
 from edge.station.decision import LoadedJob
-from edge.station.outbox import OutboxCache
+from edge.station.runs import OutboxCache
 from edge.store.runs import Outgoing
 from tests.station.plant import FakeEquipment, Plant
 from tests.station.test_answers import started

@@ -3,14 +3,16 @@
 import msgspec
 import pytest
 
+from edge.config import RedisSettings
 from edge.foundation.errors import Refused
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
-from edge.station.dead_letter_retry import retry_letter
 from edge.station.equipment import Command
+from edge.station.manual_retry import resend, retry_letter
 from edge.store import dead_letters
 from edge.store import stream_of_samples as telemetry
 from edge.store.dead_letters import Letter, LetterKind
+from edge.store.opening import open_store
 from edge.store.stream import Entry, entries
 from tests.station.plant import (
     NOW,
@@ -23,6 +25,7 @@ from tests.station.plant import (
     until_all_is_acknowledged,
     until_true,
 )
+from tests.station.test_answers import started
 
 START = Letter(LetterKind.START, SCOPE, "J1", "a defect", NOW)
 
@@ -125,3 +128,19 @@ async def test_retried_unreadable_entry_returns_to_the_work_stream(plant: Plant,
     nothing = msgspec.structs.replace(letter, details={})
     with pytest.raises(Refused, match="nothing is known"):
         await retry_letter(plant.store, await set_aside(plant, nothing), nothing, clock)
+
+
+async def test_lost_command_is_sent_again_under_its_id(
+    plant: Plant, tool: FakeEquipment, redis: RedisSettings, clock: Clock
+) -> None:
+    await started(plant, "J1")
+    async with open_store(redis, None) as store, plant.at_work():
+        assert await resend(Plant(store, {}, clock).runs, "J1") == 1
+        await until_true(lambda: len(tool.commands) == 2)
+    first, again = tool.commands
+    assert (again.command_id, first.offered_again, again.offered_again) == (first.command_id, False, True)
+
+
+async def test_resend_of_a_job_that_does_not_run_is_refused(plant: Plant) -> None:
+    with pytest.raises(Refused):
+        await resend(plant.runs, "J1")

@@ -5,7 +5,7 @@ import pytest
 from edge.model.job_state import Cause, JobState
 from edge.sfc.run import Outcome
 from edge.sfc.signal import Phase
-from edge.station.activity import Activity
+from edge.station.active_runs import Activity
 from edge.station.equipment import EquipmentAnswer
 from edge.store.client import Store
 from tests.station.plant import (

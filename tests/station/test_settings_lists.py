@@ -3,8 +3,7 @@
 import pytest
 
 from edge.foundation.errors import Refused
-from edge.station.listed_settings import ListedSetting
-from edge.station.settings import SettingsMethod, StationSettings
+from edge.station.settings import ListedSetting, SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.keys import Keys
 from edge.store.setting_texts import SettingTexts

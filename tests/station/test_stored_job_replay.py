@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from edge.model.job_state import Cause
 from edge.sfc.signal import Answer, Begun, Pause, Resume, Start
-from edge.station.run_replay import JobReplay, NotRecorded, RecordedRun, load_recorded, replay_recorded
 from edge.station.runs import Runs
+from edge.station.stored_job import JobReplay, NotRecorded, RecordedRun, load_recorded, replay_recorded
 from edge.store import runs
 from tests.station.plant import KEEP_ENDED_MS, Clock, FakeEquipment, Plant, obliging, order
 

@@ -10,9 +10,8 @@ from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station.equipment import Command
-from edge.station.instance import Instance, open_instance
+from edge.station.instance import Instance, TakeOver, open_instance
 from edge.station.sender import take_over
-from edge.station.takeover import TakeOver
 from edge.store import instance_leases, runs, work
 from edge.store.client import Store
 from edge.store.lease_watch import LIFETIME_S

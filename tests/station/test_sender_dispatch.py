@@ -8,8 +8,8 @@ from edge.model.job_state import Cause, JobState
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net
 from edge.sfc.signal import Phase
-from edge.station.dispatch import routes_of
 from edge.station.equipment import NotSent
+from edge.station.sender import routes_of
 from edge.store.address import SentinelAddress
 from edge.store.client import HighAvailability
 from edge.store.connection import CommandConnection, Endpoint
