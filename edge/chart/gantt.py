@@ -9,7 +9,7 @@ from typing import Final
 from edge.chart.marks import SYMBOLS, duration
 from edge.chart.words import clean, columns, wrap
 from edge.sfc.net import Net
-from edge.sfc.timeline import ActionSpan, StepSpan, Timeline
+from edge.sfc.replay import ActionSpan, StepSpan, Timeline
 
 _MARGIN: Final = 16
 _ROW: Final = 24

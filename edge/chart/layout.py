@@ -24,7 +24,7 @@ from edge.chart.shapes import (
 )
 from edge.chart.words import columns, time_literal, wrap
 from edge.model.recipe import Action, BranchType, Interaction
-from edge.sfc.qualifier import QUALIFIER_RULES
+from edge.sfc.net import QUALIFIER_RULES
 from edge.sfc.run import ActionState
 
 _MIN_STEP_WIDTH: Final = 11

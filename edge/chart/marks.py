@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net, NetAction
 from edge.sfc.run import ActionState, Association, Run
+from edge.sfc.signal import NO_MIRRORS, Mirrors
 from edge.sfc.waiting import NO_HOLDERS, explain_waiting
 
 SYMBOLS: Final = {

@@ -10,7 +10,7 @@ from edge.links.mqtt import Message, to_event
 from edge.model.cloudevent import REQUIRED, CloudEvent, new_id
 from edge.model.equipment_data import TaskData
 from edge.model.event_types import REFUSED_TYPE
-from edge.sfc.command_id import parse_command_id
+from edge.sfc.identifiers import parse_command_id
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent, Kept, LateResult, OutcomeUnknown, Task
 
 UNKNOWN = "unknown"

@@ -14,17 +14,17 @@ from edge.sfc.action import (
     on_failed,
     on_timeout,
     on_unknown,
+    withdraw,
 )
-from edge.sfc.association_key import AssociationKey
-from edge.sfc.command_id import CommandKey, parse_command_id
 from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
+from edge.sfc.identifiers import AssociationKey, CommandKey, parse_command_id
 from edge.sfc.intervention import intervene, resolve
 from edge.sfc.left_failure import stands
-from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, PastAttempt, Run, key_of_command
 from edge.sfc.signal import (
+    NO_MIRRORS,
     Abort,
     Advanced,
     Answer,
@@ -35,6 +35,7 @@ from edge.sfc.signal import (
     IgnoredKind,
     Intervene,
     Late,
+    Mirrors,
     Pause,
     Resolve,
     Resume,
@@ -46,7 +47,6 @@ from edge.sfc.signal import (
     Withdrawn,
 )
 from edge.sfc.view import wakes_after
-from edge.sfc.withdrawal import withdraw
 
 MAX_EARLY_EVENTS: Final = 100
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.sfc.association_key import AssociationKey
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Run
 from edge.sfc.signal import Advanced, Phase

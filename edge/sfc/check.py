@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from edge.model.recipe import Action, Branch, BranchType, Interaction, Qualifier, Recipe, Step
-from edge.sfc.net import NetTransition
-from edge.sfc.qualifier import QUALIFIER_RULES
+from edge.sfc.net import QUALIFIER_RULES, NetTransition
 from edge.sfc.structure import MAX_NESTING, Structure
 
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.model.recipe import UNREADABLE, Action, Interaction, Intervention, Recipe, Step, parse_recipe
-from edge.sfc.association_key import AssociationKey
 from edge.sfc.check import (
     evolution_faults,
     lock_faults,
@@ -24,9 +23,9 @@ from edge.sfc.check import (
     warnings_of,
 )
 from edge.sfc.condition import NO_IDENTIFIERS, Condition, Identifiers, Names, compile_condition
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.left_failure import HELPS_A_FAILURE
-from edge.sfc.net import Net, NetAction, NetStep, NetTransition
-from edge.sfc.qualifier import QUALIFIER_RULES
+from edge.sfc.net import QUALIFIER_RULES, Net, NetAction, NetStep, NetTransition
 from edge.sfc.structure import Structure, TooManyWaysError
 
 

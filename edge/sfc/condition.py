@@ -28,8 +28,8 @@ from edge.expression.syntax import (
 )
 from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, MemberSet, Truth, follow
 from edge.model.recipe import MAX_SECONDS
-from edge.sfc.association_key import AssociationKey
-from edge.sfc.mirror_copy import AskedMirrors
+from edge.sfc.identifiers import AssociationKey
+from edge.sfc.signal import AskedMirrors
 
 STEP_PROPERTIES: Final = ("X", "T", "count", "done")
 ACTION_PROPERTIES: Final = ("state", "done", "failed", "timed_out", "unknown", "attempts", "result")

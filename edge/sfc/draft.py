@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from edge.sfc.association_key import AssociationKey
-from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net, NetAction, request
 from edge.sfc.run import (
     LOCKS_FIELD,
+    NO_LOCKS,
     STATE_FIELD,
     UNSUCCESSFUL,
     ActionState,
@@ -19,8 +19,7 @@ from edge.sfc.run import (
     RunField,
     StepState,
 )
-from edge.sfc.run_locks import NO_LOCKS
-from edge.sfc.signal import CommandRequest, Phase, StepChange
+from edge.sfc.signal import NO_MIRRORS, CommandRequest, Mirrors, Phase, StepChange
 from edge.sfc.view import RunView
 
 MAX_PAST: Final = 200

@@ -2,21 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from edge.expression.value import EvaluationError
 from edge.sfc.action import ended_association, on_activated, on_deactivated, origin_of, start_action
-from edge.sfc.association_key import AssociationKey
 from edge.sfc.draft import Draft
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.left_failure import left_failures, remedies
-from edge.sfc.lock_wait import lock_timeout, update_locks
-from edge.sfc.net import NetAction, NetTransition
-from edge.sfc.qualifier import Moment
-from edge.sfc.run import UNSUCCESSFUL, ActionState, Outcome, StepState
+from edge.sfc.net import Moment, Net, NetAction, NetTransition
+from edge.sfc.run import NO_LOCKS, UNSUCCESSFUL, ActionState, Outcome, RunLocks, StepState
 from edge.sfc.signal import StepChange
+
+
+def needed_locks(net: Net, steps: frozenset[str] | set[str]) -> frozenset[str]:
+    """Return the locks of some steps."""
+    return frozenset().union(*(net.steps[name].locks for name in steps))
+
+
+def update_locks(draft: Draft, waiting: Sequence[NetTransition]) -> None:
+    """Drop the locks that no step needs any more, and wait for those that keep transitions from clearing.
+
+    A wait for the same steps goes on: its age and its deadline stay.
+    """
+    before = draft.locks
+    if not waiting and before is NO_LOCKS:
+        return
+    active = needed_locks(draft.net, draft.active)
+    entering = tuple(sorted({target for transition in waiting for target in transition.targets}))
+    wanted = needed_locks(draft.net, set(entering)) - active
+    goes_on = bool(before.entering) and set(before.entering).issubset(entering)
+    # A lock of a step that was left is released before the run waits: it never waits with what it has not to hold.
+    kept = active | wanted if goes_on else active
+    held = tuple(text for text in before.held if text in kept)
+    forced = tuple(net_transition.index for net_transition in waiting if net_transition.index in before.forced)
+    after = RunLocks(held=held, forced=forced)
+    if waiting:
+        added = [name for name in entering if not goes_on or name not in before.entering]
+        limits = [draft.now + limit for name in added if (limit := draft.net.steps[name].lock_timeout_ms)]
+        if goes_on and before.deadline is not None:
+            limits.append(before.deadline)
+        since = before.since if goes_on else draft.now
+        after = RunLocks(held, entering, tuple(sorted(wanted)), since, min(limits, default=None), forced)
+    if after != before:
+        draft.locks = after
+
+
+def force_when_held(draft: Draft, transition: NetTransition) -> bool:
+    """Return whether the run holds the locks of a forced transition; else remember it until it does."""
+    if transition.locks.issubset(draft.locks.held):
+        return True
+    draft.locks = replace(draft.locks, forced=(*draft.locks.forced, transition.index))
+    return False
+
+
+def lock_timeout(draft: Draft) -> str | None:
+    """Return the error of a run that has waited too long for its locks; None while it may wait."""
+    locks = draft.locks
+    if locks.deadline is None or locks.deadline > draft.at:
+        return None
+    named = ", ".join(map(repr, locks.missing))
+    steps = ", ".join(map(repr, locks.entering))
+    return f"step {steps}: lock {named} was not free within its lock_timeout_seconds"
+
 
 # With more clearings at one instant a chart runs without end; the checker finds such loops only when conditions are
 # constant.

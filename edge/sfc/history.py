@@ -14,13 +14,12 @@ import msgspec
 from msgspec import Struct, field
 
 from edge.model.recipe import Intervention
-from edge.sfc.association_key import AssociationKey
 from edge.sfc.changes import Changes, changes_of, decode_changes, encode_changes, first_completed
-from edge.sfc.command_id import command_id, command_prefix
-from edge.sfc.mirror_copy import NO_MIRRORS, MirrorCopy, Mirrors
+from edge.sfc.identifiers import AssociationKey, command_id, command_prefix
 from edge.sfc.net import Net
 from edge.sfc.run import Association, KeptEvent, PastAttempt, Run, key_of_command
 from edge.sfc.signal import (
+    NO_MIRRORS,
     Abort,
     Advanced,
     Answer,
@@ -29,6 +28,8 @@ from edge.sfc.signal import (
     Granted,
     Intervene,
     Late,
+    MirrorCopy,
+    Mirrors,
     Pause,
     Resolution,
     Resolve,

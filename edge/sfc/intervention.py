@@ -13,15 +13,12 @@ from msgspec.structs import replace
 
 from edge.model.recipe import Intervention
 from edge.sfc.action import on_completed, on_deactivated, on_failed, origin_of, repeat, skip
-from edge.sfc.association_key import AssociationKey
 from edge.sfc.draft import Draft
-from edge.sfc.evolve import activate, deactivate, settle
-from edge.sfc.intervention_note import InterventionNote
+from edge.sfc.evolve import activate, deactivate, force_when_held, settle
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.left_failure import left_failures, remedies, stands
-from edge.sfc.lock_wait import force_when_held
-from edge.sfc.net import Net, NetTransition
-from edge.sfc.qualifier import Moment
-from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, Outcome, Run
+from edge.sfc.net import Moment, Net, NetTransition
+from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, InterventionNote, Outcome, Run
 from edge.sfc.signal import Ignored, IgnoredKind, Intervene, Resolution, Resolve
 
 MAX_INTERVENTIONS: Final = 100

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from edge.model.recipe import Intervention
-from edge.sfc.association_key import AssociationKey
-from edge.sfc.net import Net
-from edge.sfc.qualifier import Moment
+from edge.sfc.identifiers import AssociationKey
+from edge.sfc.net import Moment, Net
 from edge.sfc.run import UNSUCCESSFUL, Run
 
 if TYPE_CHECKING:

@@ -1,19 +1,21 @@
-"""Repeats a run from its recorded signals, with its own recipe or with another one, and compares the decisions."""
+"""Reads the records of a run: draws its timeline, and repeats it to see whether the same decisions come again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.sfc.advance import advance
-from edge.sfc.changes import Changes, changes_of
+from edge.sfc.changes import ActionChange, Changes, changes_of
 from edge.sfc.history import DecisionRecord
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
-from edge.sfc.run import Run, new_run
+from edge.sfc.run import ActionState, Run, new_run
 from edge.sfc.run_fields import encode
-from edge.sfc.signal import Advanced, Start
+from edge.sfc.signal import Advanced, Intervene, Pause, Resolve, Resume, Signal, Start
 
 
 class Difference(Struct, frozen=True):
@@ -60,3 +62,110 @@ def differing_fields(recorded: Run, repeated: Run) -> tuple[str, ...]:
     """Return the names of the fields in which the state of two runs differs, such as `var:torque`; in order."""
     one, other = encode(recorded), encode(repeated)
     return tuple(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
+
+
+_UNDER_WAY: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING, ActionState.UNKNOWN})
+
+
+class StepSpan(Struct, frozen=True):
+    """A step that was active from `begin` to `end`, in milliseconds since the Unix epoch; None while it is active."""
+
+    step: str
+    begin: int
+    end: int | None
+
+
+class ActionSpan(Struct, frozen=True):
+    """An attempt of an action of a step from its command, or its wait, to its end; `state` is its last state."""
+
+    step: str
+    action: str
+    begin: int
+    end: int | None
+    state: ActionState
+
+
+class PauseSpan(Struct, frozen=True):
+    """A pause of the run; `end` is None while it lasts."""
+
+    begin: int
+    end: int | None
+
+
+class InterventionMark(Struct, frozen=True):
+    """A person intervened: what, who and why, as text."""
+
+    at: int
+    text: str
+
+
+class Timeline(Struct, frozen=True):
+    """The spans of a run in the order in which they began; `begin` and `end` are those of the records."""
+
+    begin: int
+    end: int
+    steps: tuple[StepSpan, ...]
+    actions: tuple[ActionSpan, ...]
+    pauses: tuple[PauseSpan, ...]
+    interventions: tuple[InterventionMark, ...] = ()
+
+
+def timeline(records: Sequence[DecisionRecord]) -> Timeline:
+    """Return the timeline of at least one record; what began before the first record is missing."""
+    actions = _ActionSpans()
+    steps: list[StepSpan] = []
+    pauses: list[PauseSpan] = []
+    active: dict[str, int] = {}
+    for record in records:
+        at = record.at
+        for change in record.changes.actions:
+            actions.follow(change, at)
+        for step, is_active in record.changes.steps:
+            if is_active:
+                active[step] = len(steps)
+                steps.append(StepSpan(step, at, None))
+            elif (number := active.pop(step, None)) is not None:
+                steps[number] = StepSpan(step, steps[number].begin, at)
+        match record.signal:
+            case Pause():
+                pauses.append(PauseSpan(at, None))
+            case Resume() if pauses:
+                pauses[-1] = PauseSpan(pauses[-1].begin, at)
+            case _:
+                pass
+    marks = tuple(
+        InterventionMark(decision_record.at, str(decision_record.signal))
+        for decision_record in records
+        if _is_of_a_person(decision_record.signal)
+    )
+    return Timeline(records[0].at, records[-1].at, tuple(steps), tuple(actions.spans), tuple(pauses), marks)
+
+
+def _is_of_a_person(signal: Signal) -> bool:
+    return isinstance(signal, (Intervene, Resolve))
+
+
+class _ActionSpans:
+    """The spans of actions so far; a command that was left behind goes on under its own key."""
+
+    def __init__(self) -> None:
+        self.spans: list[ActionSpan] = []
+        self._open: dict[AssociationKey, int] = {}
+
+    def follow(self, change: ActionChange, at: int) -> None:
+        """Follow a change: it begins a span, ends one, or changes the state of one that goes on."""
+        key, state = change.key, change.state
+        number = self._open.pop(key, None)
+        if number is None and key.is_left_behind:
+            number = self._open.pop(key.latest, None)
+        if number is not None and (state is ActionState.UNKNOWN or (state in _UNDER_WAY and key.is_left_behind)):
+            self.spans[number] = replace(self.spans[number], state=state)
+            self._open[key] = number
+            return
+        if number is not None:
+            last = self.spans[number].state
+            ended = last if state is None or state in _UNDER_WAY else state
+            self.spans[number] = replace(self.spans[number], end=at, state=ended)
+        if state is not None and state in _UNDER_WAY:
+            self._open[key] = len(self.spans)
+            self.spans.append(ActionSpan(key.step, key.action, at, None, state))

@@ -11,22 +11,22 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from edge.sfc.association_key import AssociationKey, parse_association_key
-from edge.sfc.command_id import command_id
-from edge.sfc.intervention_note import InterventionNote
+from edge.sfc.identifiers import AssociationKey, command_id, parse_association_key
 from edge.sfc.run import (
     LOCKS_FIELD,
+    NO_LOCKS,
     STATE_FIELD,
     Association,
     FieldKind,
+    InterventionNote,
     KeptEvent,
     Outcome,
     PastAttempt,
     Run,
     RunField,
+    RunLocks,
     StepState,
 )
-from edge.sfc.run_locks import NO_LOCKS, RunLocks
 
 _T = TypeVar("_T")
 

@@ -8,12 +8,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from edge.expression.value import UNKNOWN
-from edge.sfc.association_key import AssociationKey
 from edge.sfc.condition import wake_instants
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.left_failure import stands
-from edge.sfc.mirror_copy import NO_MIRRORS, AskedMirrors, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, Run, StepState
+from edge.sfc.signal import NO_MIRRORS, AskedMirrors, Mirrors
 
 _OVER = frozenset({ActionState.COMPLETED, ActionState.STOPPED})
 

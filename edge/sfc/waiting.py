@@ -1,9 +1,9 @@
-"""Explains why a run waits: each enabled transition with its unmet parts, each open command with its age."""
+"""The reason why a run waits, and the interventions that it accepts now."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -11,11 +11,13 @@ from msgspec import Struct
 
 from edge.expression.compiler import Unmet
 from edge.expression.value import EvaluationError
+from edge.model.recipe import Intervention
+from edge.sfc.advance import advance
 from edge.sfc.intervention import HeldFailure, held_failures
 from edge.sfc.left_failure import left_failures
-from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net, NetTransition
 from edge.sfc.run import ActionState, Run
+from edge.sfc.signal import NO_MIRRORS, Advanced, Intervene, Mirrors
 from edge.sfc.view import RunView
 
 START: Final = "start"
@@ -200,3 +202,28 @@ def _actions(net: Net, run: Run, at: int, unsent: Collection[str]) -> list[Actio
             )
         )
     return found
+
+
+def possible_interventions(net: Net, run: Run, now: int) -> tuple[Intervene, ...]:
+    """Return each intervention that would change the run, without person and reason, in the order of the recipe."""
+    if run.ended or run.started_at is None:
+        return ()
+    # The engine itself decides, so that this list cannot differ from its decision.
+    found = dict.fromkeys(_candidates(net, run))
+    return tuple(intervene for intervene in found if isinstance(advance(net, run, intervene, now), Advanced))
+
+
+def _candidates(net: Net, run: Run) -> Iterator[Intervene]:
+    for key, action in net.actions.items():
+        if key in run.associations:
+            for kind in (Intervention.RETRY, Intervention.SKIP):
+                if kind in action.interventions:
+                    yield Intervene(kind, action=key.action, step=key.step)
+    for name, step in net.steps.items():
+        if name not in run.active:
+            continue
+        if Intervention.COMPLETE in step.interventions:
+            yield Intervene(Intervention.COMPLETE, step=name)
+        if Intervention.FORCE in step.interventions:
+            for transition in step.outgoing:
+                yield Intervene(Intervention.FORCE, step=name, target=transition.targets[0])

@@ -17,7 +17,7 @@ from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
 from edge.ports.result_files import NoResultFiles, ResultFiles
 from edge.ports.result_trace import MOST_LEVELS, RESULTS_MEMBER, lost_in, may_hold_files, stored_in
-from edge.sfc.command_id import CommandKey, parse_command_id
+from edge.sfc.identifiers import CommandKey, parse_command_id
 from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.decision import Decision, LoadedJob, NotAllowed

@@ -12,20 +12,20 @@ from edge.foundation.errors import Defect
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
 from edge.sfc.advance import advance
-from edge.sfc.association_key import AssociationKey
 from edge.sfc.history import record_decision
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.intervention import held_failures
-from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Outcome, Run, find_command
-from edge.sfc.run_locks import NO_LOCK_CHANGE, NO_LOCKS, LockChange, lock_change
+from edge.sfc.run import NO_LOCK_CHANGE, NO_LOCKS, ActionState, LockChange, Outcome, Run, find_command, lock_change
 from edge.sfc.signal import (
+    NO_MIRRORS,
     Abort,
     Advanced,
     CommandRequest,
     Ignored,
     Intervene,
     Late,
+    Mirrors,
     Pause,
     Phase,
     Resolve,

@@ -5,7 +5,7 @@ import structlog
 from edge.access.lock_queue import release
 from edge.access.locks import plan_acquire
 from edge.model.lock import LockKind
-from edge.sfc.run_locks import lock_reason
+from edge.sfc.run import lock_reason
 from edge.sfc.signal import Granted
 from edge.station.active_runs import ActiveRuns
 from edge.station.decision import Decision

@@ -26,12 +26,11 @@ from edge.model.isa95 import (
     opcua_name,
 )
 from edge.model.job_state import SUBSTATE_MACHINE, SUBSTATES, TEXT, JobState, state_entries
+from edge.sfc.action import unsent_commands, unsent_text
 from edge.sfc.intervention import held_failures
-from edge.sfc.intervention_note import InterventionNote
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Association, PastAttempt, Run, Sending
+from edge.sfc.run import ActionState, Association, InterventionNote, PastAttempt, Run, Sending
 from edge.sfc.view import results
-from edge.sfc.withdrawal import unsent_commands, unsent_text
 from edge.store import jobs, responses
 from edge.store.client import Store
 from edge.store.jobs import Job

@@ -17,10 +17,9 @@ from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify
 from edge.model.lock import LockClaim, LockKind
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
-from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
-from edge.sfc.run_locks import NO_LOCK_CHANGE, LockChange
-from edge.sfc.signal import CommandRequest, Ignored, Phase, Signal, StepChange
+from edge.sfc.run import NO_LOCK_CHANGE, LockChange
+from edge.sfc.signal import NO_MIRRORS, CommandRequest, Ignored, Mirrors, Phase, Signal, StepChange
 from edge.station.decision import (
     NO_SECOND,
     Decision,

@@ -17,12 +17,12 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.task_group import TaskGroup
 from edge.links.log_throttle import LogThrottle
-from edge.sfc.command_id import parse_command_id
+from edge.sfc.action import unsent_reason
+from edge.sfc.identifiers import parse_command_id
 from edge.sfc.net import Net, request_of
 from edge.sfc.run import find_command, is_outstanding, is_too_late
 from edge.sfc.signal import Answer, Phase, Withdrawn
 from edge.sfc.view import next_deadline
-from edge.sfc.withdrawal import unsent_reason
 from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision, LoadedJob
 from edge.station.equipment import Command, EquipmentPort, NotSent, PausableEquipment, Repetition, withdraw

@@ -9,8 +9,7 @@ import structlog
 
 from edge.foundation.ticks import until_tick
 from edge.sfc.advance import advance
-from edge.sfc.mirror_copy import NO_MIRRORS, MirrorCopy, Mirrors
-from edge.sfc.signal import Advanced, Tick
+from edge.sfc.signal import NO_MIRRORS, Advanced, MirrorCopy, Mirrors, Tick
 from edge.station.active_runs import ActiveRuns
 from edge.station.decision import LoadedJob
 from edge.station.runs import Progress, Runs

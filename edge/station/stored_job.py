@@ -12,10 +12,10 @@ from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import JobState
 from edge.sfc.history import DecisionRecord, read_record
-from edge.sfc.mirror_copy import Mirrors
 from edge.sfc.net import Net
 from edge.sfc.replay import Difference, differing_fields, replay, starts_at_the_beginning
 from edge.sfc.run import Run
+from edge.sfc.signal import Mirrors
 from edge.station.runs import lock_holders, net_of
 from edge.store import jobs, responses, run_history, runs
 from edge.store.client import Store

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from edge.sfc.command_id import command_prefix
+from edge.sfc.identifiers import command_prefix
 from edge.sfc.run import Run, waits
 from edge.sfc.run_fields import changed_fields, decode, encode
 from edge.sfc.signal import Phase

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.sfc.mirror_copy import MirrorCopy
+from edge.sfc.signal import MirrorCopy
 from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Guard, Holds, join, operation, spread

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from edge.foundation.instant import Clock
 from edge.model.job_state import has_ended
-from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.run import ActionState, Association
+from edge.sfc.signal import NO_MIRRORS, Mirrors
 from edge.sfc.view import next_deadline
 from edge.sfc.waiting import NO_HOLDERS, explain_waiting
 from edge.station.active_runs import ActiveRuns, LockHolders

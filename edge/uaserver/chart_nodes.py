@@ -11,7 +11,7 @@ from typing import Any
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
-from edge.sfc.command_id import quote
+from edge.sfc.identifiers import quote
 from edge.uaserver.chart_types import (
     ACTION,
     ACTION_TYPE,

@@ -20,7 +20,7 @@ from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 from asyncua.server.internal_server import InternalServer
 from msgspec import Struct, field
 
-from edge.sfc.command_id import quote
+from edge.sfc.identifiers import quote
 from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node
 from edge.uaserver.chart_types import CHART_TYPE
 from edge.uaserver.computed_nodes import compute_namespace

@@ -6,9 +6,9 @@ import pytest
 
 from edge.chart.gantt import gantt_svg
 from edge.sfc.history import read_record
+from edge.sfc.replay import timeline
 from edge.sfc.run import new_run
 from edge.sfc.signal import Answer, Pause, Resume, Signal, Start
-from edge.sfc.timeline import timeline
 from tests.sfc.recipes import action, chain, net_of
 from tests.sfc.test_history import played
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from edge.model.recipe import Qualifier
-from edge.sfc.qualifier import QUALIFIER_RULES
+from edge.sfc.net import QUALIFIER_RULES
 
 Json = dict[str, Any]
 Block = str

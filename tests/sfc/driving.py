@@ -3,10 +3,20 @@
 from typing import Any
 
 from edge.sfc.advance import advance
-from edge.sfc.mirror_copy import NO_MIRRORS, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.run import Run, new_run
-from edge.sfc.signal import Advanced, Answer, CommandRequest, Ignored, IgnoredKind, Signal, Start, StepChange
+from edge.sfc.signal import (
+    NO_MIRRORS,
+    Advanced,
+    Answer,
+    CommandRequest,
+    Ignored,
+    IgnoredKind,
+    Mirrors,
+    Signal,
+    Start,
+    StepChange,
+)
 
 
 class Driven:

@@ -1,6 +1,6 @@
 """The life cycle of an association, beyond the cases in `cases/`."""
 
-from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome, waits
 from edge.sfc.signal import Answer, Event, IgnoredKind, Phase, Tick
 from tests.sfc.driving import Driven

@@ -2,11 +2,10 @@
 
 import pytest
 
-from edge.sfc.association_key import parse_association_key as key
-from edge.sfc.mirror_copy import MirrorCopy
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome
 from edge.sfc.run_fields import decode, encode
-from edge.sfc.signal import Tick
+from edge.sfc.signal import MirrorCopy, Tick
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import Json, action, net_of, recipe, transition
 

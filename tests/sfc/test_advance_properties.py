@@ -10,8 +10,7 @@ from edge.model.recipe import Intervention, Qualifier
 from edge.sfc.advance import advance
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.intervention import held_failures
-from edge.sfc.net import Net, request_of
-from edge.sfc.qualifier import QUALIFIER_RULES
+from edge.sfc.net import QUALIFIER_RULES, Net, request_of
 from edge.sfc.run import ActionState, Outcome, Run, is_outstanding, new_run, waits
 from edge.sfc.run_fields import changed_fields, decode, encode
 from edge.sfc.signal import (

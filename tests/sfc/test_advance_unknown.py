@@ -3,7 +3,7 @@
 import pytest
 
 from edge.sfc.advance import advance
-from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome
 from edge.sfc.run_fields import decode, encode
 from edge.sfc.signal import (

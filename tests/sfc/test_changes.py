@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from edge.sfc.association_key import AssociationKey
 from edge.sfc.changes import ActionChange, changes_of, decode_changes, encode_changes, first_completed
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.run import ActionState
 from edge.sfc.signal import Phase
 from tests.sfc.charts import DAY, recipes

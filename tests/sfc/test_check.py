@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.sfc.recipes import Json, action, branch, chain, faults_of, net_of, recipe, transition, wait
-from tests.sfc.test_lock_wait import locked
+from tests.sfc.test_evolve_locks import locked
 
 PAR = branch("par", "simultaneous", "A B", "C")
 INTO = [transition("I", "par"), transition("par", "End")]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.compiler import compile_recipe
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.net import Net
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, faults_of, net_of, recipe, transition, wait

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from edge.expression.compiler import Unmet
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.expression.value import UNKNOWN, EvaluationError
-from edge.sfc.association_key import AssociationKey
-from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.condition import (
     Condition,
     Names,
@@ -19,7 +17,9 @@ from edge.sfc.condition import (
     compile_condition,
     wake_instants,
 )
-from edge.sfc.mirror_copy import NO_MIRRORS, AskedMirrors
+from edge.sfc.identifiers import AssociationKey
+from edge.sfc.identifiers import parse_association_key as key
+from edge.sfc.signal import NO_MIRRORS, AskedMirrors
 
 STEPS = frozenset({"A", "B"})
 ACTIONS = {"a": (key("a@A"),), "b": (key("b@A"), key("b@B"))}

@@ -1,7 +1,7 @@
 """A decision changes nothing but its own copy."""
 
 from edge.sfc.advance import advance
-from edge.sfc.association_key import AssociationKey
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.run_fields import encode
 from edge.sfc.signal import Advanced, Answer, Tick
 from tests.sfc.driving import Driven

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.condition import RunAccess
 from edge.sfc.evolve import MAX_SWEEPS
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome
 from edge.sfc.signal import Abort, StepChange, Tick
 from tests.sfc.driving import Driven

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from edge.model.recipe import Intervention
-from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.changes import changes_of
 from edge.sfc.history import DecisionRecord, read_record, record_decision
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.intervention import held_failures
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Outcome

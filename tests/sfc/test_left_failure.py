@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from edge.model.recipe import Intervention
-from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.history import DecisionRecord, read_record, record_decision
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.intervention import held_failures
 from edge.sfc.left_failure import stands
 from edge.sfc.net import Net

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import Run
 from edge.sfc.run_fields import changed_fields, decode, encode
 from edge.sfc.signal import Event, Pause, Start

@@ -1,7 +1,7 @@
 """The view of a run with its net."""
 
 from edge.expression.value import UNKNOWN
-from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import new_run
 from edge.sfc.signal import Answer, Event, Pause, Resume, Tick
 from edge.sfc.view import RunView, next_deadline, results

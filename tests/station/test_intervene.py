@@ -9,7 +9,7 @@ from edge.foundation.errors import Refused
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention
-from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.decision import RESOLVE, second_person

@@ -10,7 +10,7 @@ from edge.access.locks import delete_locks, find_locks, hold_lock, plan_acquire
 from edge.config import RedisSettings
 from edge.model.job_state import Cause, JobState
 from edge.model.lock import LockClaim, LockKind
-from edge.sfc.run_locks import LockChange
+from edge.sfc.run import LockChange
 from edge.sfc.signal import Phase
 from edge.sfc.waiting import explain_waiting
 from edge.station.active_runs import ActiveRuns

@@ -12,7 +12,7 @@ from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
 from edge.model.job_state import Cause, JobState
 from edge.model.lock import LockKind
-from edge.sfc.run_locks import LockChange
+from edge.sfc.run import LockChange
 from edge.sfc.signal import Answer, Ignored, Pause, Tick
 from edge.station.decision import Decision, MethodRequest, NotAllowed
 from edge.station.equipment import EquipmentAnswer

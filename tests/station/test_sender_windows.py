@@ -8,10 +8,10 @@ import pytest
 
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
-from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.action import TIME_PASSED
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import Association, Sending
 from edge.sfc.signal import Begun, Phase
-from edge.sfc.withdrawal import TIME_PASSED
 from edge.station.equipment import Repetition
 from edge.station.sender import Performed
 from edge.store import responses, runs, safing

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock as Now
 from edge.model.job_state import Cause, JobState
-from edge.sfc.association_key import parse_association_key as key
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import Association
 from edge.sfc.signal import Begun, Phase
 from edge.station.equipment import Command, NotSent, Repetition

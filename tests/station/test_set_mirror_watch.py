@@ -6,7 +6,7 @@ from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState
-from edge.sfc.mirror_copy import NO_MIRRORS
+from edge.sfc.signal import NO_MIRRORS
 from edge.sfc.waiting import explain_waiting
 from edge.station.active_runs import ActiveRuns
 from edge.station.set_mirror_watch import MirrorWatch

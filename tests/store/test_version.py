@@ -10,8 +10,8 @@ import pytest
 from edge.model.isa95 import JobResponse, WorkMaster
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.sfc.advance import advance
-from edge.sfc.association_key import AssociationKey
 from edge.sfc.compiler import compile_recipe
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState
 from edge.sfc.signal import Advanced, Resume

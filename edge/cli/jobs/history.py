@@ -19,8 +19,7 @@ from edge.foundation.instant import local
 from edge.model.instant import utc
 from edge.sfc.changes import Changes
 from edge.sfc.history import DecisionRecord
-from edge.sfc.mirror_copy import Mirrors
-from edge.sfc.replay import Difference
+from edge.sfc.replay import Difference, timeline
 from edge.sfc.run import Sending
 from edge.sfc.signal import (
     Abort,
@@ -30,6 +29,7 @@ from edge.sfc.signal import (
     Granted,
     Intervene,
     Late,
+    Mirrors,
     Pause,
     Phase,
     Resolve,
@@ -41,7 +41,6 @@ from edge.sfc.signal import (
     Unknown,
     Withdrawn,
 )
-from edge.sfc.timeline import timeline
 from edge.station.stored_job import JobReplay, NotRecorded, RecordedRun, load_recorded, replay_recorded
 from edge.store.bulk_reads import load_scopes
 from edge.store.jobs import load_all

@@ -19,7 +19,7 @@ from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import TEXT, JobState, JobStatus
 from edge.model.result_part import parts_of
 from edge.ports.result_trace import Reference, TraceReference, stored_in
-from edge.sfc.association_key import AssociationKey
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, PastAttempt, Run, Sending
 from edge.station.stored_job import StoredJob

@@ -16,7 +16,7 @@ from edge.cli.terminal.store_access import open_access
 from edge.cli.terminal.table import local_time, utc_time
 from edge.config import EquipmentSettings
 from edge.model.job_state import has_ended
-from edge.sfc.possible_interventions import possible_interventions
+from edge.sfc.action import unsent_commands, unsent_text
 from edge.sfc.run import ActionState, Association
 from edge.sfc.signal import Intervene
 from edge.sfc.waiting import (
@@ -28,8 +28,8 @@ from edge.sfc.waiting import (
     TransitionWaits,
     Waiting,
     explain_waiting,
+    possible_interventions,
 )
-from edge.sfc.withdrawal import unsent_commands, unsent_text
 from edge.station.safing_tries import problem_of
 from edge.station.stored_job import StartWait, StoredJob, load, start_wait
 

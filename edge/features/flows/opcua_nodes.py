@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from edge.app.parts import GatewayParts
 from edge.opcua.access import CALLER
-from edge.sfc.command_id import quote
+from edge.sfc.identifiers import quote
 from edge.uaserver.chart_types import RETURN_STATUS
 from edge.uaserver.intervention_methods import read_text
 from edge.uaserver.live_list import BUNDLE_S, notify_all

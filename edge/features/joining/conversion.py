@@ -9,7 +9,7 @@ from edge.equipment.identifiers import identifier, validate_identifiers, validat
 from edge.features.joining.schema import Result
 from edge.features.joining.trace import trace_data
 from edge.foundation.errors import Refused
-from edge.sfc.command_id import parse_command_id
+from edge.sfc.identifiers import parse_command_id
 from edge.station.equipment import Command
 
 COMMAND_ID = "CommandID"

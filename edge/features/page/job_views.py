@@ -31,10 +31,17 @@ from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, has_end
 from edge.model.role import INTERVENTION_ROLES
 from edge.sfc.history import DecisionRecord
 from edge.sfc.net import Net
-from edge.sfc.possible_interventions import possible_interventions
+from edge.sfc.replay import timeline
 from edge.sfc.run import ActionState, Run
-from edge.sfc.timeline import timeline
-from edge.sfc.waiting import ActionWaits, PersonWaits, RunHalted, SecondPersonWaits, TransitionWaits, explain_waiting
+from edge.sfc.waiting import (
+    ActionWaits,
+    PersonWaits,
+    RunHalted,
+    SecondPersonWaits,
+    TransitionWaits,
+    explain_waiting,
+    possible_interventions,
+)
 from edge.station.stored_job import NotRecorded, StoredJob, load, load_recorded, start_wait
 from edge.store import jobs
 from edge.store.client import Store

@@ -37,10 +37,9 @@ from edge.model.job_state import Cause
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.condition import RunAccess
-from edge.sfc.mirror_copy import MirrorCopy
 from edge.sfc.net import Net
 from edge.sfc.run import Outcome, Run, new_run
-from edge.sfc.signal import Phase, Tick
+from edge.sfc.signal import MirrorCopy, Phase, Tick
 from edge.station.answers import Answers
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Repetition
 from edge.station.job_call import CallAnswer, JobCall

@@ -13,8 +13,7 @@ import msgspec
 
 from edge.foundation.errors import EdgeError
 from edge.model.recipe import MAX_SECONDS, Intervention
-from edge.sfc.mirror_copy import MirrorCopy
-from edge.sfc.signal import Intervene
+from edge.sfc.signal import Intervene, MirrorCopy
 
 _T = TypeVar("_T")
 

@@ -26,14 +26,12 @@ from edge.features.simulator.script import (
 from edge.features.simulator.trace import Trace, TraceRecorder, rejected_at_load
 from edge.model.lock import Lock, LockClaim
 from edge.sfc.advance import advance
-from edge.sfc.command_id import parse_command_id
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.condition import RunAccess
-from edge.sfc.mirror_copy import MirrorCopy
+from edge.sfc.identifiers import parse_command_id
 from edge.sfc.net import Net
-from edge.sfc.run import Run, new_run, waits
+from edge.sfc.run import LockChange, Run, lock_change, new_run, waits
 from edge.sfc.run_fields import decode, encode
-from edge.sfc.run_locks import LockChange, lock_change
 from edge.sfc.signal import (
     Abort,
     Advanced,
@@ -41,6 +39,7 @@ from edge.sfc.signal import (
     CommandRequest,
     Event,
     Granted,
+    MirrorCopy,
     Pause,
     Phase,
     Resume,

@@ -22,7 +22,7 @@ from edge.features.vision.methods import call_method, find_part
 from edge.foundation.errors import Refused
 from edge.links.opcua import ClientSession, Node
 from edge.ports.result_trace import FILE_MEMBER
-from edge.sfc.command_id import parse_command_id
+from edge.sfc.identifiers import parse_command_id
 from edge.station.equipment import Command
 
 VisionResult = Mapping[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edge.model.job_state import Cause
-from edge.sfc.mirror_copy import MirrorCopy
+from edge.sfc.signal import MirrorCopy
 from tests.cli.calling import Edge
 from tests.station.plant import LINEAR, FakeEquipment, Plant, action, linear, obliging, order
 

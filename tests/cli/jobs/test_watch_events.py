@@ -2,7 +2,7 @@
 
 from edge.cli.jobs.watch import ActionChanged, StateChanged, StepChanged, format_event, ordered_events, run_events
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
-from edge.sfc.association_key import parse_association_key
+from edge.sfc.identifiers import parse_association_key
 from edge.sfc.run import ActionState, Association, Run, StepState, new_run
 from edge.store.changes import Change
 

@@ -15,7 +15,7 @@ from edge.features.simulator.script import (
     mirrored,
     parse_script,
 )
-from edge.sfc.mirror_copy import MirrorCopy
+from edge.sfc.signal import MirrorCopy
 
 TYPE = "com.example.work.v1"
 

@@ -10,7 +10,7 @@ from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.redis_state import keep_answer
 from edge.features.flows.state import KeptAnswer
 from edge.foundation.errors import Refused
-from edge.sfc.command_id import command_id
+from edge.sfc.identifiers import command_id
 from edge.sfc.signal import Phase
 from edge.station.direct_commands import DirectCommands, result_of
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown

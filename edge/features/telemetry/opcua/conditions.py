@@ -28,7 +28,7 @@ from edge.features.telemetry.opcua.condition_view import (
 )
 from edge.features.telemetry.opcua.tag_nodes import TagNodes, is_of_tags
 from edge.opcua.event_filter import EventRecord
-from edge.sfc.command_id import quote
+from edge.sfc.identifiers import quote
 from edge.store.kept_alarms import AlarmChange
 from edge.uaserver.computed_nodes import compute_namespace
 from edge.uaserver.event_publisher import SERVER, EventPublisher, lineage

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from edge.expression.value import UNKNOWN
 from edge.sfc.advance import advance
 from edge.sfc.history import StoredDecision, read_record, record_decision
-from edge.sfc.mirror_copy import NO_MIRRORS, AskedMirrors, MirrorCopy, Mirrors
 from edge.sfc.net import Net
 from edge.sfc.replay import differing_fields, replay
 from edge.sfc.run import Outcome, Run, new_run
 from edge.sfc.run_fields import decode, encode
-from edge.sfc.signal import Advanced, Answer, Start, Tick
+from edge.sfc.signal import NO_MIRRORS, Advanced, Answer, AskedMirrors, MirrorCopy, Mirrors, Start, Tick
 from edge.sfc.waiting import TransitionWaits, explain_waiting
 from tests.sfc.recipes import action, chain, faults_of, net_of, recipe, transition
 

@@ -3,13 +3,13 @@
 import pytest
 
 from edge.model.recipe import Intervention
+from edge.sfc.action import ENDED, JOB_ENDED, TIME_PASSED, unsent_commands, unsent_reason
 from edge.sfc.advance import advance
-from edge.sfc.association_key import parse_association_key as key
 from edge.sfc.history import read_record, record_decision
+from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import ActionState, Outcome, Sending
 from edge.sfc.run_fields import decode, encode
 from edge.sfc.signal import Abort, Advanced, IgnoredKind, Intervene, Signal, Tick, Withdrawn
-from edge.sfc.withdrawal import ENDED, JOB_ENDED, TIME_PASSED, unsent_commands, unsent_reason
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, net_of, recipe, transition
 

@@ -3,9 +3,8 @@
 from typing import Any
 
 from edge.model.recipe import Intervention
-from edge.sfc.run import Outcome
+from edge.sfc.run import NO_LOCKS, Outcome
 from edge.sfc.run_fields import decode, encode
-from edge.sfc.run_locks import NO_LOCKS
 from edge.sfc.signal import Abort, Granted, IgnoredKind, Intervene, Pause, Resume, Tick
 from edge.sfc.view import next_deadline
 from edge.sfc.waiting import explain_waiting
