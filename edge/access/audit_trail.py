@@ -26,9 +26,9 @@ from edge.model.audit import MAX_TEXT, AuditRecord, ChainHead, SealedRecord
 from edge.model.secret_text import hide_secrets
 from edge.store import audit
 from edge.store.audit import CallClaim
+from edge.store.background import retry_while_unavailable
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
-from edge.store.retry import retry_while_unavailable
 
 START = ChainHead(0, "")
 

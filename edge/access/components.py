@@ -13,10 +13,9 @@ from edge.foundation.errors import Defect, Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.model.component import Component, PluginState
 from edge.store import components
+from edge.store.background import Defects, poll_store
 from edge.store.client import Store
 from edge.store.commit import join
-from edge.store.defects import Defects
-from edge.store.retry import poll_store
 from edge.store.server_time import server_time
 
 logger = structlog.get_logger(__name__)

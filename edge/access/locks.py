@@ -16,10 +16,10 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.model.lock import Lock, LockClaim, LockKind
 from edge.store import locks
+from edge.store.background import poll_store, renewal
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.locks import StoredLock
-from edge.store.retry import poll_store, renewal
 from edge.store.server_time import server_time
 
 logger = structlog.get_logger(__name__)

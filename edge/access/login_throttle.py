@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeAlias
 import structlog
 
 from edge.foundation.errors import Defect, Unavailable
-from edge.store import login_attempts
+from edge.store import logins
 from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
@@ -96,7 +96,7 @@ class LoginThrottle:
 AttemptKeys: TypeAlias = Callable[[str, str], Iterable[tuple[_Key, int]]]
 """Returns the keys by which an attempt of a user at an address is counted, each with its free attempts."""
 
-CODES: Final = login_attempts.CODES
+CODES: Final = logins.CODES
 """Stands for all addresses where wrong codes are counted."""
 _FREE_CODES: Final = 10
 _FORGET_CODES_S: Final = 86_400.0
@@ -167,7 +167,7 @@ class StoredMemory:
             if key in self._unsaved and key not in throttle.unknown_keys(name, address):
                 continue
             try:
-                found = await login_attempts.load_failures(self._store, key)
+                found = await logins.load_failures(self._store, key)
             except (Unavailable, Defect) as error:
                 logger.warning("login failures not loaded", reason=error.message)
                 return
@@ -189,7 +189,7 @@ class StoredMemory:
 
     async def _save(self, throttle: LoginThrottle, key: _Key, name: str, address: str) -> None:
         while known := next((row for row in throttle.known(name, address) if row[0] == key), None):
-            stored = await login_attempts.save_failures(self._store, *known, throttle.forget_s)
+            stored = await logins.save_failures(self._store, *known, throttle.forget_s)
             if stored is None:
                 return
             throttle.add_to(stored, key, name, address)
@@ -197,17 +197,17 @@ class StoredMemory:
     async def clear_failures(self, name: str, address: str) -> None:
         """Remove the failures of a user at an address."""
         try:
-            await login_attempts.clear_failures(self._store, (address, name))
+            await logins.clear_failures(self._store, (address, name))
         except (Unavailable, Defect) as error:
             logger.warning("login failures not cleared", reason=error.message)
 
     async def use_step(self, name: str, step: int) -> bool:
         """Mark the time step of a code as used; return False when it or a later one was used. Raises Unavailable."""
-        return await login_attempts.use_step(self._store, name, step)
+        return await logins.use_step(self._store, name, step)
 
     async def use_recovery_code(self, name: str, digest: str) -> bool:
         """Mark a recovery code as used; return False when it was used before. Raises Unavailable."""
-        return await login_attempts.use_recovery_code(self._store, name, digest)
+        return await logins.use_recovery_code(self._store, name, digest)
 
 
 class ProcessMemory:

@@ -14,10 +14,10 @@ from edge.foundation.listeners import notify
 from edge.model.audit import AuditRecord
 from edge.model.maintenance import DEFAULT_MESSAGE, Maintenance, MaintenanceKind
 from edge.store import mode
+from edge.store.background import poll_store
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.mode import StoredMode
-from edge.store.retry import poll_store
 
 MAX_MESSAGE = 1000
 """The longest message in characters."""

@@ -20,10 +20,10 @@ from edge.foundation.task_group import TaskGroup
 from edge.model.lock import LockKind
 from edge.model.operation import Operation, OperationState, OperationType
 from edge.store import operations
+from edge.store.background import poll_store, renewal
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.operations import StoredOperation
-from edge.store.retry import poll_store, renewal
 from edge.store.server_time import server_time
 
 INTERRUPTED: Final = "interrupted"

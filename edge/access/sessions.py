@@ -13,10 +13,10 @@ from msgspec import Struct
 from edge.foundation.errors import Defect, Unavailable
 from edge.links.background_task import background_task
 from edge.model.session import Session
-from edge.store import sessions
+from edge.store import logins
+from edge.store.background import poll_store
 from edge.store.client import Store
 from edge.store.commit import Commit, join
-from edge.store.retry import poll_store
 
 logger = structlog.get_logger(__name__)
 
@@ -58,7 +58,7 @@ class SessionList:
         live = {session.id: session for session in self._open_sessions()}
         if not live and not self._shown:
             return
-        stored = await sessions.load(self._store, list(live))
+        stored = await logins.load_sessions(self._store, list(live))
         for id in [id for id, session in stored.items() if session.ended]:
             ended = live.pop(id)
             await ended.end()
@@ -69,13 +69,13 @@ class SessionList:
     async def close(self) -> None:
         """Remove the sessions of this gateway from the store. Raises Unavailable."""
         if self._shown:
-            await self._store.commit(sessions.remove(self._store.keys, self._shown))
+            await self._store.commit(logins.remove_sessions(self._store.keys, self._shown))
             self._shown = {}
 
     async def _write(self, live: dict[str, LiveSession], stored: Iterable[str]) -> None:
         known = set(stored)
         parts = [self._part(live_session, is_stored=live_session.id in known) for live_session in live.values()]
-        parts.append(sessions.remove(self._store.keys, self._shown.keys() - live.keys()))
+        parts.append(logins.remove_sessions(self._store.keys, self._shown.keys() - live.keys()))
         if (commit := join(parts)).operations:
             await self._store.commit(commit)
         self._shown = live
@@ -83,14 +83,14 @@ class SessionList:
     def _part(self, live_session: LiveSession, *, is_stored: bool) -> Commit:
         keys, before = self._store.keys, self._shown.get(live_session.id)
         if before is None or before.session != live_session.session or not is_stored:
-            shown = sessions.put(keys, live_session.id, live_session.session, LIFETIME_MS)
-            return join((shown, sessions.touch(keys, live_session.id, live_session.last_activity)))
+            shown = logins.put_session(keys, live_session.id, live_session.session, LIFETIME_MS)
+            return join((shown, logins.touch_session(keys, live_session.id, live_session.last_activity)))
         if self._looks % _LOOKS_PER_RENEWAL:
             return Commit()
         return join(
             (
-                sessions.renew(keys, live_session.id, LIFETIME_MS),
-                sessions.touch(keys, live_session.id, live_session.last_activity),
+                logins.renew_session(keys, live_session.id, LIFETIME_MS),
+                logins.touch_session(keys, live_session.id, live_session.last_activity),
             )
         )
 
@@ -113,11 +113,11 @@ async def request_end(store: Store, ids: Iterable[str]) -> list[str]:
 
     A session of the command line ends at once; the gateway of the others closes them within seconds.
     """
-    found = await sessions.load(store, list(ids))
+    found = await logins.load_sessions(store, list(ids))
     ended = [
-        sessions.remove(store.keys, [id])
+        logins.remove_sessions(store.keys, [id])
         if session.way == "cli"
-        else sessions.put(store.keys, id, msgspec.structs.replace(session, ended=True), LIFETIME_MS)
+        else logins.put_session(store.keys, id, msgspec.structs.replace(session, ended=True), LIFETIME_MS)
         for id, session in found.items()
     ]
     if ended:

@@ -19,7 +19,7 @@ from edge.app.parts import GatewayParts
 from edge.app.tls_files import tls_files
 from edge.config import Settings
 from edge.model.component import Component, PluginState
-from edge.store.scripts import share_script
+from edge.store.client import share_script
 
 _CERTIFICATES_EVERY_S = 3600.0
 

@@ -18,10 +18,10 @@ from edge.model.finding import HealthFinding, Level
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import EquipmentPort
 from edge.station.equipment_watch import EquipmentWatch
-from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits
 from edge.store.client import Store
 from edge.store.fence import quorum_problem
+from edge.store.mark_senders import MarkCounter
 from edge.store.server_check import MemoryUsage, ServerState, read_state
 
 logger = structlog.get_logger(__name__)

@@ -20,7 +20,7 @@ from edge.foundation.errors import EdgeError, SettingsError, Unavailable, unwrap
 from edge.links.background_task import background_task
 from edge.store.client import Store
 from edge.store.generation import JobsClock
-from edge.store.reopening import REOPEN_S
+from edge.store.opening import REOPEN_S
 
 logger = structlog.get_logger(__name__)
 

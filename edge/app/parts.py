@@ -25,8 +25,8 @@ from edge.station.retention import RetentionPolicy, retention_policy
 from edge.station.runs import Runs
 from edge.station.sender import Dispatch
 from edge.station.settings import StationSettings
+from edge.store.background import restart_on_defect
 from edge.store.client import Store
-from edge.store.retry import restart_on_defect
 
 
 class Works(Struct, frozen=True):

@@ -36,8 +36,7 @@ from edge.config import Settings, load_settings
 from edge.foundation.errors import EdgeError, Refused
 from edge.model.role import Role
 from edge.model.session import Session
-from edge.store.login_attempts import forget_user
-from edge.store.sessions import load_all
+from edge.store.logins import forget_user, load_all_sessions
 
 
 def check_name(name: str) -> None:
@@ -103,7 +102,7 @@ async def _follow_up(
         await forget_user(at.store, name)
     if not ends_sessions:
         return 0
-    found = await load_all(at.store)
+    found = await load_all_sessions(at.store)
     return len(await request_end(at.store, [id for id, (session, _) in found.items() if session.user == name]))
 
 
@@ -354,7 +353,7 @@ def list_sessions(settings_file: Path | None, *, as_json: bool) -> None:
 
     async def read() -> dict[str, tuple[Session, str]]:
         async with open_access(settings_file) as at:
-            return await load_all(at.store)
+            return await load_all_sessions(at.store)
 
     found = asyncio.run(read())
     if as_json:
@@ -385,7 +384,7 @@ def end(ids: tuple[str, ...], user: str | None, settings_file: Path | None) -> N
 
     async def work() -> list[str]:
         async with open_access(settings_file) as at:
-            of_user = [id for id, (session, _) in (await load_all(at.store)).items() if session.user == user]
+            of_user = [id for id, (session, _) in (await load_all_sessions(at.store)).items() if session.user == user]
             wanted = [*ids, *of_user]
             async with recorded(at, "sessions end", user or " ".join(ids), " ".join(of_user)):
                 found = await request_end(at.store, wanted)

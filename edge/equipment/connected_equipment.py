@@ -45,8 +45,8 @@ from edge.station.equipment import (
     StationPort,
     programs_of,
 )
+from edge.store.background import retry_while_unavailable
 from edge.store.refused import RefusedMessage
-from edge.store.retry import retry_while_unavailable
 
 RETRY_SECONDS = (0.1, 5.0)
 # Maximum number of log entries per window: for discarded events, which are all recorded, and for defects.

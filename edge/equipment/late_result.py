@@ -12,8 +12,8 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.model.instant import milliseconds
 from edge.ports.result_trace import FILE_MEMBER, file_error
 from edge.station.equipment import EquipmentAnswer, LateResult, StationPort
+from edge.store.background import retry_while_unavailable
 from edge.store.refused import RefusedMessage
-from edge.store.retry import retry_while_unavailable
 
 _log = structlog.get_logger(__name__)
 

@@ -20,7 +20,7 @@ from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, ConnectionLease, NotSent, Repetition, StationPort
-from edge.store.retry import retry_while_unavailable
+from edge.store.background import retry_while_unavailable
 
 _PAUSE_S = 0.05
 

@@ -6,7 +6,7 @@ from functools import partial
 import structlog
 
 from edge.station.equipment import OutcomeUnknown, StationPort
-from edge.store.retry import retry_while_unavailable
+from edge.store.background import retry_while_unavailable
 
 WAIT_S = 10.0
 """Time for answers that the broker still has, and for a work that is about to end."""

@@ -6,7 +6,7 @@ from typing import Final
 from edge.config import EquipmentSettings
 from edge.foundation.errors import Refused
 from edge.station.equipment import Begin, Command, Repetition, StationPort
-from edge.store.retry import retry_while_unavailable
+from edge.store.background import retry_while_unavailable
 
 _LOOK_AGAIN_S: Final = 0.1
 

@@ -20,9 +20,9 @@ from edge.northbound.topics import StartedWrite, Topics, TopicWriter, WriteOutco
 from edge.station.response import HELD_ID, INTERVENTIONS_ID, UNKNOWN_ID
 from edge.station.runs import Progress
 from edge.store import changes, jobs, responses
+from edge.store.background import Isolated
 from edge.store.changes import Change
 from edge.store.client import Store
-from edge.store.defects import Isolated
 from edge.store.jobs import Job
 from edge.store.stream import BEGINNING
 

@@ -39,10 +39,10 @@ from edge.northbound.retained_topics import (
 from edge.northbound.topics import StartedWrite, Topics, TopicWriter
 from edge.station.retention import Deliveries, RetentionPolicy
 from edge.store import changes, jobs
+from edge.store.background import Heartbeat
 from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.commit import Commit, join
-from edge.store.defects import Heartbeat
 from edge.store.jobs import Job
 from edge.store.stream import BEGINNING, position_key
 

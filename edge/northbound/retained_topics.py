@@ -22,9 +22,9 @@ from edge.model.state_index import StateIndex
 from edge.northbound.topics import StartedWrite, Topics, TopicWriter, WriteOutcome
 from edge.station.retention import Deliveries
 from edge.store import changes, jobs, responses
+from edge.store.background import Isolated
 from edge.store.client import Store
 from edge.store.commit import Commit
-from edge.store.defects import Isolated
 from edge.store.generation import GENERATION
 from edge.store.jobs import Job
 from edge.store.stream import BEGINNING, position_key

@@ -18,8 +18,8 @@ from edge.northbound.calls import CallHandler, IncomingCall
 from edge.northbound.events import change_events, load_changed_job, progress_event
 from edge.station.runs import Progress, Runs
 from edge.store import changes
+from edge.store.background import restart_on_defect, restart_on_outage
 from edge.store.client import Store
-from edge.store.retry import restart_on_defect, restart_on_outage
 from edge.store.server_time import server_time
 
 logger = structlog.get_logger(__name__)

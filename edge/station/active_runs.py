@@ -20,8 +20,8 @@ from edge.sfc.run import STATE_FIELD, Outcome
 from edge.sfc.signal import Pause, Phase
 from edge.station.decision import Decision, LoadedJob, MethodRequest
 from edge.station.runs import Progress, Runs, lock_holders
+from edge.store.background import poll_store, restart_on_outage
 from edge.store.client import Store
-from edge.store.retry import poll_store, restart_on_outage
 from edge.store.runs import revisions
 
 logger = structlog.get_logger(__name__)

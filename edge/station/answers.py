@@ -28,7 +28,7 @@ from edge.station.equipment_watch import EquipmentStats
 from edge.station.refusals import RefusalRecorder
 from edge.station.runs import NoRun, Runs
 from edge.station.sender import command_of, permit_start
-from edge.store import dead_letters, dedupe, equipment_memory, safing
+from edge.store import dead_letters, dedupe, equipment_memory
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
@@ -339,15 +339,17 @@ class Answers:
         if is_answer:
             self.stats.record_contact(self._runs.clock())
         if error is None:
-            await self._store.commit(safing.remove(self._store.keys, command_id))
+            await self._store.commit(equipment_memory.remove_safing(self._store.keys, command_id))
             return
         reason = error[:MAX_TEXT_LENGTH]
         self.stats.record_declined_stop(reason)
-        for command in await safing.load(self._store, command_id):
+        for command in await equipment_memory.load_safing(self._store, command_id):
             if command.error == reason:
                 continue
             logger.error("stop declined", command=command_id, phase=command.phase.value, reason=reason)
-            await self._store.commit(safing.save(self._store.keys, msgspec.structs.replace(command, error=reason)))
+            await self._store.commit(
+                equipment_memory.save_safing(self._store.keys, msgspec.structs.replace(command, error=reason))
+            )
             if command.phase is Phase.STOP and not command.error:
                 # The answer to a reset is recorded at its job already.
                 await self._runs.signal(command.job_id, Late(command_id, error=f"not stopped: {reason}"))
@@ -459,7 +461,7 @@ class Answers:
 
     async def has_open_stop(self, command_id: str) -> bool:
         """Return whether the stop of a command is not confirmed yet: its result was not received before."""
-        return bool(await safing.load(self._store, command_id))
+        return bool(await equipment_memory.load_safing(self._store, command_id))
 
     async def is_disabled_elsewhere(self, place: str) -> bool:
         """Return whether another system has disabled the tool at a place."""

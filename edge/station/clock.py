@@ -11,8 +11,8 @@ import structlog
 
 from edge.model.lock import LockKind
 from edge.store import locks, runs
+from edge.store.background import poll_store
 from edge.store.client import Store
-from edge.store.retry import poll_store
 from edge.store.server_time import difference_problem, end_clock_difference, read_server_clock
 
 logger = structlog.get_logger(__name__)

@@ -11,9 +11,9 @@ from edge.sfc.signal import Abort, Answer, Ignored, Phase, Signal
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
 from edge.station.runs import NoRun, Runs
 from edge.store import dead_letters, jobs, runs, work
+from edge.store.background import Isolated
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.defects import Isolated
 from edge.store.jobs import Job
 from edge.store.runs import Outgoing
 from edge.store.work import UnreadableEntry, Work, WorkKind

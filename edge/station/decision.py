@@ -40,20 +40,19 @@ from edge.sfc.signal import (
 )
 from edge.sfc.view import next_deadline
 from edge.station.response import attempts, job_response
-from edge.store import jobs, responses, run_history, runs, safing, work
+from edge.store import equipment_memory, jobs, responses, runs, work
 from edge.store.commit import Commit, join
+from edge.store.equipment_memory import SafingCommand
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.run_history import MOST_DECISIONS
-from edge.store.runs import NO_CONSUMER, Outbox, Outgoing, StoredRun
-from edge.store.safing import SafingCommand
+from edge.store.runs import MOST_DECISIONS, NO_CONSUMER, Outbox, Outgoing, StoredRun
 from edge.store.work import WorkKind
 
 
 def save_safing(keys: Keys, job: Job, requests: Collection[CommandRequest], now: int) -> Commit:
     """Keep the stops and resets among the commands of a decision until they are confirmed."""
     return join(
-        safing.save(
+        equipment_memory.save_safing(
             keys,
             SafingCommand(
                 phase=request.phase,
@@ -284,7 +283,7 @@ def _history(
     if not context.most_decisions or number < 1:
         return Commit()
     record = record_decision(net, before, signal, advanced, number, now)
-    return run_history.append(context.keys, job_id, record, started_at, context.most_decisions)
+    return runs.append_decision(context.keys, job_id, record, started_at, context.most_decisions)
 
 
 def _outgoing(advanced: Advanced) -> Outbox:

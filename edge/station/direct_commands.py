@@ -13,10 +13,10 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.sfc.signal import Phase
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentPort, NotSent, OutcomeUnknown, withdraw
 from edge.station.runs import Runs
+from edge.store import equipment_memory
 from edge.store import runs as run_store
-from edge.store import safing
 from edge.store.commit import Commit, join
-from edge.store.safing import SafingCommand
+from edge.store.equipment_memory import SafingCommand
 
 logger = structlog.get_logger(__name__)
 
@@ -82,7 +82,7 @@ class DirectCommands:
         if waiting.answer.done():
             return not waiting.answer.cancelled()
         # The equipment has ended the command: its stop is not needed any more.
-        ended = safing.remove(self._runs.store.keys, answer.command_id)
+        ended = equipment_memory.remove_safing(self._runs.store.keys, answer.command_id)
         kept = waiting.keep(answer) if isinstance(answer, EquipmentAnswer) else Commit()
         await self._runs.store.commit(join((ended, kept)))
         if not waiting.answer.done():
@@ -171,7 +171,7 @@ class DirectCommands:
 
     async def _drop_stop(self, command: Command) -> None:
         """Drop the stop of a command that never left the gateway."""
-        await self._runs.store.commit(safing.remove(self._runs.store.keys, command.command_id))
+        await self._runs.store.commit(equipment_memory.remove_safing(self._runs.store.keys, command.command_id))
 
     async def _keep_stop(self, command: Command, after_s: float) -> None:
         """Keep the stop of a command until the equipment confirms it; it is due after a time."""
@@ -186,7 +186,7 @@ class DirectCommands:
             attempt=command.attempt,
             since=self._runs.clock() + round(after_s * 1000),
         )
-        await self._runs.store.commit(safing.save(self._runs.store.keys, stop))
+        await self._runs.store.commit(equipment_memory.save_safing(self._runs.store.keys, stop))
 
 
 def result_of(answer: EquipmentAnswer) -> Any:

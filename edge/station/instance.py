@@ -18,11 +18,10 @@ from edge.station.runs import Runs
 from edge.station.sender import take_over
 from edge.station.worker import Worker
 from edge.store import instance_leases, runs, work
+from edge.store.background import Isolated, poll_store, renewal
 from edge.store.client import MAX_BLOCK_MS, Store
 from edge.store.commit import Commit
-from edge.store.defects import Isolated
 from edge.store.lease_watch import JITTER_S, LIFETIME_S, RENEW_EVERY_S, parse_lease
-from edge.store.retry import poll_store, renewal
 
 logger = structlog.get_logger(__name__)
 

@@ -15,11 +15,11 @@ from edge.sfc.signal import Ignored, Intervene, Resolve, SecondPerson
 from edge.station.decision import RESOLVE, Decision, NotAllowed
 from edge.station.job_call import CallAnswer
 from edge.station.runs import NoRun, Runs
-from edge.store import dedupe, safing
+from edge.store import dedupe, equipment_memory
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
+from edge.store.equipment_memory import SafingCommand
 from edge.store.keys import Keys
-from edge.store.safing import SafingCommand
 
 logger = structlog.get_logger(__name__)
 
@@ -151,7 +151,7 @@ async def release(
             return dedupe.decode_answer(given, tuple[ReleasedStop, ...])
         found = [
             safing_command
-            for safing_command in await safing.load_all(store)
+            for safing_command in await equipment_memory.load_all_safing(store)
             if _is_asked_for(safing_command, type_ids, request)
         ]
         if not found:
@@ -179,7 +179,7 @@ def _is_asked_for(command: SafingCommand, type_ids: Collection[str], request: Re
 
 def _release(keys: Keys, command: SafingCommand, request: ReleaseRequest) -> Commit:
     released = msgspec.structs.replace(command, released_by=request.by, release_reason=request.reason)
-    return safing.save(keys, released)
+    return equipment_memory.save_safing(keys, released)
 
 
 def _validated(equipment: Mapping[str, Collection[str]], request: ReleaseRequest) -> Collection[str]:

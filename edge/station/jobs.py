@@ -40,7 +40,7 @@ from edge.station.refusals import refuse_expired
 from edge.station.retention import plan_removal
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
-from edge.store import dedupe, jobs, resources, undelivered
+from edge.store import dedupe, ended_jobs, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
 from edge.store.jobs import Job
@@ -107,7 +107,7 @@ async def read_order_facts(
     before = jobs.query_job(keys, order.job_order_id)
     removed_at = dedupe.query_removal(keys, order.job_order_id)
     allowed = resources.query_named(keys, scope, order)
-    open_jobs, waiting = jobs.query_open_count(keys, scope), undelivered.query_count(keys, scope)
+    open_jobs, waiting = jobs.query_open_count(keys, scope), ended_jobs.query_undelivered(keys, scope)
     replies = await store.fetch_all(*answered, before, removed_at, allowed, open_jobs, waiting)
     if (answer := _stored_answer(replies, answered)) is not None:
         return answer

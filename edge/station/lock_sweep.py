@@ -12,10 +12,9 @@ from edge.station.decision import Decision
 from edge.station.runs import Runs, claim_of, owner_of
 from edge.store import locks
 from edge.store import runs as run_store
+from edge.store.background import Isolated, poll_store
 from edge.store.commit import NOTHING, Commit, Committed, join
-from edge.store.defects import Isolated
 from edge.store.locks import StoredLock
-from edge.store.retry import poll_store
 from edge.store.server_time import server_time
 
 logger = structlog.get_logger(__name__)

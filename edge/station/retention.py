@@ -15,11 +15,11 @@ from edge.model.acceptance import validate_id
 from edge.model.isa95 import JobResponse
 from edge.model.job_state import Cause
 from edge.station.runs import Progress, Runs
-from edge.store import dedupe, ended_jobs, jobs, responses, runs, undelivered
+from edge.store import dedupe, ended_jobs, jobs, responses, runs
+from edge.store.background import Isolated
 from edge.store.bounds import ALARM_PART
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
-from edge.store.defects import Isolated
 from edge.store.ended_jobs import KeptJob
 from edge.store.jobs import Job
 
@@ -126,9 +126,9 @@ class Deliveries:
 
     async def _move_if_listed(self, job: Job, ended_at: int) -> Commit:
         """Return the move of a job that stays beyond its time to those whose result is delivered."""
-        if not await undelivered.is_listed(self._store, job.scope, job.job_id):
+        if not await ended_jobs.is_listed(self._store, job.scope, job.job_id):
             return NOTHING
-        return undelivered.deliver(self._store.keys, job.scope, job.job_id, ended_at)
+        return ended_jobs.add_unconfirmed(self._store.keys, job.scope, job.job_id, ended_at)
 
     async def record(self, job: Job, stays_ms: int = 0) -> bool:
         """Record that the result of an ended job was received; the job stays for `stays_ms` at least.
@@ -143,7 +143,7 @@ class Deliveries:
 
     def _end_of_waiting(self, job: Job, now: int, earliest: int) -> tuple[Commit, ...]:
         keys, due = self._store.keys, (job.ended_at or now) + self._policy.keep_ended_ms
-        discarded = undelivered.discard(keys, job.scope, job.job_id)
+        discarded = ended_jobs.discard_kept(keys, job.scope, job.job_id)
         if due > earliest:
             return (discarded,)
         return (discarded, runs.set_timer(keys, job.job_id, earliest))
@@ -173,7 +173,7 @@ class Deliveries:
 
     async def waiting(self, scope: str, count: int) -> list[str]:
         """Return the oldest jobs of a scope that are kept longer because their result was not delivered."""
-        return await undelivered.oldest(self._store, scope, count)
+        return await ended_jobs.oldest(self._store, scope, count)
 
 
 class Expiry:
@@ -205,7 +205,7 @@ class Expiry:
             return
         keys = self._store.keys
         is_delivered = self._policy.may_be_dropped(is_delivered=job.delivered_at is not None)
-        add = undelivered.deliver if is_delivered else undelivered.add
+        add = ended_jobs.add_unconfirmed if is_delivered else ended_jobs.add_undelivered
         kept = add(keys, job.scope, job.job_id, job.ended_at or now)
         await self._store.commit(
             join((jobs.unchanged(keys, job.job_id, job), kept, runs.set_timer(keys, job.job_id, None)))
@@ -228,7 +228,7 @@ class Expiry:
         if self.may_go(job):
             await self._store.commit(removal)
             return
-        await self._store.commit(join((removal, undelivered.count_dropped(keys))))
+        await self._store.commit(join((removal, ended_jobs.count_dropped(keys))))
         advice = "Let the MES confirm results: docs/reference/northbound.md. Or save them with: edge jobs export FILE"
         event = "result deleted unconfirmed" if self.may_be_dropped(job) else "result deleted undelivered"
         # Each one: no other place names the job whose result is gone.
@@ -236,16 +236,16 @@ class Expiry:
 
     async def _limit(self, scope: str, now: int) -> None:
         before, limit = self._counts.get(scope, 0), self._policy.max_undelivered
-        counts = await undelivered.counts(self._store, scope)
+        counts = await ended_jobs.count_kept_results(self._store, scope)
         kept = self._counts[scope] = counts.undelivered + counts.unconfirmed
         if before < limit * ALARM_PART <= kept:
             advice = "Connect the MES, or save them with: edge jobs export FILE"
             logger.warning("undelivered results pile up", scope=scope, count=kept, limit=limit, advice=advice)
         beyond = max(0, kept - limit)
-        for job_id in await undelivered.oldest_unconfirmed(self._store, scope, beyond):
+        for job_id in await ended_jobs.oldest_unconfirmed(self._store, scope, beyond):
             await self._drop(scope, job_id, now)
         if self._policy.drops_undelivered:
-            for job_id in await undelivered.oldest(self._store, scope, beyond - counts.unconfirmed):
+            for job_id in await ended_jobs.oldest(self._store, scope, beyond - counts.unconfirmed):
                 await self._drop(scope, job_id, now)
 
     async def _drop(self, scope: str, job_id: str, now: int) -> None:
@@ -254,7 +254,7 @@ class Expiry:
             job = await jobs.load(self._store, job_id)
         if job is None or job.ended_at is None:
             # Removed since; it may be stored again with its id.
-            await self._store.commit(undelivered.discard(self._store.keys, scope, job_id))
+            await self._store.commit(ended_jobs.discard_kept(self._store.keys, scope, job_id))
             return
         await self.remove(job, now)
 
@@ -329,7 +329,7 @@ class KeptJobs:
             await self._bound(scope)
 
     async def _bound(self, scope: str) -> None:
-        if await ended_jobs.count(self._store, scope) <= self._expiry.most_kept:
+        if await ended_jobs.count_ended(self._store, scope) <= self._expiry.most_kept:
             return  # No page is read below the bound.
         confirmed, delivered = self._expiry.may_go, self._expiry.may_be_dropped
         gone = await self._remove_beyond(scope, confirmed, self._most_at_once)
@@ -347,7 +347,7 @@ class KeptJobs:
         """Remove the oldest jobs of the index beyond the bound that may go; return how many are gone."""
         gone, passed = 0, (scope, may_go)
         while gone < most:
-            page = await ended_jobs.page(self._store, scope, self._passed.setdefault(passed, 0), self._page_size)
+            page = await ended_jobs.ended_page(self._store, scope, self._passed.setdefault(passed, 0), self._page_size)
             beyond = page.kept - self._expiry.most_kept
             if beyond <= 0 or not page.jobs:
                 break
@@ -356,8 +356,8 @@ class KeptJobs:
 
     async def _drop_unconfirmed(self, scope: str, most: int) -> int:
         """Remove the oldest jobs beyond the bound that stay beyond their time, delivered but not confirmed."""
-        beyond = await ended_jobs.count(self._store, scope) - self._expiry.most_kept
-        oldest = await undelivered.oldest_unconfirmed(self._store, scope, min(beyond, most))
+        beyond = await ended_jobs.count_ended(self._store, scope) - self._expiry.most_kept
+        oldest = await ended_jobs.oldest_unconfirmed(self._store, scope, min(beyond, most))
         return sum([await self._remove(job_id, self._expiry.may_be_dropped) for job_id in oldest])
 
     async def _remove_oldest(self, scope: str, page: Sequence[KeptJob], many: int, may_go: _MayGo) -> int:

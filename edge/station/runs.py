@@ -30,11 +30,10 @@ from edge.station.decision import (
     decide,
 )
 from edge.store import jobs, locks, runs
+from edge.store.background import Isolated
 from edge.store.client import Store
 from edge.store.commit import Commit, CommitResult, Committed, Stale, join
-from edge.store.defects import Isolated
-from edge.store.run_history import MOST_DECISIONS
-from edge.store.runs import NO_CONSUMER, Outbox, Outgoing, StoredRun
+from edge.store.runs import MOST_DECISIONS, NO_CONSUMER, Outbox, Outgoing, StoredRun
 from edge.store.server_time import server_time
 
 

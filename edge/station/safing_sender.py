@@ -19,10 +19,9 @@ from edge.station.decision import Decision
 from edge.station.equipment import Command, EquipmentPort, release_of
 from edge.station.runs import Progress, Runs
 from edge.station.safing_tries import SafingTries
-from edge.store import safing
-from edge.store.defects import Isolated
-from edge.store.retry import poll_store, retry_while_unavailable
-from edge.store.safing import SafingCommand
+from edge.store import equipment_memory
+from edge.store.background import Isolated, poll_store, retry_while_unavailable
+from edge.store.equipment_memory import SafingCommand
 
 logger = structlog.get_logger(__name__)
 
@@ -105,7 +104,7 @@ class SafingSender:
         """Read the open commands, and remove those that an operator has released."""
         served = [
             safing_command
-            for safing_command in await safing.load_all(self._store)
+            for safing_command in await equipment_memory.load_all_safing(self._store)
             if safing_command.scope in self._scopes
         ]
         for command in served:
@@ -188,7 +187,7 @@ class SafingSender:
             # The equipment may have confirmed it since the last poll, and a poll may note that meanwhile.
             is_open = any(
                 safing_command.phase is command.phase
-                for safing_command in await safing.load(self._store, command.command_id)
+                for safing_command in await equipment_memory.load_safing(self._store, command.command_id)
             )
         except Unavailable:
             return
@@ -219,7 +218,7 @@ class SafingSender:
 
     async def _remove_released(self, command: SafingCommand) -> None:
         """Remove a command that an operator has released, and record it at its job and in the log of the gateway."""
-        removal = safing.remove(self._store.keys, command.command_id)
+        removal = equipment_memory.remove_safing(self._store.keys, command.command_id)
         late = Late(command.command_id, error=f"stop released by {command.released_by}: {command.release_reason}")
         is_recorded = False
         with Isolated(logger, "release cannot be recorded", job=command.job_id, command=command.command_id):

@@ -27,12 +27,11 @@ from edge.station.dead_letter_writer import DeadLetterWriter
 from edge.station.decision import Decision, LoadedJob
 from edge.station.equipment import Command, EquipmentPort, NotSent, PausableEquipment, Repetition, withdraw
 from edge.station.runs import Runs
-from edge.store import instance_leases, safing
+from edge.store import equipment_memory, instance_leases
 from edge.store import runs as run_store
+from edge.store.background import RETRY_INTERVAL_S, Isolated, retry_while_unavailable
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
-from edge.store.defects import Isolated
-from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.store.runs import NO_CONSUMER, Outgoing
 from edge.store.version import DocumentTooNew
 
@@ -364,7 +363,7 @@ class Sender:
         """Send a stop; where the start has never left the gateway, record that instead: nothing can be active."""
         command_id = stop.command_id
         never_left = command_id in queue.never_sent or await self._dispatch.withdraw(stop, job_id)
-        removal = safing.remove(self._runs.store.keys, command_id) if never_left else Commit()
+        removal = equipment_memory.remove_safing(self._runs.store.keys, command_id) if never_left else Commit()
         if never_left:
             reason = queue.never_sent.get(command_id) or self._dispatch.obstacle_of(stop.type_id)
             await self._record(job_id, Withdrawn(command_id, reason), removal)

@@ -14,8 +14,7 @@ from edge.station.active_runs import ActiveRuns
 from edge.station.decision import LoadedJob
 from edge.station.runs import Progress, Runs
 from edge.store import set_mirrors as mirrors
-from edge.store.defects import Isolated
-from edge.store.retry import restart_on_outage
+from edge.store.background import Isolated, restart_on_outage
 from edge.store.set_mirrors import Freshness, MirrorState
 
 logger = structlog.get_logger(__name__)

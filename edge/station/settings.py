@@ -19,7 +19,7 @@ from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
 from edge.store.mark_senders import caller
-from edge.store.setting_texts import SettingTexts
+from edge.store.resources import SettingTexts
 
 MAX_ITEM_BYTES: Final = 16_384
 _MOST_FAULTS: Final = 50

@@ -17,7 +17,7 @@ from edge.sfc.replay import Difference, differing_fields, replay, starts_at_the_
 from edge.sfc.run import Run
 from edge.sfc.signal import Mirrors
 from edge.station.runs import lock_holders, net_of
-from edge.store import jobs, responses, run_history, runs
+from edge.store import jobs, responses, runs
 from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.store.runs import StoredRun
@@ -142,7 +142,7 @@ async def load_recorded(store: Store, job_id: str, newest: int = 0, rest_s: floa
         if stored is None:
             return NotRecorded(f"there is no run of job {job_id!r}: a job has one once it was started")
         net = net_of(stored.recipe)
-        found = await run_history.load(store, job_id, stored.run.started_at or 0, newest)
+        found = await runs.load_decisions(store, job_id, stored.run.started_at or 0, newest)
         records = tuple(
             await in_slices((read_record(net, stored.run, stored_decision) for stored_decision in found), rest_s)
         )

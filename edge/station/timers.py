@@ -15,11 +15,10 @@ from edge.station.retention import Expiry, RetentionPolicy
 from edge.station.runs import Progress, Runs
 from edge.station.start import plan_start
 from edge.store import jobs, runs
+from edge.store.background import Isolated, restart_on_outage
 from edge.store.client import Store
 from edge.store.commit import join
-from edge.store.defects import Isolated
 from edge.store.jobs import Job
-from edge.store.retry import restart_on_outage
 from edge.store.version import DocumentTooNew
 
 logger = structlog.get_logger(__name__)

@@ -16,8 +16,8 @@ from edge.station.runs import Runs
 from edge.station.sender import take_over
 from edge.station.start import Starter
 from edge.store import work
+from edge.store.background import restart_on_outage, retry_while_unavailable
 from edge.store.client import Store
-from edge.store.retry import restart_on_outage, retry_while_unavailable
 from edge.store.runs import NO_CONSUMER
 from edge.store.version import DocumentTooNew
 from edge.store.work import UnreadableEntry, Work, WorkKind

@@ -6,9 +6,18 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from edge.foundation.errors import Unavailable
-from edge.store.connection import CommandConnection, Endpoint, Greeting, connect
-from edge.store.errors import ADVICE_START, error_of_reply
-from edge.store.pipeline import Command, Pipeline, ReplyError, pack_command
+from edge.store.connection import (
+    ADVICE_START,
+    Command,
+    CommandConnection,
+    Endpoint,
+    Greeting,
+    Pipeline,
+    ReplyError,
+    connect,
+    error_of_reply,
+    pack_command,
+)
 
 _NO_DEADLINE_S: Final = 86_400.0
 """`run` sets the deadline of each command. A deadline of the connection would wake an idle gateway."""

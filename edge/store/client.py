@@ -13,18 +13,15 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.latency import Latency
 from edge.foundation.ticks import until_tick
+from edge.store.background import Defects, Heartbeat
 from edge.store.blocking_connections import BlockingConnections, Subscriptions
 from edge.store.bounds import BoundedCount, MarksBySender
-from edge.store.commit import Commit, CommitResult, Stale, pack
-from edge.store.commit_script import run_commit
-from edge.store.connection import CommandConnection, Endpoint
-from edge.store.defects import Defects, Heartbeat
+from edge.store.commit import COMMIT_LUA, COMMIT_SHA, Commit, CommitResult, Stale, pack, run_commit
+from edge.store.connection import Argument, CommandConnection, Endpoint
 from edge.store.fence import Fence
 from edge.store.generation import GenerationCheck
 from edge.store.keys import Keys
-from edge.store.lease_watch import LeaseWatch
-from edge.store.own_lease import OwnLease
-from edge.store.pipeline import Argument
+from edge.store.lease_watch import LeaseWatch, OwnLease
 from edge.store.query import Replies, StoreQuery, shape, value_of, values_of
 from edge.store.replication import Replication
 from edge.store.sentinels import Sentinels
@@ -214,3 +211,13 @@ class Store:
         """Run one command that blocks, for at most MAX_BLOCK_MS, on a connection of its own."""
         self.heartbeat.beat()
         return shape(command, await self._blocking.run((command, *arguments)))
+
+
+_SCRIPT_NAME = "guarded_commit"
+
+
+async def share_script(store: Store) -> None:
+    """Write the script with its SHA-1, by which `EVALSHA` calls it, unless it is there."""
+    if await store.execute("HGET", store.keys.scripts(), f"{_SCRIPT_NAME}:sha1") != COMMIT_SHA:
+        text = COMMIT_LUA.decode()
+        await store.execute("HSET", store.keys.scripts(), _SCRIPT_NAME, text, f"{_SCRIPT_NAME}:sha1", COMMIT_SHA)

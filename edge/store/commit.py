@@ -1,11 +1,15 @@
 """Builds a guarded transaction and runs it in one round trip."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import Struct
+
+from edge.store.connection import CommandConnection, ReplyError, error_of_reply
 
 CommitArgument = str | int
 RedisCommand = tuple[CommitArgument, ...]
@@ -145,3 +149,17 @@ def pack(commit: Commit) -> bytes:
 def unpack(reply: str) -> CommitResult:
     """Read what `commit.lua` returned: nothing, or the key whose guard failed."""
     return Stale(reply) if reply else Committed()
+
+
+COMMIT_LUA: Final = (Path(__file__).parent / "lua/commit.lua").read_bytes()
+COMMIT_SHA: Final = hashlib.sha1(COMMIT_LUA, usedforsecurity=False).hexdigest()
+
+
+async def run_commit(connection: CommandConnection, argument: bytes) -> CommitResult:
+    """Run a packed commit in one round trip; two when the server does not know the script. Raises Unavailable."""
+    (reply,) = await connection.call(("EVALSHA", COMMIT_SHA, 0, argument))
+    if isinstance(reply, ReplyError) and str(reply).startswith("NOSCRIPT"):
+        (reply,) = await connection.call(("EVAL", COMMIT_LUA, 0, argument))
+    if isinstance(reply, ReplyError):
+        raise error_of_reply(str(reply))
+    return unpack(reply)

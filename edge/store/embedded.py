@@ -14,8 +14,7 @@ import structlog
 
 from edge.foundation.errors import EdgeError, Refused, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
-from edge.store.connection import CommandConnection, Endpoint
-from edge.store.pipeline import Command, ReplyError
+from edge.store.connection import Command, CommandConnection, Endpoint, ReplyError
 from edge.store.store_repair import repair_store
 
 logger = structlog.get_logger(__name__)

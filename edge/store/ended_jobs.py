@@ -1,10 +1,13 @@
-"""The ended jobs that are still kept, in the order in which their time runs out."""
+"""The ended jobs that are still kept: in the order in which their time runs out, and those kept beyond it."""
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from edge.store.client import Store
+from edge.store.commit import Commit, join, operation
+from edge.store.keys import Keys
+from edge.store.query import StoreQuery, query
 
 
 class KeptJob(Struct, frozen=True):
@@ -27,13 +30,13 @@ class EndedJobs(Struct, frozen=True):
     jobs: Sequence[KeptJob]
 
 
-async def count(store: Store, scope: str) -> int:
+async def count_ended(store: Store, scope: str) -> int:
     """Return the number of ended jobs of a scope that are kept."""
-    stored, still_open = await store.read(_counts(store, scope))
+    stored, still_open = await store.read(_ended_counts(store, scope))
     return int(stored) - int(still_open)
 
 
-async def page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
+async def ended_page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
     """Read the number of ended jobs, and from the index of timers up to `many` jobs; `first` 0 is the earliest.
 
     The index holds each ended job until its time is over, and open jobs that wait for a deadline.
@@ -41,7 +44,7 @@ async def page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
     keys = store.keys
     stored, still_open, job_ids, active = await store.read(
         [
-            *_counts(store, scope),
+            *_ended_counts(store, scope),
             ("ZRANGE", keys.sfc_timers(), first, first + many - 1),
             ("SMEMBERS", keys.sfc_active_jobs()),
         ]
@@ -55,5 +58,81 @@ async def page(store: Store, scope: str, first: int, many: int) -> EndedJobs:
     return EndedJobs(int(stored) - int(still_open), jobs)
 
 
-def _counts(store: Store, scope: str) -> tuple[tuple[str, str], tuple[str, str]]:
+def _ended_counts(store: Store, scope: str) -> tuple[tuple[str, str], tuple[str, str]]:
     return ("ZCARD", store.keys.joborder_list(scope)), ("ZCARD", store.keys.joborder_open(scope))
+
+
+DROPPED = "results_unconfirmed_removed"
+"""The counter of results that were removed before the MES had confirmed them."""
+
+
+class KeptResults(Struct, frozen=True):
+    """The number of results that are kept beyond their time: not delivered, and delivered but not confirmed."""
+
+    undelivered: int
+    unconfirmed: int
+
+
+def add_undelivered(keys: Keys, scope: str, job_id: str, ended_at: int) -> Commit:
+    """Add a job whose result is not delivered, by the instant of its end."""
+    return operation("ZADD", keys.joborder_undelivered(scope), ended_at, job_id)
+
+
+def add_unconfirmed(keys: Keys, scope: str, job_id: str, ended_at: int) -> Commit:
+    """Add a job whose result is delivered but not confirmed, by the instant of its end."""
+    added = operation("ZADD", keys.joborder_unconfirmed(scope), ended_at, job_id)
+    return join((operation("ZREM", keys.joborder_undelivered(scope), job_id), added))
+
+
+def discard_kept(keys: Keys, scope: str, job_id: str) -> Commit:
+    """Remove a job, if it is listed."""
+    listed = keys.joborder_undelivered(scope), keys.joborder_unconfirmed(scope)
+    return join(operation("ZREM", key, job_id) for key in listed)
+
+
+def count_dropped(keys: Keys) -> Commit:
+    """Count a result that is removed before the MES has confirmed it."""
+    return operation("INCR", keys.counter(DROPPED))
+
+
+def query_undelivered(keys: Keys, scope: str) -> StoreQuery[int]:
+    """Return the query of the number of jobs of a scope whose result is not delivered."""
+    return query(int, "ZCARD", keys.joborder_undelivered(scope))
+
+
+async def count_undelivered(store: Store, scope: str) -> int:
+    """Count the jobs of a scope whose result is not delivered."""
+    return await store.fetch(query_undelivered(store.keys, scope))
+
+
+async def count_kept_results(store: Store, scope: str) -> KeptResults:
+    """Count the jobs of a scope that stay beyond their time."""
+    found = await store.read(queries_of_counts(store.keys, scope))
+    return KeptResults(*map(int, found))
+
+
+def queries_of_counts(keys: Keys, scope: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the commands that count the jobs of a scope: not delivered, and not confirmed."""
+    return ("ZCARD", keys.joborder_undelivered(scope)), ("ZCARD", keys.joborder_unconfirmed(scope))
+
+
+async def is_listed(store: Store, scope: str, job_id: str) -> bool:
+    """Return whether a job stays beyond its time because its result is not delivered."""
+    return await store.execute("ZSCORE", store.keys.joborder_undelivered(scope), job_id) is not None
+
+
+async def oldest(store: Store, scope: str, many: int) -> list[str]:
+    """Return the ids of the jobs that ended first, of those whose result is not delivered."""
+    return await _oldest(store, store.keys.joborder_undelivered(scope), many)
+
+
+async def oldest_unconfirmed(store: Store, scope: str, many: int) -> list[str]:
+    """Return the ids of the jobs that ended first, of those whose delivered result is not confirmed."""
+    return await _oldest(store, store.keys.joborder_unconfirmed(scope), many)
+
+
+async def _oldest(store: Store, key: str, many: int) -> list[str]:
+    if many <= 0:
+        return []
+    found: list[str] = await store.execute("ZRANGE", key, 0, many - 1)
+    return found

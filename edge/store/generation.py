@@ -13,11 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.foundation.errors import Unavailable
-from edge.store.commit import Commit, Committed, HashField, pack
-from edge.store.commit_script import run_commit
-from edge.store.connection import CommandConnection
+from edge.store.commit import Commit, Committed, HashField, pack, run_commit
+from edge.store.connection import Command, CommandConnection
 from edge.store.keys import Keys
-from edge.store.pipeline import Command
 from edge.store.query import values_of
 from edge.store.sentinels import Primary
 

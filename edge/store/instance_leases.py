@@ -1,12 +1,16 @@
-"""Leases of instances: each holds one under its name; the register also lists those without one."""
+"""The gateways on a store: the lease of each under its name, its OPC UA server, and the identity of the store.
 
+The identity is made once, and kept by a backup.
+"""
+
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, Guard, Holds, join, operation
-from edge.store.keys import GROUP
+from edge.store.keys import GROUP, Keys
 from edge.store.lease_watch import lease_value, parse_lease
 
 
@@ -144,3 +148,30 @@ async def release_publisher(store: Store, scopes: Iterable[str]) -> None:
 def unchanged(key: str, value: str | None) -> Guard:
     """Return the guard that a lease still has a value, None: that it is still absent."""
     return Absent(key) if value is None else Holds(key, value)
+
+
+def put_opcua_server(keys: Keys, gateway: str, text: str) -> Commit:
+    """Write the server of a gateway."""
+    return operation("HSET", keys.opcua_servers(), gateway, text)
+
+
+def remove_opcua_server(keys: Keys, gateway: str) -> Commit:
+    """Remove the server of a gateway."""
+    return operation("HDEL", keys.opcua_servers(), gateway)
+
+
+async def load_opcua_servers(store: Store) -> dict[str, str]:
+    """Return the servers by gateway; those of gateways whose lease has ended are left out. Raises Unavailable."""
+    found: dict[str, str] = await store.execute("HGETALL", store.keys.opcua_servers())
+    ended = await read_ended(store, found)
+    return {name: found[name] for name in sorted(found) if name not in ended}
+
+
+async def load_identity(store: Store) -> str:
+    """Return the identity of the store; make it when there is none. Raises Unavailable."""
+    key = store.keys.identity()
+    found: str | None = await store.execute("GET", key)
+    if found is None:
+        await store.commit(operation("SET", key, str(uuid.uuid4()), "NX"))
+        found = await store.execute("GET", key)
+    return found or ""

@@ -11,7 +11,7 @@ from edge.model.instant import milliseconds
 from edge.model.isa95 import JobOrder, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
 from edge.sfc.run import KeptEvent
-from edge.store import changes, undelivered, version
+from edge.store import changes, ended_jobs, version
 from edge.store.bulk_reads import load_readable
 from edge.store.changes import ResponseChange
 from edge.store.client import Store
@@ -266,7 +266,7 @@ def remove(keys: Keys, job: Job, cause: Cause, now: int) -> Commit:
             operation("DEL", keys.sfc_execution(job_id), keys.sfc_history(job_id)),
             operation("ZREM", keys.joborder_list(scope), job_id),
             operation("ZREM", keys.joborder_open(scope), job_id),
-            undelivered.discard(keys, scope, job_id),
+            ended_jobs.discard_kept(keys, scope, job_id),
             operation("ZREM", keys.jobresponse_list(scope), response_id),
             operation("ZREM", keys.jobresponse_state(scope, job.status.state.name), response_id),
             operation("ZREM", keys.sfc_timers(), job_id),

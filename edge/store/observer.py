@@ -10,14 +10,12 @@ from msgspec.structs import replace
 from edge.config import RedisSettings
 from edge.foundation.errors import EdgeError, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
-from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of
 from edge.store.client import Store
-from edge.store.connection import CommandConnection, Endpoint
+from edge.store.connection import Command, CommandConnection, Endpoint
 from edge.store.fence import Fence, ask_fence, watched
 from edge.store.keys import Keys
-from edge.store.pipeline import Command
 from edge.store.query import values_of
-from edge.store.sentinels import Primary, Sentinels, SentinelView, agreed
+from edge.store.sentinels import Primary, Sentinels, SentinelView, agreed, endpoint_of, is_sentinel, sentinel_address_of
 from edge.store.server_check import MemoryUsage
 from edge.store.store_state import FenceState, GenerationState, NodeReport, StoreState, replicas_of, state_of
 

@@ -3,26 +3,26 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Final
 
+import structlog
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
+from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Defect, SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
-from edge.store.address import endpoint_of, is_sentinel, sentinel_address_of, shown
+from edge.store.background import restart_on_defect
 from edge.store.blocking_connections import BlockingConnections, Subscriptions
 from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
-from edge.store.connection import CommandConnection, Endpoint
-from edge.store.errors import AccessDenied
+from edge.store.connection import AccessDenied, CommandConnection, Endpoint
 from edge.store.fence import QUORUM_ADVICE, REPLACED_AFTER_S, Fence, ask_fence, quorum_problem
 from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
 from edge.store.replication import Replication
-from edge.store.retry import restart_on_defect
-from edge.store.sentinels import ASK_EVERY_S, Sentinels
+from edge.store.sentinels import ASK_EVERY_S, Sentinels, endpoint_of, is_sentinel, sentinel_address_of, shown
 from edge.store.server_check import check_durability, check_prefix, check_version, lasting_problems, refuse_cluster
 
 CONFIRMED_WITHIN_S: Final = 5.0
@@ -228,3 +228,53 @@ async def has_running_server(settings: RedisSettings) -> bool:
     from edge.store.embedded import running_server  # noqa: PLC0415
 
     return await running_server(directory) is not None
+
+
+logger = structlog.get_logger(__name__)
+
+REOPEN_S: Final = (0.1, 2.0)
+"""The shortest and the longest delay between two attempts to open a store again."""
+
+
+async def serve_stores(
+    settings: RedisSettings, serve: Callable[[Store], Awaitable[None]], stopping: asyncio.Event
+) -> None:
+    """Open a store and serve with it until `serve` returns; when the store is over, open it again and serve again.
+
+    While another one cannot be opened, retry until `stopping`. Raises SettingsError and Unavailable when the first one
+    cannot be opened.
+
+        await serve_stores(settings.redis, lambda store: FlowWorker(store, …).run(), stopping)
+    """
+    backoff: Backoff | None = None
+    was_open = False
+    while True:
+        try:
+            async with open_store(settings, consumer=None) as store:
+                backoff, was_open = None, True
+                if not await _is_over_first(store, serve):
+                    return
+        except (SettingsError, Unavailable) as error:
+            # A store that was open may be lost again before the work has begun.
+            if backoff is None and not (was_open and isinstance(error, Unavailable)):
+                raise
+            logger.warning("store not opened again, retrying", reason=error.message, advice=error.advice)
+        backoff = backoff or Backoff(*REOPEN_S, stable=REOPEN_S[1])
+        await backoff.pause(stopping)
+        if stopping.is_set():
+            return
+
+
+async def _is_over_first(store: Store, serve: Callable[[Store], Awaitable[None]]) -> bool:
+    """Return whether the store was over before `serve` had ended, which is cancelled then."""
+    serving, over = asyncio.ensure_future(serve(store)), asyncio.ensure_future(store.over.wait())
+    try:
+        await asyncio.wait((serving, over), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        over.cancel()
+        serving.cancel()
+        await asyncio.wait((serving, over))
+    if store.over.is_set():
+        return True
+    await serving
+    return False

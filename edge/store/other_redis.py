@@ -16,7 +16,7 @@ from redis.exceptions import NoPermissionError
 
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.model.payload import Encoding, decode_msgpack, decode_payload
-from edge.store.errors import ADVICE_START, error_of_reply
+from edge.store.connection import ADVICE_START, error_of_reply
 
 
 @contextlib.contextmanager

@@ -8,8 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from edge.store.errors import error_of_reply
-from edge.store.pipeline import Argument, ReplyError
+from edge.store.connection import Argument, ReplyError, error_of_reply
 
 _Fields = dict[str, str]
 _RawEntry = tuple[str, Sequence[str] | None]

@@ -11,8 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.foundation.errors import EdgeError, Unavailable
-from edge.store.connection import CommandConnection
-from edge.store.pipeline import Command
+from edge.store.connection import Command, CommandConnection
 from edge.store.query import values_of
 from edge.store.sentinels import SentinelView, agreed
 

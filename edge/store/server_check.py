@@ -8,15 +8,14 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from edge.foundation.errors import Defect, SettingsError
-from edge.store import undelivered
-from edge.store.bounded_counts import MarkCounter, count_marks
+from edge.store import ended_jobs
 from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits, MarksBySender
 from edge.store.bulk_reads import scan_keys
 from edge.store.client import Store
-from edge.store.errors import AccessDenied
+from edge.store.connection import AccessDenied
+from edge.store.ended_jobs import KeptResults
 from edge.store.keys import key_specs
-from edge.store.mark_senders import count_by_sender, is_any_sender_near
-from edge.store.undelivered import KeptResults
+from edge.store.mark_senders import MarkCounter, count_by_sender, count_marks, is_any_sender_near
 
 STORE_VERSION = 1
 """The version of the stored data. A change that an older version would misread raises it and must convert the data."""
@@ -63,7 +62,7 @@ async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) ->
     info, *lengths = await store.read(
         [
             ("INFO", "memory", "persistence", "keyspace"),
-            *(count for scope in limits.scopes for count in undelivered.queries_of_counts(store.keys, scope)),
+            *(count for scope in limits.scopes for count in ended_jobs.queries_of_counts(store.keys, scope)),
         ]
     )
     marks = await count_marks(store, info, limits.marks, counter)

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from edge.store.client import Store
-from edge.store.errors import GroupExists
+from edge.store.connection import GroupExists
 
 BEGINNING = "0-0"
 """The position before every entry."""

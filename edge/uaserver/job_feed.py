@@ -17,11 +17,10 @@ from edge.model.job_state import has_ended, has_response, is_transition, state_e
 from edge.station.response import job_response
 from edge.station.settings import follow_settings
 from edge.store import changes, jobs, resources, responses
+from edge.store.background import Isolated, restart_on_outage
 from edge.store.changes import Change
 from edge.store.client import Store
-from edge.store.defects import Isolated
 from edge.store.jobs import Job
-from edge.store.retry import restart_on_outage
 from edge.uaserver.live_list import BUNDLE_S
 from edge.uaserver.server import UaServer
 

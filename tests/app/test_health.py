@@ -20,18 +20,17 @@ from edge.model.finding import HealthFinding, failing, ok, warning
 from edge.model.job_state import Cause
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
-from edge.store import dedupe, undelivered
-from edge.store.address import SentinelAddress
-from edge.store.bounded_counts import MarkCounter
+from edge.store import dedupe, ended_jobs
+from edge.store.background import Heartbeat
 from edge.store.bounds import CountLimits
 from edge.store.client import HighAvailability, Store
 from edge.store.connection import CommandConnection, Endpoint
-from edge.store.defects import Heartbeat
 from edge.store.fence import Fence
 from edge.store.generation import GenerationCheck
+from edge.store.mark_senders import MarkCounter
 from edge.store.opening import open_store
 from edge.store.replication import Replication
-from edge.store.sentinels import Primary, Sentinels
+from edge.store.sentinels import Primary, SentinelAddress, Sentinels
 from edge.store.server_check import ServerState, read_state
 from tests.conftest import WaitUntil
 from tests.northbound.access_rules import refusing_subscriptions
@@ -251,7 +250,7 @@ async def test_counts_near_their_limit_are_reported_and_full_marks_are_flagged(s
     active_runs = ActiveRuns(Plant(store, {}, now_ms).runs, (SCOPE,))
     watch = EquipmentWatch(store, active_runs, now_ms)
     looking = Health(store, active_runs, watch, limits=CountLimits((SCOPE,), marks=1, undelivered=2))
-    await store.commit(undelivered.add(store.keys, SCOPE, "J1", 1))
+    await store.commit(ended_jobs.add_undelivered(store.keys, SCOPE, "J1", 1))
     await store.commit(dedupe.mark(store.keys, "mes", "1", "null", 60_000))
     with structlog.testing.capture_logs() as logs:
         line = await looking.check()

@@ -10,7 +10,7 @@ import pytest
 from edge.app.interface import open_interface
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.links.http_page import Page, serve_page
-from edge.store.defects import Defects
+from edge.store.background import Defects
 from tests.conftest import WaitUntil
 
 RETRY_S = (0.01, 0.02)

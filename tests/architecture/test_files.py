@@ -82,16 +82,14 @@ TESTED_ELSEWHERE = {
         "tests/features/fleet/test_command_service.py",
         "its documents are commands and results",
     ),
-    "edge/store/scripts.py": ("tests/features/fleet/test_command_service.py", "it is for programs outside"),
     "edge/features/fleet/cli/view.py": (
         "tests/features/fleet/cli/test_commands.py",
         "it formats what the commands print",
     ),
     "edge/store/components.py": ("tests/access/test_components.py", "its documents are the list of components"),
     "edge/access/login_throttle.py": ("tests/access/test_login.py", "it delays logins"),
-    "edge/store/login_attempts.py": ("tests/access/test_login.py", "its guards are those of logins"),
     "edge/store/shared_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
-    "edge/store/sessions.py": ("tests/access/test_sessions.py", "its documents are the list of sessions"),
+    "edge/store/logins.py": ("tests/access/test_sessions.py", "its documents are the list of sessions"),
     "edge/features/opcua_extras/dialed_connection.py": (
         "tests/features/opcua_extras/test_reverse_connect.py",
         "it needs a whole server",

@@ -15,9 +15,9 @@ from edge.config import MqttSettings
 from edge.links.mqtt import open_session
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
 from edge.sfc.signal import Phase
-from edge.store import equipment_memory, instance_leases, safing
+from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
-from edge.store.safing import SafingCommand
+from edge.store.equipment_memory import SafingCommand
 from tests.cli.calling import Edge
 
 TOKEN = process_token()
@@ -153,10 +153,10 @@ async def test_open_stop_is_released_in_the_name_of_the_user(edge: Edge, setting
         attempt=1,
         since=0,
     )
-    await store.commit(safing.save(store.keys, open_stop))
+    await store.commit(equipment_memory.save_safing(store.keys, open_stop))
     released = await edge("equipment", "release", "wrench", "--reason", "air cut off")
     assert (released.exit_code, released.output) == (0, "released: stop of J1/R/tighten/1, job J1\n")
-    (kept,) = await safing.load_all(store)
+    (kept,) = await equipment_memory.load_all_safing(store)
     assert (kept.released_by, kept.release_reason) == (getpass.getuser(), "air cut off")
     again = await edge("equipment", "release", "wrench", "--reason", "air cut off", "--json")
     assert again.exit_code == 1

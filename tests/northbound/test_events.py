@@ -16,7 +16,7 @@ from edge.northbound.events import change_events, load_changed_job, status_event
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.station.retention import Expiry, RetentionPolicy
-from edge.store import changes, jobs, undelivered
+from edge.store import changes, ended_jobs, jobs
 from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.jobs import Job
@@ -174,7 +174,7 @@ async def test_result_is_kept_until_a_client_subscribes(bench: Bench, store: Sto
         assert job
         assert job.delivered_at is None
         await Expiry(store, bench.policy).expire(job, FAR_FUTURE)
-        assert await undelivered.oldest(store, SCOPE, 2) == ["J1"]
+        assert await ended_jobs.oldest(store, SCOPE, 2) == ["J1"]
         await bench.session.subscribe(bench.topics.result("J1"), bench.heard.take)
         await until_delivered(store)
-    assert await undelivered.count(store, SCOPE) == 0
+    assert await ended_jobs.count_undelivered(store, SCOPE) == 0

@@ -15,8 +15,8 @@ from edge.northbound.late_results import LateResultPublisher, late_result_event
 from edge.northbound.topics import Topics
 from edge.store import dead_letters
 from edge.store.client import Store
+from edge.store.connection import Argument
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.pipeline import Argument
 
 
 def _letter(data: str) -> Letter:

@@ -30,8 +30,8 @@ from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.station.retention import RetentionPolicy
 from edge.store import changes
+from edge.store.background import Heartbeat
 from edge.store.client import Store
-from edge.store.defects import Heartbeat
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station

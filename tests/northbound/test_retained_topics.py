@@ -18,8 +18,8 @@ from edge.model.job_state import Cause
 from edge.model.state_index import StateIndex
 from edge.northbound.publisher import PublisherTiming
 from edge.northbound.retained_topics import DueTopics, IndexState, RepublishPlan, plan_republish
+from edge.store.background import Heartbeat
 from edge.store.client import Store
-from edge.store.defects import Heartbeat
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE
 from tests.northbound.test_publisher import LIFETIME_S, Bench, Listener, opened_bench, order

@@ -13,7 +13,7 @@ from edge.station.direct_commands import DirectCommands, result_of
 from edge.station.equipment import Begin, Command, EquipmentAnswer, NotSent, OutcomeUnknown
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Dispatch, Sender
-from edge.store import dead_letters, safing
+from edge.store import dead_letters, equipment_memory
 from edge.store.client import Store
 from edge.store.commit import Commit, operation
 from tests.station.plant import (
@@ -127,12 +127,12 @@ async def test_stop_of_a_command_is_kept_until_the_equipment_confirms_it(
     direct: DirectCommands, plant: Plant, tool: FakeEquipment
 ) -> None:
     await direct.perform(tool, [TIGHTEN], command(), 0.05)
-    (kept,) = await safing.load_all(plant.store)
+    (kept,) = await equipment_memory.load_all_safing(plant.store)
     assert (kept.phase, kept.command_id, kept.type_id) == (Phase.STOP, command().command_id, TIGHTEN)
     assert tool.station
     assert await tool.station.has_open_stop(command().command_id)
     await tool.station.stopped(command().command_id, None)
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
 
 
 async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
@@ -141,7 +141,7 @@ async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
     """A gateway that is killed meanwhile leaves the stop behind; it does not disturb the command before."""
     work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
     await until_true(lambda: tool.commands)
-    (kept,) = await safing.load_all(plant.store)
+    (kept,) = await equipment_memory.load_all_safing(plant.store)
     assert kept.since >= plant.runs.clock() + 20_000
     sender = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, plant.runs.clock)
     await sender.send_due()
@@ -153,7 +153,7 @@ async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
     assert tool.station
     await tool.station.answer(EquipmentAnswer(command().command_id, {"ok": True}))
     await work
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
 
 
 async def test_possibly_sent_start_is_stopped(direct: DirectCommands, tool: FakeEquipment) -> None:
@@ -178,7 +178,7 @@ async def test_start_that_did_not_leave_is_refused_and_leaves_no_stop(
     tool.replies = away
     with pytest.raises(Refused, match="its broker is not connected"):
         await direct.perform(tool, [TIGHTEN], command(), 30)
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
     assert not tool.received(Phase.STOP)
 
 
@@ -188,7 +188,7 @@ async def test_start_that_waits_in_memory_beyond_its_time_leaves_no_stop(
     tool.withdraw = lambda _: True  # type: ignore[attr-defined]
     with pytest.raises(Refused, match="could not receive it"):
         await direct.perform(tool, [TIGHTEN], command(), 0.05)
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
     assert not tool.received(Phase.STOP)
 
 
@@ -259,7 +259,7 @@ async def test_answer_is_stored_before_it_is_acknowledged(
     assert tool.station
     await tool.station.answer(EquipmentAnswer(command().command_id, 85))
     assert await plant.store.execute("GET", f"{plant.store.keys.prefix}:kept") == "85"
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
     await work
 
 
@@ -292,7 +292,7 @@ async def test_answer_after_the_time_limit_is_kept_as_late(
     await tool.station.answer(EquipmentAnswer(command().command_id, {"torque": 85}))
     (letter,) = (await dead_letters.load_all(plant.store)).values()
     assert letter.details["command_id"] == command().command_id
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
 
 
 async def test_waiting_direct_command_is_outstanding_and_may_begin(direct: DirectCommands, tool: FakeEquipment) -> None:

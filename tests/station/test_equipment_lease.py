@@ -18,9 +18,8 @@ from edge.station.equipment_lease import ConnectionWatch, EquipmentLease
 from edge.store import equipment_leases, instance_leases
 from edge.store.client import Store
 from edge.store.equipment_leases import LeaseHolder, LeaseView, leases_at
-from edge.store.lease_watch import LIFETIME_S
+from edge.store.lease_watch import LIFETIME_S, OwnLease
 from edge.store.opening import open_store
-from edge.store.own_lease import OwnLease
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, SCOPES, WORK
 from tests.store.servers import own_server, relay_to, until_served

@@ -6,8 +6,8 @@ from edge.foundation.errors import Refused
 from edge.model.isa95 import ReleasedStop
 from edge.sfc.signal import Phase
 from edge.station.intervene import ReleaseRequest, release
-from edge.store import safing
-from edge.store.safing import SafingCommand
+from edge.store import equipment_memory
+from edge.store.equipment_memory import SafingCommand
 from tests.station.plant import DEDUPE_MS, SCOPE, TIGHTEN, FakeEquipment, Plant
 
 STOP = SafingCommand(
@@ -35,15 +35,15 @@ def equipment() -> dict[str, FakeEquipment]:
 
 
 async def test_release_names_operator_and_reason(plant: Plant) -> None:
-    await plant.store.commit(safing.save(plant.store.keys, STOP))
+    await plant.store.commit(equipment_memory.save_safing(plant.store.keys, STOP))
     (released,) = await release(plant.store, EQUIPMENT, request(), DEDUPE_MS)
     assert released == ReleasedStop(command="J1/R/tighten/1", phase="stop", job_order_id="J1")
-    (kept,) = await safing.load_all(plant.store)
+    (kept,) = await equipment_memory.load_all_safing(plant.store)
     assert (kept.released_by, kept.release_reason) == ("kim", "air cut off")
 
 
 async def test_repeated_release_gets_the_same_answer(plant: Plant) -> None:
-    await plant.store.commit(safing.save(plant.store.keys, STOP))
+    await plant.store.commit(equipment_memory.save_safing(plant.store.keys, STOP))
     first = await release(plant.store, EQUIPMENT, request(), DEDUPE_MS)
     assert await release(plant.store, EQUIPMENT, request(), DEDUPE_MS) == first
 
@@ -54,7 +54,7 @@ async def test_repeated_release_gets_the_same_answer(plant: Plant) -> None:
     ids=["equipment", "command", "scope"],
 )
 async def test_release_without_an_open_safing_command_is_refused(plant: Plant, fields: dict[str, object]) -> None:
-    await plant.store.commit(safing.save(plant.store.keys, STOP))
+    await plant.store.commit(equipment_memory.save_safing(plant.store.keys, STOP))
     with pytest.raises(Refused, match="is open"):
         await release(plant.store, EQUIPMENT, request(**fields), DEDUPE_MS)
 

@@ -19,7 +19,7 @@ from edge.model.isa95 import (
 from edge.model.job_state import METHODS, Cause, JobState
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
-from edge.store import jobs, resources, undelivered
+from edge.store import ended_jobs, jobs, resources
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,
@@ -161,11 +161,11 @@ async def test_orders_are_refused_while_too_many_results_are_undelivered(plant: 
     """Nothing that the MES has not read is deleted: instead no new work is accepted."""
     service = JobService(plant.store, plant.runs, 100, 60_000, max_undelivered=2)
     for number in (1, 2):
-        await plant.store.commit(undelivered.add(plant.store.keys, SCOPE, f"old-{number}", number))
+        await plant.store.commit(ended_jobs.add_undelivered(plant.store.keys, SCOPE, f"old-{number}", number))
     call = JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order("J1")), "mes", "1")
     answer = await service.call(call)
     assert answer.status is ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
     assert "2 results wait for the MES" in answer.reasons[0]
-    await plant.store.commit(undelivered.discard(plant.store.keys, SCOPE, "old-1"))
+    await plant.store.commit(ended_jobs.discard_kept(plant.store.keys, SCOPE, "old-1"))
     again = JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order("J1")), "mes", "2")
     assert (await service.call(again)).status is ReturnStatus.NO_ERROR

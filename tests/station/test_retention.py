@@ -12,7 +12,7 @@ from edge.model.isa95 import JobOrder
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.station.response import job_response
 from edge.station.retention import Confirmation, Deliveries, Expiry, RetentionPolicy, retention_policy
-from edge.store import changes, dedupe, jobs, responses, undelivered
+from edge.store import changes, dedupe, ended_jobs, jobs, responses
 from edge.store.client import Store
 from edge.store.commit import Committed, join
 from edge.store.jobs import Job
@@ -51,7 +51,7 @@ async def test_undelivered_result_is_kept_after_its_expiry(store: Store) -> None
     job = await end(store, "J1")
     await Expiry(store, POLICY).expire(job, NOW)
     assert await jobs.load(store, "J1")
-    assert await undelivered.oldest(store, SCOPE, 9) == ["J1"]
+    assert await ended_jobs.oldest(store, SCOPE, 9) == ["J1"]
 
 
 async def test_a_delivered_result_expires_with_a_tombstone(store: Store) -> None:
@@ -95,7 +95,7 @@ async def test_undelivered_results_are_bounded_if_deletion_is_configured(store: 
         for number in range(1, 6):
             job = await end(store, f"J{number}", ENDED_AT + number)
             await expiry.expire(job, NOW)
-    assert await undelivered.oldest(store, SCOPE, 9) == ["J2", "J3", "J4", "J5"]
+    assert await ended_jobs.oldest(store, SCOPE, 9) == ["J2", "J3", "J4", "J5"]
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [
         ("undelivered results pile up", "warning"),
         ("result deleted undelivered", "error"),
@@ -107,7 +107,7 @@ async def test_undelivered_results_are_never_deleted_by_default(store: Store) ->
     expiry = Expiry(store, POLICY)
     for number in range(1, 7):
         await expiry.expire(await end(store, f"J{number}", ENDED_AT + number), NOW)
-    assert len(await undelivered.oldest(store, SCOPE, 9)) == 6
+    assert len(await ended_jobs.oldest(store, SCOPE, 9)) == 6
 
 
 @pytest.mark.parametrize(
@@ -148,20 +148,20 @@ async def _load(store: Store, job_id: str) -> Job:
 async def test_delivered_result_stays_until_the_mes_confirms_it(store: Store) -> None:
     deliveries = Deliveries(store, lambda: NOW, MES)
     await _expired(store, "J1", MES, ENDED_AT, delivered=True)
-    assert await undelivered.oldest_unconfirmed(store, SCOPE, 9) == ["J1"]
-    assert await undelivered.count(store, SCOPE) == 0
+    assert await ended_jobs.oldest_unconfirmed(store, SCOPE, 9) == ["J1"]
+    assert await ended_jobs.count_undelivered(store, SCOPE) == 0
     assert await deliveries.acknowledge(SCOPE, ["J1", "none", "joborder:x"]) == ["J1"]
     assert await store.execute("ZSCORE", store.keys.sfc_timers(), "J1") == NOW
     await Expiry(store, MES).expire(await _load(store, "J1"), NOW)
     assert await jobs.load(store, "J1") is None
-    assert await undelivered.counts(store, SCOPE) == undelivered.KeptResults(0, 0)
+    assert await ended_jobs.count_kept_results(store, SCOPE) == ended_jobs.KeptResults(0, 0)
 
 
 async def test_late_delivery_ends_only_the_refusal_of_orders(store: Store) -> None:
     await _expired(store, "J1", MES, ENDED_AT, delivered=False)
-    assert await undelivered.counts(store, SCOPE) == undelivered.KeptResults(1, 0)
+    assert await ended_jobs.count_kept_results(store, SCOPE) == ended_jobs.KeptResults(1, 0)
     await Deliveries(store, lambda: NOW, MES).confirm(await _load(store, "J1"))
-    assert await undelivered.counts(store, SCOPE) == undelivered.KeptResults(0, 1)
+    assert await ended_jobs.count_kept_results(store, SCOPE) == ended_jobs.KeptResults(0, 1)
 
 
 async def test_result_that_was_asked_for_may_go_after_ten_minutes(store: Store) -> None:
@@ -210,9 +210,9 @@ async def test_delivered_results_are_dropped_first_and_counted(store: Store) -> 
     for number in range(4, 8):
         await _expired(store, f"D{number}", MES, ENDED_AT + number, delivered=True)
     # Four are kept at most: the undelivered ones, though they are the oldest, and the newest of the others.
-    assert await undelivered.oldest(store, SCOPE, 9) == ["U1", "U2", "U3"]
-    assert await undelivered.oldest_unconfirmed(store, SCOPE, 9) == ["D7"]
-    assert await store.execute("GET", store.keys.counter(undelivered.DROPPED)) == "3"
+    assert await ended_jobs.oldest(store, SCOPE, 9) == ["U1", "U2", "U3"]
+    assert await ended_jobs.oldest_unconfirmed(store, SCOPE, 9) == ["D7"]
+    assert await store.execute("GET", store.keys.counter(ended_jobs.DROPPED)) == "3"
 
 
 async def test_gateway_without_a_broker_refuses_no_order(store: Store) -> None:
@@ -221,5 +221,5 @@ async def test_gateway_without_a_broker_refuses_no_order(store: Store) -> None:
     assert policy.refuses_beyond is None
     for number in range(6):
         await _expired(store, f"J{number}", policy, ENDED_AT + number, delivered=False)
-    assert await undelivered.counts(store, SCOPE) == undelivered.KeptResults(0, 4)
-    assert await undelivered.oldest_unconfirmed(store, SCOPE, 9) == ["J2", "J3", "J4", "J5"]
+    assert await ended_jobs.count_kept_results(store, SCOPE) == ended_jobs.KeptResults(0, 4)
+    assert await ended_jobs.oldest_unconfirmed(store, SCOPE, 9) == ["J2", "J3", "J4", "J5"]

@@ -12,7 +12,7 @@ from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.station.response import job_response
 from edge.station.retention import Confirmation, Deliveries, Expiry, KeptJobs, RetentionPolicy
 from edge.station.runs import Runs
-from edge.store import changes, dedupe, jobs, responses, runs, undelivered
+from edge.store import changes, dedupe, ended_jobs, jobs, responses, runs
 from edge.store.client import Store
 from edge.store.commit import Committed, join, operation
 from edge.store.jobs import Job
@@ -255,4 +255,4 @@ async def test_result_kept_beyond_its_time_drops_delivered_to_newer_ones(store: 
         await end(store, number)
     await bounded(store, policy).sweep()
     assert await kept(store) == [2, 3, 4]
-    assert await undelivered.oldest_unconfirmed(store, SCOPE, 9) == []
+    assert await ended_jobs.oldest_unconfirmed(store, SCOPE, 9) == []

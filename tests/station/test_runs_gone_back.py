@@ -14,8 +14,8 @@ from edge.sfc.signal import Answer, Phase
 from edge.station.decision import Decision
 from edge.store import runs
 from edge.store.client import Store
+from edge.store.connection import Argument
 from edge.store.opening import open_store
-from edge.store.pipeline import Argument
 from tests.station.plant import (
     TIGHTEN,
     Clock,

@@ -15,7 +15,7 @@ from edge.sfc.signal import Phase
 from edge.station.equipment import Command, OutcomeUnknown
 from edge.station.intervene import ReleaseRequest, release
 from edge.station.safing_sender import SafingSender
-from edge.store import runs, safing
+from edge.store import equipment_memory, runs
 from tests.station.plant import (
     DEDUPE_MS,
     SCOPE,
@@ -75,7 +75,7 @@ async def test_reset_of_an_aborted_job_is_sent_when_its_tool_returns(plant: Plan
     await sender.send_due()
     assert tool.received(Phase.RESET) == ["clamp"]
     await plant.answer(tool.commands[-1], {"open": True})
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
 
 
 async def test_reset_survives_the_removal_of_its_job_and_a_restart(
@@ -89,7 +89,7 @@ async def test_reset_survives_the_removal_of_its_job_and_a_restart(
         await sender_of(restarted, tool).send_due()
         assert tool.received(Phase.RESET) == ["clamp"]
         await restarted.answer(tool.commands[-1], {"open": True})
-        assert await safing.load_all(restarted.store) == []
+        assert await equipment_memory.load_all_safing(restarted.store) == []
 
 
 async def test_stop_is_repeated_until_it_is_confirmed(plant: Plant, tool: FakeEquipment) -> None:
@@ -122,7 +122,7 @@ async def test_declined_stop_is_kept_with_its_reason_and_reported_to_the_job(pla
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     await plant.answers.stopped(tool.commands[0].command_id, "the tool is locked")
-    (kept,) = await safing.load_all(plant.store)
+    (kept,) = await equipment_memory.load_all_safing(plant.store)
     assert (kept.error, plant.answers.stats.declined_stops) == ("the tool is locked", 1)
     loaded = await plant.runs.load("J1")
     assert loaded
@@ -146,13 +146,13 @@ async def test_declined_reset_is_sent_until_it_is_carried_out(plant: Plant, tool
             await plant.answer(reset, error="the clamp is locked")
         else:
             await plant.answers.answer(OutcomeUnknown(reset.command_id, "the clamp is locked"))
-    (kept,) = await safing.load_all(plant.store)
+    (kept,) = await equipment_memory.load_all_safing(plant.store)
     assert (kept.error, plant.answers.stats.declined_stops) == ("the clamp is locked", 2)
     seconds.now += 5
     await sender.send_due()
     assert tool.received(Phase.RESET) == ["clamp"] * 2
     await plant.answer(reset, {"open": True})
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
 
 
 async def test_late_result_is_kept_after_its_stop_was_released(plant: Plant, tool: FakeEquipment) -> None:
@@ -171,14 +171,14 @@ async def test_answer_without_result_confirms_a_stop(plant: Plant, tool: FakeEqu
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     await plant.answer(tool.commands[0], error="stopped")
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
 
 
 async def test_unreadable_safing_command_does_not_hide_others(plant: Plant) -> None:
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     await plant.store.execute("HSET", plant.store.keys.safing(), "stop:x", "{")
-    assert [safing_command.job_id for safing_command in await safing.load_all(plant.store)] == ["J1"]
+    assert [safing_command.job_id for safing_command in await equipment_memory.load_all_safing(plant.store)] == ["J1"]
 
 
 async def test_normal_run_leaves_no_safing_command(plant: Plant, tool: FakeEquipment) -> None:
@@ -191,7 +191,7 @@ async def test_normal_run_leaves_no_safing_command(plant: Plant, tool: FakeEquip
             await _until_sent(tool, number)
             await plant.answer(tool.commands[-1], {"ok": True})
         await plant.until_state("J1", JobState.ENDED)
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
 
 
 async def _until_sent(tool: FakeEquipment, number: int) -> None:
@@ -252,7 +252,7 @@ async def test_equipment_that_declines_for_ever_is_bounded_and_visible(
 
 
 async def test_many_open_stops_of_one_tool_are_sent_a_few_at_once(plant: Plant, tool: FakeEquipment) -> None:
-    stop = safing.SafingCommand(
+    stop = equipment_memory.SafingCommand(
         phase=Phase.STOP,
         command_id="",
         type_id=TIGHTEN,
@@ -265,7 +265,7 @@ async def test_many_open_stops_of_one_tool_are_sent_a_few_at_once(plant: Plant, 
     )
     for number in range(25):
         another = msgspec.structs.replace(stop, command_id=f"J{number}/R/a/1")
-        await plant.store.commit(safing.save(plant.store.keys, another))
+        await plant.store.commit(equipment_memory.save_safing(plant.store.keys, another))
     sender = sender_of(plant, tool)
     counts = []
     for _ in range(4):
@@ -281,7 +281,7 @@ async def test_equipment_that_does_not_answer_delays_no_other(plant: Plant, tool
 
     mute = Mute("mute")
     for type_id in ("mute.v1", TIGHTEN):
-        stop = safing.SafingCommand(
+        stop = equipment_memory.SafingCommand(
             phase=Phase.STOP,
             command_id=f"J1/R/{type_id}/1",
             type_id=type_id,
@@ -292,7 +292,7 @@ async def test_equipment_that_does_not_answer_delays_no_other(plant: Plant, tool
             attempt=1,
             since=1,
         )
-        await plant.store.commit(safing.save(plant.store.keys, stop))
+        await plant.store.commit(equipment_memory.save_safing(plant.store.keys, stop))
     sender = SafingSender(plant.runs, (SCOPE,), {"mute.v1": mute, TIGHTEN: tool}, plant.runs.clock)
     async with background_task(sender.run(), "safing"):
         await until_true(lambda: tool.received(Phase.STOP))
@@ -338,7 +338,7 @@ async def test_stop_of_disconnected_equipment_has_no_tries(plant: Plant, tool: F
 async def test_released_stop_is_not_sent_again(plant: Plant, tool: FakeEquipment) -> None:
     await abort_while_away(plant, tool)
     sender = sender_of(plant, tool)
-    (open_reset,) = await safing.load_all(plant.store)
+    (open_reset,) = await equipment_memory.load_all_safing(plant.store)
     request = ReleaseRequest(
         equipment="tool",
         scopes=(open_reset.scope,),
@@ -355,33 +355,33 @@ async def test_released_stop_is_not_sent_again(plant: Plant, tool: FakeEquipment
     (record,) = [entry for entry in logs if entry["event"] == "stop released"]
     assert (record["audit"], record["by"], record["reason"]) == ("equipment.release", "kim", "air cut off")
     assert (tool.received(Phase.RESET), sender.open_commands) == ([], ())
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
     assert await _late_errors(plant, "J1") == ["stop released by kim: air cut off"]
 
 
 async def test_release_is_recorded_at_the_job_after_an_outage(plant: Plant, tool: FakeEquipment, clock: Clock) -> None:
     """The store goes away after the release: the next poll records it at the job and removes the stop, once."""
     await abort_while_away(plant, tool)
-    (open_reset,) = await safing.load_all(plant.store)
+    (open_reset,) = await equipment_memory.load_all_safing(plant.store)
     released = msgspec.structs.replace(open_reset, released_by="kim", release_reason="air cut off")
-    await plant.store.commit(safing.save(plant.store.keys, released))
+    await plant.store.commit(equipment_memory.save_safing(plant.store.keys, released))
     sender = sender_of(Plant(LosingStore(plant.store, [Loss.REQUEST]), {TIGHTEN: tool}, clock), tool)
     with pytest.raises(Unavailable):
         await sender.send_due()
     for _ in range(2):
         await sender.send_due()
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
     assert await _late_errors(plant, "J1") == ["stop released by kim: air cut off"]
 
 
 async def test_release_for_a_removed_job_is_discarded(plant: Plant, tool: FakeEquipment) -> None:
     await abort_while_away(plant, tool)
-    (open_reset,) = await safing.load_all(plant.store)
+    (open_reset,) = await equipment_memory.load_all_safing(plant.store)
     await plant.ask(Cause.CLEAR, "J1")
     released = msgspec.structs.replace(open_reset, released_by="kim", release_reason="air cut off")
-    await plant.store.commit(safing.save(plant.store.keys, released))
+    await plant.store.commit(equipment_memory.save_safing(plant.store.keys, released))
     await sender_of(plant, tool).send_due()
-    assert await safing.load_all(plant.store) == []
+    assert await equipment_memory.load_all_safing(plant.store) == []
 
 
 async def _late_errors(plant: Plant, job_id: str) -> list[str | None]:

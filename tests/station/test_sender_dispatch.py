@@ -10,14 +10,13 @@ from edge.sfc.net import Net
 from edge.sfc.signal import Phase
 from edge.station.equipment import NotSent
 from edge.station.sender import routes_of
-from edge.store.address import SentinelAddress
 from edge.store.client import HighAvailability
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.fence import Fence
 from edge.store.generation import GenerationCheck
 from edge.store.replication import Replication
 from edge.store.runs import Outgoing
-from edge.store.sentinels import Primary, Sentinels
+from edge.store.sentinels import Primary, SentinelAddress, Sentinels
 from tests.station.plant import PHOTO, TIGHTEN, FakeEquipment, Plant, action, linear, order, pull, until_true
 
 

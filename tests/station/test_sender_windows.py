@@ -14,7 +14,7 @@ from edge.sfc.run import Association, Sending
 from edge.sfc.signal import Begun, Phase
 from edge.station.equipment import Repetition
 from edge.station.sender import Performed
-from edge.store import responses, runs, safing
+from edge.store import equipment_memory, responses, runs
 from edge.store.client import Store
 from edge.store.runs import Outgoing
 from tests.station.plant import (
@@ -114,7 +114,7 @@ async def test_start_of_an_ended_process_is_not_sent_after_its_time(
     assert association.error.endswith(f"{sending}: {TIME_PASSED}")
     assert (association.sent_at is None) == (sending is Sending.NEVER)
     if sending is Sending.NEVER:
-        assert await safing.load_all(store) == []
+        assert await equipment_memory.load_all_safing(store) == []
 
 
 async def _has_stopped(tool: FakeEquipment, stops: list[str]) -> bool:

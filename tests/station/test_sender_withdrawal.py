@@ -13,7 +13,7 @@ from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import Association
 from edge.sfc.signal import Begun, Phase
 from edge.station.equipment import Command, NotSent, Repetition
-from edge.store import instance_leases, runs, safing
+from edge.store import equipment_memory, instance_leases, runs
 from edge.store.client import Store
 from edge.store.runs import Outgoing
 from tests.station.plant import LINEAR, PHOTO, SCOPE, TIGHTEN, FakeEquipment, Plant, order, until, until_true
@@ -73,7 +73,7 @@ async def command(plant: Plant) -> Association:
 
 
 async def is_withdrawn(plant: Plant) -> bool:
-    return (await command(plant)).withdrawn and not await safing.load_all(plant.store)
+    return (await command(plant)).withdrawn and not await equipment_memory.load_all_safing(plant.store)
 
 
 async def test_stop_of_a_command_that_never_left_is_not_open(store: Store, clock: Now) -> None:
@@ -89,7 +89,7 @@ async def test_stop_of_a_command_that_may_have_left_stays_open(store: Store, clo
     tool = Away(Unavailable("the broker did not confirm it"))
     async with aborted(store, clock, tool) as plant:
         await until_true(lambda: tool.stops)
-        assert len(await safing.load_all(plant.store)) == 1
+        assert len(await equipment_memory.load_all_safing(plant.store)) == 1
         found = await command(plant)
         assert found.sent_at is not None
         assert not found.withdrawn
@@ -140,7 +140,7 @@ async def test_command_that_another_gateway_has_begun_is_stopped(
         await plant.runs.signal("J1", Begun(tool.tried[0].command_id, "another process"))
         await plant.ask(Cause.ABORT, "J1")
         await until_true(lambda: tool.stops)
-        assert len(await safing.load_all(plant.store)) == 1
+        assert len(await equipment_memory.load_all_safing(plant.store)) == 1
         assert not await is_withdrawn(plant)
 
 

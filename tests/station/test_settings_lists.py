@@ -6,7 +6,7 @@ from edge.foundation.errors import Refused
 from edge.station.settings import ListedSetting, SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.keys import Keys
-from edge.store.setting_texts import SettingTexts
+from edge.store.resources import SettingTexts
 from tests.station.plant import SCOPE
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from edge.foundation.errors import Defect, Unavailable
 from edge.store.blocking_connections import BlockingConnections, Subscriptions
-from edge.store.connection import CommandConnection, Endpoint
-from edge.store.errors import AccessDenied
+from edge.store.connection import AccessDenied, CommandConnection, Endpoint
 from tests.store.servers import Server, own_server
 
 

@@ -1,6 +1,7 @@
 """A commit of any size is written completely or not at all."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from edge.store.client import Store
 from edge.store.commit import (
+    COMMIT_SHA,
     Absent,
     Commit,
     Committed,
@@ -18,8 +20,12 @@ from edge.store.commit import (
     fields,
     join,
     operation,
+    pack,
+    run_commit,
     spread,
 )
+from edge.store.connection import CommandConnection, Endpoint
+from tests.store.servers import own_server
 
 Key = Callable[[str], str]
 
@@ -116,3 +122,13 @@ async def test_revisions_beyond_the_numbers_of_lua_are_compared_exactly(store: S
     assert await store.commit(stale) == Stale(key("a"))
     fresh = guarded(at_revision(key("a"), revision + 1), hashed(key("a"), by="two"))
     assert await store.commit(fresh) == Committed()
+
+
+async def test_script_is_known_after_the_first_commit(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server:
+        connection = CommandConnection(Endpoint(path=server.url[7:]))
+        for number in range(2):
+            assert await run_commit(connection, pack(operation("SET", "word", str(number)))) == Committed()
+            assert await connection.call(("SCRIPT", "EXISTS", COMMIT_SHA)) == [[1]]
+        assert await connection.call(("GET", "word")) == ["1"]
+        connection.close()

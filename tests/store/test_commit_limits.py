@@ -10,8 +10,8 @@ from edge.features.flows.state import FlowChange
 from edge.features.telemetry.store import rule_states
 from edge.features.telemetry.store.rule_states import WindowChange
 from edge.foundation.errors import Defect
-from edge.store import last_tags as tags
 from edge.store import set_mirrors as mirrors
+from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation, spread
@@ -24,7 +24,7 @@ TEXTS = [f"t{number}" for number in range(MANY)]
 GROWING: dict[str, Callable[[Keys], Commit]] = {
     "members of a mirror": lambda keys: mirrors.save(keys, "m", TEXTS, 1),
     "states of mirrors": lambda keys: mirrors.forget_states(keys, TEXTS),
-    "last samples": lambda keys: tags.save(keys, dict.fromkeys(TEXTS, "{}")),
+    "last samples": lambda keys: tags.save_last(keys, dict.fromkeys(TEXTS, "{}")),
     "states of rules": lambda keys: rule_states.save(keys, 0, "", {(word, word): "{}" for word in TEXTS}),
     "removed states of rules": lambda keys: rule_states.save(keys, 0, "", {(word, word): None for word in TEXTS}),
     "parts of a window": lambda keys: rule_states.save_window(keys, ("r", "s"), WindowChange(tuple(TEXTS), MANY)),

@@ -12,10 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edge.foundation.errors import Unavailable
-from edge.store.connection import CommandConnection, Endpoint
-from edge.store.errors import AccessDenied
-from edge.store.pipeline import ReplyError
+from edge.foundation.errors import Defect, EdgeError, Unavailable
+from edge.store.connection import AccessDenied, CommandConnection, Endpoint, OutOfMemory, ReplyError, error_of_reply
 from tests.free_ports import free_port
 from tests.store.servers import own_server, relay_to
 from tests.store.tls import TlsFiles, tls_server, write_certificate
@@ -281,3 +279,26 @@ async def test_ended_connection_raises_its_error_in_every_call(tmp_path: Path) -
         for call in (blocked, connection.call(("PING",))):
             with pytest.raises(Unavailable, match="the primary has changed"):
                 await call
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        ("WRONGPASS invalid username-password pair or user is disabled.", AccessDenied),
+        ("NOAUTH HELLO must be called with the client already authenticated", AccessDenied),
+        ("ERR AUTH <password> called without any password configured for the default user.", AccessDenied),
+        ("NOPERM User edge has no permissions to run the 'set' command", AccessDenied),
+        ("OOM command not allowed when used memory > 'maxmemory'.", OutOfMemory),
+        ("READONLY You can't write against a read only replica.", Unavailable),
+        ("LOADING Valkey is loading the dataset in memory", Unavailable),
+        ("MASTERDOWN Link with MASTER is down", Unavailable),
+        ("MISCONF Errors writing to the AOF file: No space left on device", Unavailable),
+        ("NOGROUP No such key", Unavailable),
+        ("ERR unknown command 'X'", Defect),
+    ],
+)
+def test_error_reply_is_classified_by_its_first_word(reply: str, kind: type[EdgeError]) -> None:
+    error = error_of_reply(reply)
+    assert type(error) is kind
+    assert reply in error.message
+    assert error.advice

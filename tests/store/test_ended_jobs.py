@@ -34,8 +34,8 @@ async def test_ended_jobs_are_read_in_the_order_of_their_timers(store: Store) ->
     await put(store, "open", 20, JobState.RUNNING)
     await put(store, "elsewhere", 40, scope="station-2")
     await store.commit(jobs.record_delivery(store.keys, delivered, 5))
-    found = await ended_jobs.page(store, SCOPE, 0, 10)
-    assert found.kept == await ended_jobs.count(store, SCOPE) == 2
+    found = await ended_jobs.ended_page(store, SCOPE, 0, 10)
+    assert found.kept == await ended_jobs.count_ended(store, SCOPE) == 2
     assert found.jobs == [
         KeptJob("early", SCOPE, has_ended=True, delivered_at="5"),
         KeptJob("open", SCOPE, has_ended=False),
@@ -48,18 +48,28 @@ async def test_ended_jobs_are_read_in_the_order_of_their_timers(store: Store) ->
 async def test_a_page_begins_where_it_is_asked_to(store: Store, first: int, expected: list[str]) -> None:
     for due, job_id in enumerate("abc"):
         await put(store, job_id, due)
-    assert [job.job_id for job in (await ended_jobs.page(store, SCOPE, first, 2)).jobs] == expected
+    assert [job.job_id for job in (await ended_jobs.ended_page(store, SCOPE, first, 2)).jobs] == expected
 
 
 async def test_a_job_with_commands_to_send_has_not_ended(store: Store) -> None:
     await put(store, "J1", 10)
     await store.commit(operation("SADD", store.keys.sfc_active_jobs(), "J1"))
-    (found,) = (await ended_jobs.page(store, SCOPE, 0, 10)).jobs
+    (found,) = (await ended_jobs.ended_page(store, SCOPE, 0, 10)).jobs
     assert not found.has_ended
 
 
 async def test_a_timer_of_a_removed_job_has_no_scope(store: Store) -> None:
     await store.commit(runs.set_timer(store.keys, "gone", 10))
-    found = await ended_jobs.page(store, SCOPE, 0, 10)
+    found = await ended_jobs.ended_page(store, SCOPE, 0, 10)
     assert found.jobs == [KeptJob("gone", "", has_ended=False)]
     assert found.kept == 0
+
+
+async def test_undelivered_jobs_are_ordered_by_end_time(store: Store) -> None:
+    for name, ended_at in (("late", 30), ("early", 10), ("middle", 20)):
+        await store.commit(ended_jobs.add_undelivered(store.keys, "s", name, ended_at))
+    assert await ended_jobs.count_undelivered(store, "s") == 3
+    assert await ended_jobs.oldest(store, "s", 2) == ["early", "middle"]
+    assert await ended_jobs.oldest(store, "s", 0) == []
+    await store.commit(ended_jobs.discard_kept(store.keys, "s", "early"))
+    assert await ended_jobs.oldest(store, "s", 9) == ["middle", "late"]

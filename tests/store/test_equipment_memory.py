@@ -1,8 +1,11 @@
 """Tests of what a piece of equipment needs beyond its connection."""
 
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport
+from edge.sfc.signal import Phase
 from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
+from edge.store.commit import join
+from edge.store.equipment_memory import SafingCommand
 
 
 async def test_texts_of_equipment_are_kept_by_its_name(store: Store) -> None:
@@ -41,3 +44,34 @@ async def test_unreadable_report_is_read_as_none(store: Store) -> None:
     await instance_leases.register(store, ("station-1",), "edge")
     await store.execute("SET", store.keys.health("edge"), '{"at": "noon"}')
     assert await equipment_memory.load_registered_reports(store, ("station-1",)) == {"edge": None}
+
+
+def command(command_id: str, phase: Phase, since: int) -> SafingCommand:
+    return SafingCommand(
+        phase=phase,
+        command_id=command_id,
+        type_id="tighten.v1",
+        scope="station-1",
+        job_id="J1",
+        correlation_id="R1",
+        action="a",
+        attempt=1,
+        since=since,
+    )
+
+
+async def test_commands_are_kept_until_their_id_is_removed(store: Store) -> None:
+    first, second = command("J1/R1/a/1", Phase.RESET, 5), command("J1/R1/a/1", Phase.STOP, 3)
+    other = command("J1/R1/b/1", Phase.STOP, 4)
+    await store.commit(
+        join(equipment_memory.save_safing(store.keys, safing_command) for safing_command in (first, second, other))
+    )
+    assert await equipment_memory.load_all_safing(store) == [second, other, first]
+    assert await equipment_memory.load_safing(store, "J1/R1/a/1") == [second, first]
+    await store.commit(equipment_memory.remove_safing(store.keys, "J1/R1/a/1"))
+    assert await equipment_memory.load_all_safing(store) == [other]
+
+
+async def test_unreadable_command_is_left_out(store: Store) -> None:
+    await store.execute("HSET", store.keys.safing(), "stop:x", "{")
+    assert await equipment_memory.load_all_safing(store) == []

@@ -1,5 +1,6 @@
 """A gateway name belongs to one process at a time; gateways without a lease are found."""
 
+import asyncio
 import itertools
 
 import pytest
@@ -8,6 +9,7 @@ from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
 from edge.store import instance_leases, keys, work
 from edge.store.client import Store
+from edge.store.instance_leases import load_identity
 from edge.store.lease_watch import LeaseWatch, parse_lease
 from edge.store.opening import open_store
 
@@ -112,3 +114,19 @@ async def test_publisher_role_passes_on_after_release_or_end_of_the_lease(redis:
         assert publishers == {"s1": "other", "s2": "other"}
         await instance_leases.release_publisher(other, SCOPES)
         assert await instance_leases.become_publisher(store, "s1", None, None)
+
+
+async def test_server_of_a_gateway_without_lease_is_left_out(store: Store) -> None:
+    for name in ("a", "b"):
+        await store.commit(instance_leases.put_opcua_server(store.keys, name, f"server of {name}"))
+    assert await instance_leases.load_opcua_servers(store) == {}
+    await instance_leases.acquire(store, "a", "token")
+    assert await instance_leases.load_opcua_servers(store) == {"a": "server of a"}
+    await store.commit(instance_leases.remove_opcua_server(store.keys, "a"))
+    assert await instance_leases.load_opcua_servers(store) == {}
+
+
+async def test_all_gateways_of_a_store_read_one_identity(store: Store) -> None:
+    found = await asyncio.gather(*(load_identity(store) for _ in range(8)))
+    assert len(set(found)) == 1
+    assert len(found[0]) == 36

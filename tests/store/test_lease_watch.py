@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.store.lease_watch import JITTER_S, LIFETIME_S, LeaseValue, LeaseWatch, lease_value, parse_lease
+from edge.store.lease_watch import JITTER_S, LIFETIME_S, LeaseValue, LeaseWatch, OwnLease, lease_value, parse_lease
 
 
 class Observer:
@@ -81,3 +81,29 @@ def test_values_of_one_process_never_repeat() -> None:
 )
 def test_lease_is_parsed_in_both_forms(text: str, parts: LeaseValue) -> None:
     assert parse_lease(text) == parts
+
+
+def test_renewals_in_time_continue_a_term() -> None:
+    now = 0.0
+    lease = OwnLease(lambda: now)
+    assert not lease.is_certain
+    terms = set[int]()
+    for _ in range(5):
+        lease.note_renewed(now)
+        terms.add(lease.term)
+        now += LIFETIME_S / 2
+        assert lease.is_certain
+    assert len(terms) == 1
+
+
+def test_renewal_whose_reply_comes_after_a_freeze_begins_another_term() -> None:
+    """Another instance may have taken over between its commit and the thaw."""
+    now = 0.0
+    lease = OwnLease(lambda: now)
+    lease.note_renewed(now)
+    before, sent_at = lease.term, now + 1.0
+    now += LIFETIME_S
+    lease.note_renewed(sent_at)
+    assert (lease.is_certain, lease.term > before) == (True, True)
+    now = sent_at + LIFETIME_S
+    assert not lease.is_certain

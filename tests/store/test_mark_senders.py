@@ -1,12 +1,14 @@
 """Marks are counted by sender, swept with their time, and dropped at once by a command."""
 
+import asyncio
+
 import pytest
 
-from edge.store import dedupe, mark_senders
-from edge.store.bounded_counts import MarkCounter
+from edge.store import dedupe, ended_jobs, mark_senders
 from edge.store.bounds import BoundedCount, CountLimits
 from edge.store.client import Store
-from edge.store.mark_senders import MessageSender, SenderKind, caller, equipment_sender, parse_sender
+from edge.store.commit import join, operation
+from edge.store.mark_senders import MarkCounter, MessageSender, SenderKind, caller, equipment_sender, parse_sender
 from edge.store.server_check import read_state
 from edge.store.server_time import server_time
 
@@ -73,3 +75,38 @@ def test_sender_is_parsed_from_its_id(id: str, expected: MessageSender | None) -
 
 def test_long_source_is_cut() -> None:
     assert len(caller("x" * 5000).name) == 200
+
+
+async def test_marks_and_undelivered_results_are_counted(store: Store) -> None:
+    limits = CountLimits(("station-1", "station-2"), marks=1000, undelivered=10)
+    for number in range(600):
+        await store.commit(dedupe.mark(store.keys, "mes", str(number), "null", 60_000))
+    await store.commit(dedupe.mark_transaction(store.keys, "station-1", "T1", "null", 60_000, "mes"))
+    await store.commit(dedupe.bury(store.keys, "J1", 1, 60_000))
+    await store.commit(ended_jobs.add_undelivered(store.keys, "station-2", "J1", 1))
+    counts = (await read_state(store, limits, MarkCounter(1000))).counts
+    assert counts.marks == BoundedCount(602, 1000)
+    assert counts.undelivered == {"station-1": BoundedCount(0, 10), "station-2": BoundedCount(1, 10)}
+
+
+async def test_other_keys_with_a_lifetime_are_not_counted_as_marks(store: Store) -> None:
+    """Flows, sessions and other programs have such keys too: orders must not be refused for them."""
+    tasks = (store.keys.node_task("flow", number, "node") for number in range(1500))
+    await store.commit(join(operation("SET", key, "{}", "PX", 60_000) for key in tasks))
+    await store.commit(dedupe.mark(store.keys, "mes", "1", "null", 60_000))
+    counts = (await read_state(store, CountLimits(marks=1000), MarkCounter(1000))).counts
+    assert counts.marks == BoundedCount(1, 1000)
+
+
+async def test_marks_are_counted_in_batches(store: Store) -> None:
+    marks = (dedupe.mark(store.keys, "mes", str(number), "null", 60_000) for number in range(4000))
+    await store.commit(join(marks))
+    counter = MarkCounter(batches=1)
+    found = [await counter.count(store)]
+    assert found[0] < 4000
+    async with asyncio.timeout(60):
+        while found[-1] < 4000:
+            found.append(await counter.count(store))
+    assert found == sorted(found)
+    # A new pass begins; until its end the last one holds.
+    assert await counter.count(store) == 4000

@@ -11,7 +11,7 @@ import redis.asyncio as aioredis
 from redis import exceptions
 
 from edge.foundation.errors import Defect, EdgeError, Unavailable
-from edge.store.errors import AccessDenied, OutOfMemory
+from edge.store.connection import AccessDenied, OutOfMemory
 from edge.store.other_redis import MAX_MEMBERS, decode_list, open_foreign, translate_errors
 from tests.store.servers import Server, own_server
 

@@ -4,7 +4,7 @@ import pytest
 
 from edge.cli.terminal.table import local_time
 from edge.features.fleet import store as fleet
-from edge.store import components, sessions
+from edge.store import components, logins
 from edge.store.client import Store
 
 NESTED = '{"other":' + "[" * 100_000
@@ -19,7 +19,7 @@ async def test_nested_document_is_skipped(store: Store) -> None:
     assert await fleet.load_executing(store, "gw-1") == {}
     assert await fleet.load_results(store, "1") == {}
     assert await components.load_all(store) == {}
-    assert await sessions.load(store, ["1"]) == {}
+    assert await logins.load_sessions(store, ["1"]) == {}
 
 
 @pytest.mark.parametrize("milliseconds", [10**18, -(10**18), 10**400])

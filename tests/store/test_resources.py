@@ -1,10 +1,13 @@
 """Allowed resources are stored per scope."""
 
+import pytest
+
 from edge.model.acceptance import Allowed, ResourceKind
 from edge.model.isa95 import Equipment, JobOrder, LocalizedText, Personnel, WorkMaster
 from edge.store import resources
 from edge.store.client import Store
-from edge.store.commit import Stale
+from edge.store.commit import Committed, Stale
+from edge.store.resources import RULES, TAGS, SettingTexts, StoredTexts
 from tests.store.work_masters import work_master
 
 MASTER = WorkMaster(id="axle", description=LocalizedText(text="Größe"), data={"steps": [{"name": "a"}]}, dataschema="x")
@@ -99,3 +102,24 @@ async def test_unreadable_work_master_does_not_hide_others(store: Store) -> None
         await store.commit(resources.save_work_master(store.keys, "station-1", master))
     await store.execute("HSET", store.keys.workmaster("wheel"), "scope:station-1", "{")
     assert await resources.load_work_masters(store, "station-1") == [MASTER]
+
+
+@pytest.mark.parametrize("kept", [RULES, TAGS])
+async def test_texts_are_kept_by_their_names_under_a_revision(store: Store, kept: SettingTexts) -> None:
+    empty = await kept.load(store)
+    assert (empty, await kept.count_without(store, ["a"])) == (StoredTexts(), (0, 0))
+    saved = kept.save(store.keys, 0, {"b": "2", "rev": "1", "a": "3"})
+    assert isinstance(await store.commit(saved), Committed)
+    assert isinstance(await store.commit(saved), Stale)
+    found = await kept.load(store)
+    assert found == StoredTexts(1, {"a": "3", "b": "2", "rev": "1"})
+    assert await kept.count_without(store, ["b", "none"]) == (1, 2)
+    await store.commit(kept.save(store.keys, 1, {"a": None, "none": None}))
+    assert await kept.load(store) == StoredTexts(2, {"b": "2", "rev": "1"})
+    assert await kept.revision(store) == 2
+
+
+async def test_rules_and_tags_of_one_name_are_stored_separately(store: Store) -> None:
+    await store.commit(RULES.save(store.keys, 0, {"x": "rule"}))
+    await store.commit(TAGS.save(store.keys, 0, {"x": "tag"}))
+    assert ((await RULES.load(store)).texts, (await TAGS.load(store)).texts) == ({"x": "rule"}, {"x": "tag"})

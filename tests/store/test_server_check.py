@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.foundation.errors import SettingsError, Unavailable
-from edge.store.bounded_counts import MarkCounter
 from edge.store.bounds import NO_LIMITS
 from edge.store.client import Store
 from edge.store.commit import join, operation
 from edge.store.keys import key_specs
+from edge.store.mark_senders import MarkCounter
 from edge.store.opening import open_store
 from edge.store.server_check import STORE_VERSION, MemoryUsage, ServerState, can_write, read_state
 from tests.free_ports import free_port

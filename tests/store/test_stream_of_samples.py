@@ -1,6 +1,7 @@
 """The stream of samples: bounded, taken once, acknowledged or dead-lettered."""
 
 from edge.config import RedisSettings
+from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -48,3 +49,24 @@ async def test_deliveries_are_counted_until_the_entry_is_dead_lettered(store: St
     ((_, fields),) = await store.execute("XRANGE", store.keys.telemetry_dlq(), "-", "+")
     letter = dict(zip(fields[::2], fields[1::2], strict=True)) if isinstance(fields, list) else fields
     assert letter == {"id": entry.entry_id, "at": "5", "reason": "defect", "fields": '{"a":"1"}'}
+
+
+async def test_tags_are_read_in_the_order_of_their_names(store: Store) -> None:
+    assert await tags.load_last(store) == {}
+    await store.commit(tags.save_last(store.keys, {"b": "2", "a": "1"}))
+    await store.commit(tags.save_last(store.keys, {"b": "3"}))
+    assert list((await tags.load_last(store)).items()) == [("a", "1"), ("b", "3")]
+
+
+async def test_tags_of_gateways_are_kept_apart(store: Store) -> None:
+    written = {"gateway.t[edge]": "own", "gateway.t[other]": "theirs", "equipment.w.c[other]": "one", "a[b]": "tag"}
+    await store.commit(tags.save_last(store.keys, {"gateway.t": "former"}))
+    await store.commit(tags.save_last(store.keys, written, {"gateway.t"}))
+    assert await tags.load_last(store) == {
+        "a[b]": "tag",
+        "equipment.w.c": "one",
+        "gateway.t": "own",
+        "gateway.t[other]": "theirs",
+    }
+    names = ("gateway.t", "gateway.t[other]", "equipment.w.c", "unknown")
+    assert [await tags.load_last_of(store, name) for name in names] == ["own", "theirs", "one", None]

@@ -22,7 +22,7 @@ from edge.ports.result_trace import Reference
 from edge.station.clock import store_clock
 from edge.station.retention import Deliveries, retention_policy
 from edge.station.stored_job import StoredJob, load
-from edge.store import jobs, responses, undelivered
+from edge.store import ended_jobs, jobs, responses
 from edge.store.client import Store
 from edge.store.jobs import Job
 
@@ -138,8 +138,8 @@ async def _ended(store: Store, scopes: Sequence[str], *, undelivered_only: bool)
 async def _waiting(store: Store, scope: str) -> list[str]:
     """Return the jobs that stay because the MES has not confirmed their result."""
     return [
-        *await undelivered.oldest(store, scope, _ALL),
-        *await undelivered.oldest_unconfirmed(store, scope, _ALL),
+        *await ended_jobs.oldest(store, scope, _ALL),
+        *await ended_jobs.oldest_unconfirmed(store, scope, _ALL),
     ]
 
 

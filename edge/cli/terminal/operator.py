@@ -28,7 +28,7 @@ from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.model.role import INTERVENTION_ROLES, Role
 from edge.model.session import Session
-from edge.store import sessions
+from edge.store import logins
 from edge.store.client import Store
 from edge.store.commit import join
 
@@ -104,7 +104,7 @@ async def acting_user(at: StoreAccess) -> str:
     key = os.environ.get(_FLEET, "") if at.settings.users.cli == "open" else _stored_key()
     if not key:
         return system_user
-    found = (await sessions.load(at.store, [session_id(key)])).get(session_id(key))
+    found = (await logins.load_sessions(at.store, [session_id(key)])).get(session_id(key))
     return f"{found.user} ({system_user})" if found else system_user
 
 
@@ -122,8 +122,8 @@ async def log_in(at: StoreAccess, name: str, secret: str) -> Role:
         client=f"edge ({operator_name()})",
     )
     id, lifetime_ms = session_id(key), at.settings.users.session * 1000
-    shown = sessions.put(at.store.keys, id, session, lifetime_ms)
-    await at.store.commit(join((shown, sessions.touch(at.store.keys, id, datetime.now(UTC)))))
+    shown = logins.put_session(at.store.keys, id, session, lifetime_ms)
+    await at.store.commit(join((shown, logins.touch_session(at.store.keys, id, datetime.now(UTC)))))
     write_atomically(_prepared(_session_file()), key.encode(), 0o600)
     return role
 
@@ -134,7 +134,7 @@ async def log_out(store: Store) -> bool:
     _session_file().unlink(missing_ok=True)
     if not key:
         return False
-    await store.commit(sessions.remove(store.keys, [session_id(key)]))
+    await store.commit(logins.remove_sessions(store.keys, [session_id(key)]))
     return True
 
 
@@ -150,11 +150,11 @@ async def _logged_in(at: StoreAccess) -> tuple[str, Role]:
         return name, await _check(at, name, token)
     key = _stored_key()
     id = session_id(key) if key else ""
-    found = (await sessions.load(at.store, [id])).get(id) if id else None
+    found = (await logins.load_sessions(at.store, [id])).get(id) if id else None
     if found is None:
         problem = "the settings require a login for commands that change something, and there is no session"
         raise Refused("login", problem, _ADVICE)
-    await at.store.commit(sessions.touch(at.store.keys, id, datetime.now(UTC)))
+    await at.store.commit(logins.touch_session(at.store.keys, id, datetime.now(UTC)))
     return found.user, Role[found.role.upper()]
 
 

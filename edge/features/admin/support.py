@@ -17,7 +17,7 @@ from edge.features.admin.backup import Progress
 from edge.features.admin.doctor import examine
 from edge.features.admin.host_check import versions
 from edge.foundation.errors import EdgeError, SettingsError
-from edge.store import statistics
+from edge.store import gauges
 from edge.store.opening import open_store
 from edge.store.snapshot import dump
 
@@ -100,7 +100,7 @@ async def _or_problem(query: Awaitable[str]) -> str:
 
 async def _statistics(settings: Settings) -> str:
     async with open_store(settings.redis, consumer=None) as store:
-        server, kinds = await statistics.read_server_info(store), await statistics.read_key_statistics(store)
+        server, kinds = await gauges.read_server_info(store), await gauges.read_key_statistics(store)
     return _json({"server": dict(server), "keys": msgspec.to_builtins(kinds)})
 
 

@@ -28,8 +28,8 @@ from edge.foundation.instant import Clock
 from edge.links.log_throttle import LogThrottle
 from edge.links.rate_limit import RateLimit
 from edge.model.audit import AuditRecord
+from edge.store.background import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.store.client import Store
-from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
 
 logger = structlog.get_logger(__name__)
 

@@ -30,9 +30,9 @@ from edge.foundation.child_process import child_environment
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
 from edge.model.session import Session
-from edge.store import sessions
+from edge.store import logins
+from edge.store.background import retry_while_unavailable
 from edge.store.client import Store
-from edge.store.retry import retry_while_unavailable
 
 _COMMAND_WITHIN_S = 120.0
 _MOST_OUTPUT_BYTES = 4 * MOST_OUTPUT
@@ -181,12 +181,12 @@ class FleetExecutor:
         session = Session(
             user=signer, role="engineer", way="cli", instance=self._gateway, since=now_ms(), client=f"edge {command}"
         )
-        await self._store.commit(sessions.put(keys, session_id(key), session, _SESSION_MS))
+        await self._store.commit(logins.put_session(keys, session_id(key), session, _SESSION_MS))
         try:
             yield key
         finally:
             with contextlib.suppress(Unavailable):  # it expires
-                await self._store.commit(sessions.remove(keys, [session_id(key)]))
+                await self._store.commit(logins.remove_sessions(keys, [session_id(key)]))
 
 
 def _signal_later(number: signal.Signals) -> None:

@@ -6,8 +6,8 @@ from edge.features.fleet import store as fleet
 from edge.features.fleet.command_service import FleetService
 from edge.features.fleet.signature import read_expiry
 from edge.foundation.errors import Defect
+from edge.store.background import poll_store
 from edge.store.client import Store
-from edge.store.retry import poll_store
 
 logger = structlog.get_logger(__name__)
 

@@ -20,7 +20,7 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.latency import Latency
 from edge.foundation.listeners import notify
 from edge.foundation.task_group import TaskGroup
-from edge.store.retry import restart_on_outage
+from edge.store.background import restart_on_outage
 
 logger = structlog.get_logger(__name__)
 

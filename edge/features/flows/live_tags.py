@@ -17,8 +17,8 @@ from edge.features.flows.state import FlowState
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.instant import now_ms
+from edge.store.background import restart_on_outage
 from edge.store.client import Store
-from edge.store.retry import restart_on_outage
 
 
 def used_tags(plan: Plan) -> frozenset[str]:

@@ -9,8 +9,7 @@ from edge.features.flows.opcua_nodes import FlowNodes, FlowView
 from edge.features.flows.state import CycleRecord, FlowRecord, FlowState
 from edge.foundation.task_group import TaskGroup
 from edge.opcua.time_slices import Pacer
-from edge.store.defects import Defects
-from edge.store.retry import poll_store
+from edge.store.background import Defects, poll_store
 
 LOOK_EVERY_S: Final = 5.0
 

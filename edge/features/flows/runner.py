@@ -34,8 +34,8 @@ from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowS
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import TaskGroup
+from edge.store.background import retry_while_unavailable
 from edge.store.key_spec import node_task_id
-from edge.store.retry import retry_while_unavailable
 
 logger = structlog.get_logger(__name__)
 

@@ -12,8 +12,8 @@ from edge.features.flows.work_queue import TakenTask, WorkQueue
 from edge.features.flows.worker_process import WorkerProcess
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import TaskGroup
+from edge.store.background import retry_while_unavailable
 from edge.store.client import Store
-from edge.store.retry import retry_while_unavailable
 
 logger = structlog.get_logger(__name__)
 

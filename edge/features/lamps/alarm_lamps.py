@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from edge.features.lamps.gpio import Lines
 from edge.links.background_task import background_task
 from edge.ports.alarm import Alarm, AlarmState
-from edge.store.retry import restart_on_outage
+from edge.store.background import restart_on_outage
 
 FLASH_S: Final = 0.5
 """How long a flashing lamp is on, and how long off."""

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 
 from edge.foundation.errors import Unavailable
-from edge.store import opcua_servers
+from edge.store import instance_leases
+from edge.store.background import poll_store
 from edge.store.client import Store
-from edge.store.retry import poll_store
 
 EVERY_S = 10.0
 
@@ -38,12 +38,12 @@ class SharedServers:
             await poll_store(self._store.defects, "OPC UA servers", self._share, every_s)
         finally:
             with contextlib.suppress(Unavailable):
-                await self._store.commit(opcua_servers.remove(self._store.keys, self._gateway))
+                await self._store.commit(instance_leases.remove_opcua_server(self._store.keys, self._gateway))
 
     async def _share(self) -> None:
-        found = await opcua_servers.load(self._store)
+        found = await instance_leases.load_opcua_servers(self._store)
         if found.get(self._gateway) != self._own:
-            await self._store.commit(opcua_servers.put(self._store.keys, self._gateway, self._own))
+            await self._store.commit(instance_leases.put_opcua_server(self._store.keys, self._gateway, self._own))
         peers: dict[str, str] = {}
         for gateway, text in found.items():
             with contextlib.suppress(msgspec.DecodeError):

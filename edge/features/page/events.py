@@ -13,8 +13,8 @@ from edge.model.maintenance import Maintenance
 from edge.station.runs import Progress
 from edge.store import changes
 from edge.store import kept_alarms as alarms
+from edge.store.background import restart_on_outage
 from edge.store.client import Store
-from edge.store.retry import restart_on_outage
 from edge.store.stream import BEGINNING
 
 MOST_SUBSCRIBERS: Final = 64

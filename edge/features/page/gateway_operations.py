@@ -31,7 +31,7 @@ from edge.model.lock import LockKind
 from edge.model.maintenance import MaintenanceKind
 from edge.model.operation import OperationType
 from edge.model.role import Role
-from edge.store import components, operations, sessions
+from edge.store import components, logins, operations
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock
@@ -102,7 +102,7 @@ async def list_sessions(store: Store) -> SessionOverview:
                 since=utc(session.since),
                 last_activity=at,
             )
-            for id, (session, at) in (await sessions.load_all(store)).items()
+            for id, (session, at) in (await logins.load_all_sessions(store)).items()
         )
     )
 

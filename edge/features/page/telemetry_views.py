@@ -28,7 +28,7 @@ from edge.ports.alarm import AckState, Alarm
 from edge.ports.sample_lines import LineError, Sample, parse_line
 from edge.ports.tag import TagDefinition
 from edge.store import kept_alarms as alarms
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 
 _LONGEST_VALUE: Final = 200
@@ -92,7 +92,7 @@ def message_in(texts: Mapping[str, str], languages: Sequence[str]) -> str:
 async def list_tags(store: Store, text: str, most: int, definition_of: DefinitionOf) -> TagList:
     """Return the last samples of the first tags whose name contains a text, with the units of their definitions."""
     needle = text.casefold()
-    lines = {name: line for name, line in (await tags.load(store)).items() if needle in name.casefold()}
+    lines = {name: line for name, line in (await tags.load_last(store)).items() if needle in name.casefold()}
     found = ((name, _sample(line)) for name, line in lines.items())
     samples = [replace(sample, tag=name) for name, sample in found if sample is not None]
     return TagList(tags=tuple(_tag(sample, definition_of(sample.tag)) for sample in samples[:most]), total=len(samples))
@@ -102,7 +102,7 @@ async def tag_points(store: Store, trends: TrendSource | None, tag: str) -> Poin
     """Return the newest points of a tag. Raises Refused for an unknown tag, and without telemetry."""
     if trends is None:
         raise Refused("telemetry_off", "telemetry is off on this gateway.", "Switch it on: [telemetry] mode = on.")
-    line = await tags.load_one(store, tag)
+    line = await tags.load_last_of(store, tag)
     if line is None:
         raise Refused("unknown_tag", f"there is no tag {tag!r}.", "Look at the list of tags.")
     return await trends.points(tag, _sample(line))

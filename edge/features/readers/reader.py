@@ -19,7 +19,7 @@ from edge.features.readers.settings import GS1_MEMBER, ReaderSettings
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import new_id
 from edge.station.equipment import Command, EquipmentEvent, StationPort
-from edge.store.retry import retry_while_unavailable
+from edge.store.background import retry_while_unavailable
 
 _CODES_REMEMBERED = 1000
 

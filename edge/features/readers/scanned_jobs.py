@@ -13,7 +13,7 @@ from edge.model.isa95 import IdCall, JobOrder, OrderCall, Parameter, ReturnStatu
 from edge.model.job_state import Cause
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
-from edge.store.retry import retry_while_unavailable
+from edge.store.background import retry_while_unavailable
 
 _WAITING = 100
 

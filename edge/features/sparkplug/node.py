@@ -21,7 +21,7 @@ from edge.links.mqtt_connection import NotReached, connect
 from edge.ports.sample_lines import Sample, parse_line
 from edge.ports.tag_definitions import TagDefinitions
 from edge.ports.tag_pattern import matches_any
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from edge.store.commit import Committed
 
@@ -107,7 +107,7 @@ class EdgeNode:
         table = MetricTable(self._definitions)
         streams = SampleStreams(self._stores, lambda tag: matches_any(self._identity.patterns, tag))
         table.announce(tag for tag in self._definitions.known if streams.wants(tag))
-        for tag, text in (await tags.load(self._store)).items():
+        for tag, text in (await tags.load_last(self._store)).items():
             sample = _sample(text)
             if streams.wants(tag) and sample is not None and sample.gateway in {None, self._store.consumer}:
                 table.learn(sample)

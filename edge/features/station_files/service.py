@@ -19,8 +19,8 @@ from edge.features.station_files.drift import StationDrift
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.store import initialization
+from edge.store.background import poll_store
 from edge.store.initialization import FillState
-from edge.store.retry import poll_store
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -14,7 +14,7 @@ from edge.station.settings import SettingsMethod, StationSettings
 from edge.store import resources
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join
-from edge.store.setting_texts import RULES, TAGS
+from edge.store.resources import RULES, TAGS
 
 if TYPE_CHECKING:
     from edge.features.flows.plan import Plans

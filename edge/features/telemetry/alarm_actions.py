@@ -10,9 +10,9 @@ from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.store import jobs
 from edge.store import kept_alarms as alarms
+from edge.store.background import restart_on_outage
 from edge.store.client import Store
 from edge.store.kept_alarms import AlarmChange
-from edge.store.retry import restart_on_outage
 
 logger = structlog.get_logger(__name__)
 

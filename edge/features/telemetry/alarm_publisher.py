@@ -19,10 +19,10 @@ from edge.northbound.topics import Topics
 from edge.ports.alarm import Alarm, AlarmChangeKind
 from edge.ports.alarm_message import AlarmNotice
 from edge.store import kept_alarms as alarms
+from edge.store.background import restart_on_outage
 from edge.store.client import Store
 from edge.store.commit import join
 from edge.store.kept_alarms import AlarmChange
-from edge.store.retry import restart_on_outage
 from edge.store.stream_of_samples import SendAttempt, record_attempt
 
 logger = structlog.get_logger(__name__)

@@ -8,9 +8,9 @@ from edge.features.telemetry.rules.alarm import AlarmChanged, Suppress, Unsuppre
 from edge.foundation.instant import Clock
 from edge.ports.alarm import Alarm
 from edge.store import kept_alarms as alarms
+from edge.store.background import poll_store
 from edge.store.client import Store
 from edge.store.kept_alarms import AlarmChange
-from edge.store.retry import poll_store
 
 _LOOK_EVERY_S = 1.0
 

@@ -23,8 +23,8 @@ from edge.sfc.run import ActionState
 from edge.station.decision import LoadedJob
 from edge.station.equipment import EquipmentPort
 from edge.station.runs import Progress
+from edge.store import ended_jobs
 from edge.store import stream_of_samples as telemetry
-from edge.store import undelivered
 from edge.store.store_repair import find_repairs
 
 MIN_RUNS: Final = 20
@@ -172,7 +172,7 @@ class GatewayTags:
         """Count the jobs that stay beyond their time because the MES has not confirmed their results."""
         if self._core.retention.confirmation != "none":
             with contextlib.suppress(Unavailable):
-                kept = [await undelivered.counts(self._core.store, scope) for scope in self._core.scopes]
+                kept = [await ended_jobs.count_kept_results(self._core.store, scope) for scope in self._core.scopes]
                 self._uncollected = sum(kept_results.undelivered + kept_results.unconfirmed for kept_results in kept)
 
     def _unknown_outcomes(self) -> Counter[str]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from edge.ports.batch import EARLY_MS, encode_line
 from edge.ports.sample_lines import Line, Quality, Sample
 from edge.ports.sample_value import is_usable
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from edge.store.commit import written_size
 
@@ -56,7 +56,9 @@ class LatestTags:
         samples = {name: self._latest[name] for name in self._unsaved}
         # An earlier release kept the tags of gateways without their name.
         former = {sample.tag for sample in samples.values() if sample.gateway is not None} - samples.keys()
-        commit = tags.save(self._store.keys, {name: encode_line(sample) for name, sample in samples.items()}, former)
+        commit = tags.save_last(
+            self._store.keys, {name: encode_line(sample) for name, sample in samples.items()}, former
+        )
         await self._store.commit(commit)
         self.written_bytes += written_size(commit)
         self._unsaved.clear()

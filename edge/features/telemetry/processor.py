@@ -26,10 +26,10 @@ from edge.links.log_throttle import LogThrottle
 from edge.ports.batch import Batch, BatchError, decode_batch, moved_to, placed_line
 from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.store import stream_of_samples as telemetry
+from edge.store.background import RETRY_INTERVAL_S, restart_on_outage
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, join
 from edge.store.dead_letters import LetterKind
-from edge.store.retry import RETRY_INTERVAL_S, restart_on_outage
 
 logger = structlog.get_logger(__name__)
 

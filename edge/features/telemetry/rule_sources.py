@@ -17,7 +17,7 @@ from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.foundation.errors import Refused, SettingsError
 from edge.model.json_text import read_json_text
 from edge.store.client import Store
-from edge.store.setting_texts import RULES
+from edge.store.resources import RULES
 
 logger = structlog.get_logger(__name__)
 

@@ -18,10 +18,10 @@ from edge.ports.batch import BATCH_SIZE, Batch, at_arrival, doubtful, encode_bat
 from edge.ports.sample_lines import Line, Sample
 from edge.ports.sample_value import type_name
 from edge.store import stream_of_samples as telemetry
+from edge.store.background import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.store.client import Store
 from edge.store.commit import NOTHING, join, written_size
-from edge.store.errors import OutOfMemory
-from edge.store.retry import RETRY_INTERVAL_S, retry_while_unavailable
+from edge.store.connection import OutOfMemory
 
 _Name = tuple[type, str]
 """Samples and occurrences of one name are counted apart."""

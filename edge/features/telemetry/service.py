@@ -35,9 +35,9 @@ from edge.ports.sample_value import JOB_ENDED
 from edge.ports.tag_definitions import TagDefinitions
 from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
+from edge.store.background import restart_on_outage
 from edge.store.client import Store
 from edge.store.other_redis import open_foreign
-from edge.store.retry import restart_on_outage
 
 if TYPE_CHECKING:
     from edge.features.telemetry.history.writer import HistoryWriter

@@ -6,7 +6,7 @@ from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.ports.tag import MAX_TAGS
 from edge.ports.tag_definitions import parse_definitions
 from edge.station.settings import ListedSetting
-from edge.store.setting_texts import RULES, TAGS
+from edge.store.resources import RULES, TAGS
 
 MAX_RULES: Final = 1_000
 """Rules that the MES may store."""

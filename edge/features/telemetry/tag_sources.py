@@ -8,7 +8,7 @@ from edge.foundation.errors import Refused, SettingsError
 from edge.model.json_text import read_json_text
 from edge.ports.tag_definitions import TagDefinitions, decode_definitions, parse_definitions
 from edge.store.client import Store
-from edge.store.setting_texts import TAGS
+from edge.store.resources import TAGS
 
 
 def read_definitions(file: str) -> TagDefinitions:

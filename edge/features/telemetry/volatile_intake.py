@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
 from edge.store import stream_of_samples as telemetry
+from edge.store.background import restart_on_outage
 from edge.store.client import Store, block_ms
-from edge.store.retry import restart_on_outage
 from edge.store.stream import Entry
 
 _WAITING: Final = 20

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from edge.model.job_state import Cause
 from edge.sfc.signal import Withdrawn
-from edge.store import jobs, undelivered
+from edge.store import ended_jobs, jobs
 from tests.cli.calling import Edge
 from tests.conftest import WaitUntil
 from tests.station.plant import SCOPE, FakeEquipment, Plant, order
@@ -90,7 +90,7 @@ async def test_only_undelivered_jobs_are_written_on_request(edge: Edge, plant: P
     for job_id in ("J1", "J2"):
         await plant.order(Cause.STORE, order(job_id))
         await plant.ask(Cause.ABORT, job_id)
-    await plant.store.commit(undelivered.add(plant.store.keys, SCOPE, "J2", 1))
+    await plant.store.commit(ended_jobs.add_undelivered(plant.store.keys, SCOPE, "J2", 1))
     file = tmp_path / "results.jsonl"
     assert (await edge("jobs", "export", str(file), "--undelivered")).exit_code == 0
     assert [json.loads(line)["order"]["JobOrder"]["JobOrderID"] for line in file.read_text().splitlines()] == ["J2"]
@@ -107,9 +107,9 @@ async def test_confirmed_results_count_as_delivered(edge: Edge, plant: Plant, tm
     for job_id in ("J1", "J2"):
         await plant.order(Cause.STORE, order(job_id))
         await plant.ask(Cause.ABORT, job_id)
-    await plant.store.commit(undelivered.add(plant.store.keys, SCOPE, "J2", 1))
+    await plant.store.commit(ended_jobs.add_undelivered(plant.store.keys, SCOPE, "J2", 1))
     answer = await edge("jobs", "export", str(tmp_path / "results.jsonl"), "--undelivered", "--confirm")
     assert answer.exit_code == 0
-    assert await undelivered.count(plant.store, SCOPE) == 0
+    assert await ended_jobs.count_undelivered(plant.store, SCOPE) == 0
     delivered = {name: await jobs.load(plant.store, name) for name in ("J1", "J2")}
     assert {name: job and job.confirmed_at is not None for name, job in delivered.items()} == {"J1": False, "J2": True}

@@ -14,7 +14,7 @@ from edge.model.component import Component
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.finding import HealthFinding, Level
-from edge.store import components, equipment_memory, undelivered
+from edge.store import components, ended_jobs, equipment_memory
 from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.observer import StoreObserver, observer_of
@@ -191,7 +191,7 @@ async def test_undelivered_results_near_their_limit_are_reported(tmp_path: Path)
         settings = RedisSettings(url=server.url)
         async with open_store(settings, "edge") as store:
             for job_id in ("J1", "J2"):
-                await store.commit(undelivered.add(store.keys, "station-1", job_id, 1))
+                await store.commit(ended_jobs.add_undelivered(store.keys, "station-1", job_id, 1))
         levels = {}
         for limit in (2, 4, 5):
             limits = CountLimits(("station-1",), marks=9, undelivered=limit)

@@ -210,12 +210,14 @@ async def test_command_in_the_shared_store_is_executed_once(store: Store) -> Non
 
 
 async def test_commit_script_is_shared_with_its_version(store: Store) -> None:
-    from edge.store.scripts import NAME, share_script
+    from edge.store.client import _SCRIPT_NAME, share_script
 
     await share_script(store)
     await share_script(store)
     shared = await store.execute("HGETALL", store.keys.scripts())
-    assert shared[f"{NAME}:sha1"] == hashlib.sha1(shared[NAME].encode(), usedforsecurity=False).hexdigest()
+    assert (
+        shared[f"{_SCRIPT_NAME}:sha1"] == hashlib.sha1(shared[_SCRIPT_NAME].encode(), usedforsecurity=False).hexdigest()
+    )
 
 
 @pytest.mark.parametrize("exp", [10**16, 10**20, 10**400])

@@ -8,7 +8,7 @@ from edge.features.flows.memory_state import MemoryFlowState
 from edge.features.flows.opcua_feed import FlowFeed, flow_view
 from edge.features.flows.opcua_nodes import FlowView
 from edge.features.flows.state import FlowRecord, FlowStatus
-from edge.store.defects import Defects
+from edge.store.background import Defects
 from tests.features.flows.gateways import CHAIN, Plant
 
 

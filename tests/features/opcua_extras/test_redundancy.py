@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from edge.features.opcua_extras.redundancy import SharedServer, SharedServers
 from edge.links.background_task import background_task
-from edge.store import instance_leases, opcua_servers
+from edge.store import instance_leases
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 
@@ -21,10 +21,10 @@ async def test_start_and_stop_of_a_gateway_is_shown_by_the_other_gateway(store: 
 
     for name in seen:
         await instance_leases.acquire(store, name, name)
-    await store.commit(opcua_servers.put(store.keys, "a", "garbage"))
+    await store.commit(instance_leases.put_opcua_server(store.keys, "a", "garbage"))
     async with background_task(sharing("a").run(0.01), "a"), asyncio.timeout(60):
         async with background_task(sharing("b").run(0.01), "b"):
             await wait_until(lambda: seen["a"] and seen["b"])
         await wait_until(lambda: len(seen["a"]) > 1)
     assert seen == {"a": [{"urn:b": "opc.tcp://b:4840"}, {}], "b": [{"urn:a": "opc.tcp://a:4840"}]}
-    assert await opcua_servers.load(store) == {}
+    assert await instance_leases.load_opcua_servers(store) == {}

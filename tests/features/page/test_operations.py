@@ -11,7 +11,7 @@ from edge.model.job_state import Cause, JobState, SubState
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.station.equipment import OutcomeUnknown
 from edge.store import kept_alarms as alarms
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store.kept_alarms import AlarmChange
 from tests.features.page.serving import ATTACK, IN_PATHS, Browser
 from tests.station.plant import Clock, FakeEquipment, Plant, action, linear, obliging, order
@@ -190,7 +190,7 @@ async def test_history_of_alarms_is_read_in_pages(browser: Browser, plant: Plant
 
 async def test_tags_show_their_last_sample(browser: Browser, plant: Plant) -> None:
     await plant.store.commit(
-        tags.save(plant.store.keys, {"oven.heat": '{"at": 1, "tag": "oven.heat", "value": 7.5}', "x": '{"at": 1}'})
+        tags.save_last(plant.store.keys, {"oven.heat": '{"at": 1, "tag": "oven.heat", "value": 7.5}', "x": '{"at": 1}'})
     )
     eve = await browser.logged_in("eve")
     assert (await eve.get("/api/v1/tags?text=OVEN")).json["tags"][0]["value"] == 7.5
@@ -211,7 +211,7 @@ async def test_repeated_change_with_the_same_key_is_executed_once(browser: Brows
 
 
 async def test_trend_and_control_chart_are_drawn(browser: Browser, plant: Plant) -> None:
-    await plant.store.commit(tags.save(plant.store.keys, {"oven": '{"at": 1, "tag": "oven", "value": 7.5}'}))
+    await plant.store.commit(tags.save_last(plant.store.keys, {"oven": '{"at": 1, "tag": "oven", "value": 7.5}'}))
     eve = await browser.logged_in("eve")
     assert [point["value"] for point in (await eve.get("/api/v1/tags/oven/trend")).json["points"]] == [1.5, 2.5]
     assert "polyline" in (await eve.get("/api/v1/tags/oven/trend.svg")).text

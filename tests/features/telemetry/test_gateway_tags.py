@@ -17,8 +17,8 @@ from edge.ports.sample_lines import Line, Quality, Sample
 from edge.sfc.run import Outcome, StepState, new_run
 from edge.sfc.signal import StepChange
 from edge.station.equipment_watch import EquipmentStats
+from edge.store.background import Defects
 from edge.store.bounds import BoundedCount, BoundedCounts
-from edge.store.defects import Defects
 from edge.store.opening import open_store
 from edge.store.server_check import MemoryUsage
 from tests.conftest import WaitUntil

@@ -3,7 +3,7 @@
 from edge.features.telemetry.latest_tags import MAX_TAGS, SAVE_EVERY_MS, LatestTags, NewestSamples
 from edge.ports.batch import at_arrival, doubtful, encode_line
 from edge.ports.sample_lines import Occurrence, Quality, Sample, parse_line
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 
 
@@ -13,9 +13,9 @@ async def test_tags_are_saved_once_per_interval(store: Store) -> None:
     await latest.save_if_due(SAVE_EVERY_MS)
     latest.note(Sample(2, "a", 2))
     await latest.save_if_due(SAVE_EVERY_MS + 1)
-    assert await tags.load(store) == {"a": '{"at":1,"tag":"a","value":1}'}
+    assert await tags.load_last(store) == {"a": '{"at":1,"tag":"a","value":1}'}
     await latest.save_if_due(2 * SAVE_EVERY_MS)
-    assert await tags.load(store) == {"a": '{"at":2,"tag":"a","value":2}'}
+    assert await tags.load_last(store) == {"a": '{"at":2,"tag":"a","value":2}'}
 
 
 def test_tags_beyond_the_limit_and_occurrences_are_not_kept(store: Store) -> None:
@@ -32,7 +32,7 @@ async def test_refused_sample_leaves_the_last_value_as_uncertain(store: Store) -
     latest.note(Sample(1, "t", 5))
     latest.note(doubtful("t", 2))
     await latest.save_if_due(10_000)
-    line = parse_line(await tags.load_one(store, "t") or "")
+    line = parse_line(await tags.load_last_of(store, "t") or "")
     assert line == Sample(1, "t", 5, Quality.UNCERTAIN)
 
 

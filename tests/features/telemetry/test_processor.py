@@ -20,7 +20,7 @@ from edge.links.background_task import background_task
 from edge.ports.alarm import AlarmState
 from edge.ports.sample_lines import Line, Occurrence, Quality, Sample
 from edge.store import kept_alarms as alarms
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -218,8 +218,8 @@ async def test_bad_samples_are_counted_and_the_others_evaluated(store: Store) ->
 async def test_last_sample_of_a_tag_is_saved(store: Store) -> None:
     async with at_work(store, rules_of(), TelemetryClock()):
         await append(store, temp(0, 20), temp(1, 21))
-        await until_async(partial(tags.load, store))
-    assert await tags.load(store) == {"wrench.temp": f'{{"at":{BEGIN + 1000},"tag":"wrench.temp","value":21}}'}
+        await until_async(partial(tags.load_last, store))
+    assert await tags.load_last(store) == {"wrench.temp": f'{{"at":{BEGIN + 1000},"tag":"wrench.temp","value":21}}'}
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -12,7 +12,7 @@ from edge.ports.tag import TagDefinition
 from edge.ports.tag_definitions import TagDefinitions
 from edge.station.settings import SettingsMethod, StationSettings, follow_settings
 from edge.store.client import Store
-from edge.store.setting_texts import TAGS
+from edge.store.resources import TAGS
 from tests.conftest import WaitUntil
 
 

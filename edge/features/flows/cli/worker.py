@@ -30,7 +30,7 @@ from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.component import Component, PluginState
 from edge.store.client import Store
-from edge.store.reopening import serve_stores
+from edge.store.opening import serve_stores
 
 _UNLIMITED_MB = 1 << 20
 

@@ -17,7 +17,7 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.ports.batch import Batch, BatchError, decode_batch, encode_batch, fault_of, placed_line
 from edge.ports.sample_lines import LineError, Sample, parse_line
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 
@@ -134,7 +134,7 @@ class TagReader:
 
     async def _saved(self, query: LatestValue) -> Any:
         """Return the last value of a tag whose samples have left the stream; None without one."""
-        text = await tags.load_one(self._stores[0], query.tag)
+        text = await tags.load_last_of(self._stores[0], query.tag)
         try:
             line = parse_line(text) if text else None
         except LineError:

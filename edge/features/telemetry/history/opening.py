@@ -8,8 +8,7 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError
 from edge.links.background_task import background_task
-from edge.store.defects import Defects
-from edge.store.retry import restart_on_defect
+from edge.store.background import Defects, restart_on_defect
 
 if TYPE_CHECKING:
     from edge.features.telemetry.history.writer import HistoryWriter

@@ -32,12 +32,11 @@ from edge.ports.alarm import Alarm
 from edge.ports.alarm_message import AlarmNotice
 from edge.store import jobs
 from edge.store import kept_alarms as alarms
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
+from edge.store.background import Isolated, restart_on_outage
 from edge.store.client import Store
-from edge.store.defects import Isolated
+from edge.store.instance_leases import load_identity
 from edge.store.kept_alarms import AlarmChange
-from edge.store.opcua_servers import load_identity
-from edge.store.retry import restart_on_outage
 from edge.store.stream import BEGINNING
 from edge.uaserver.gateway_object import GATEWAY_NAME
 from edge.uaserver.parts import NewServer, ServerPart
@@ -88,7 +87,7 @@ async def _show_tags(store: Store, nodes: TagNodes) -> None:
     """Show the tags and their last samples, which are saved every few seconds."""
     while True:
         with contextlib.suppress(Unavailable):
-            nodes.show(await tags.load(store))
+            nodes.show(await tags.load_last(store))
         await next_tick(_TAGS_S)
 
 

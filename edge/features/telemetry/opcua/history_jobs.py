@@ -10,9 +10,9 @@ from edge.model.job_state import has_response, is_transition, state_entries
 from edge.opcua.event_filter import EventRecord
 from edge.opcua.time_slices import Turn
 from edge.store import changes, jobs, responses
+from edge.store.background import Isolated
 from edge.store.changes import Change
 from edge.store.client import Store
-from edge.store.defects import Isolated
 from edge.store.jobs import Job
 from edge.store.stream import StreamPage
 from edge.uaserver.events import JobEventPublisher

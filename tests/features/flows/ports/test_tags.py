@@ -14,7 +14,7 @@ from edge.features.flows.nodes.read import LatestValue, SampleWindow
 from edge.features.flows.ports.tags import TagLimits, TagReader, TagWriter
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Quality, Sample
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -118,7 +118,7 @@ async def test_latest_value_is_read_from_the_stream_before_the_saved_value(store
     reader = TagReader([store])
     latest = LatestValue("press.pressure", BEGIN + 15)
     assert await reader.read(latest, "") is None
-    await store.commit(tags.save(store.keys, {"press.pressure": encode_line(sample(5, 0.5))}))
+    await store.commit(tags.save_last(store.keys, {"press.pressure": encode_line(sample(5, 0.5))}))
     assert await reader.read(latest, "") == 0.5
     await append(store, sample(10, 1.0), sample(20, 2.0))
     assert await reader.read(latest, "") == 1.0
@@ -129,7 +129,7 @@ async def test_latest_value_is_read_from_the_stream_before_the_saved_value(store
     "text", ["{", '{"at": 1}', encode_line(sample(5, 1, quality=Quality.BAD)), encode_line(sample(90, 1))]
 )
 async def test_unusable_saved_value_is_unknown(store: Store, text: str) -> None:
-    await store.commit(tags.save(store.keys, {"press.pressure": text}))
+    await store.commit(tags.save_last(store.keys, {"press.pressure": text}))
     assert await TagReader([store]).read(LatestValue("press.pressure", BEGIN + 15), "") is None
 
 

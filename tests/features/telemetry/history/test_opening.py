@@ -11,8 +11,8 @@ from edge.features.telemetry.history.opening import open_history
 from edge.features.telemetry.history.reader import read_samples
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError
+from edge.store.background import Defects
 from edge.store.client import Store
-from edge.store.defects import Defects
 from tests.features.telemetry.plant import HOT, TelemetryClock, append, at_work, rules_of, until_drained
 from tests.features.telemetry.test_processor import temp
 

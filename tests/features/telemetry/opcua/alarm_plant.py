@@ -24,8 +24,8 @@ from edge.ports.alarm import Alarm, AlarmChangeKind, alarm_id
 from edge.ports.alarm_message import AlarmNotice
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
+from edge.store.instance_leases import load_identity
 from edge.store.kept_alarms import AlarmChange
-from edge.store.opcua_servers import load_identity
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.parts import NewServer
 from edge.uaserver.space import MachineDescription

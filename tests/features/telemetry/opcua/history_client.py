@@ -10,7 +10,7 @@ from edge.features.telemetry.history.day_files import append_samples
 from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Quality, Sample
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from edge.uaserver.namespaces import Namespace
 from tests.conftest import WaitUntil
@@ -69,7 +69,7 @@ async def history(store: Store, tmp_path: Path, wait_until: WaitUntil) -> AsyncI
         append_samples(tmp_path, samples[first : first + 10_000], 1 << 30)
     append_samples(tmp_path, [Sample(START, "other", True), Sample(START + 5, "other", "text", Quality.BAD)], 1 << 30)
     last = {"wrench.temp": encode_line(samples[-1]), "other": encode_line(Sample(START, "other", True))}
-    await store.commit(tags.save(store.keys, last))
+    await store.commit(tags.save_last(store.keys, last))
     async with alarm_server(store, history=TagHistory(tmp_path)) as server, other_stack(server.endpoint) as other:
         client = HistoryClient(other)
         nodes = server.alarms.tags

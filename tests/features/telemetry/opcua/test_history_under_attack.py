@@ -15,7 +15,7 @@ from edge.features.telemetry.opcua.condition_view import encode_event_id
 from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.features.telemetry.opcua.alarm_plant import alarm_server, store_many
@@ -46,7 +46,7 @@ async def test_history_and_alarm_methods_hold_the_loop_50_ms_at_most(
     samples = [Sample(START + number * 1000, "wrench.temp", float(number)) for number in range(SAMPLES)]
     for first in range(0, SAMPLES, 10_000):
         append_samples(tmp_path, samples[first : first + 10_000], 1 << 30)
-    await store.commit(tags.save(store.keys, {"wrench.temp": encode_line(samples[-1])}))
+    await store.commit(tags.save_last(store.keys, {"wrench.temp": encode_line(samples[-1])}))
     last = (await store_many(store, ALARMS))[-1]
     async with alarm_server(store, history=TagHistory(tmp_path)) as server:
         shown = server.alarms

@@ -35,8 +35,8 @@ from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample, parse_line
 from edge.ports.tag_definitions import TagDefinitions, decode_definitions
 from edge.ports.tag_pattern import matches
-from edge.store.last_tags import load
-from edge.store.setting_texts import TAGS
+from edge.store.resources import TAGS
+from edge.store.stream_of_samples import load_last
 
 _TREND_MS = 86_400_000
 
@@ -181,7 +181,7 @@ def _trend(tag: str, settings_file: Path | None) -> Trend | None:
 async def _load(settings_file: Path | None) -> list[Sample]:
 
     async with open_access(settings_file) as at:
-        lines = {name: parse_line(text) for name, text in (await load(at.store)).items()}
+        lines = {name: parse_line(text) for name, text in (await load_last(at.store)).items()}
     return [replace(line, tag=name) for name, line in lines.items() if isinstance(line, Sample)]
 
 

@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from tests.cli.calling import Edge
 from tests.features.telemetry.plant import append
@@ -18,7 +18,7 @@ SAMPLES = (Sample(1000, "wrench.torque", 85.2, process="P1"), Sample(2000, "wren
 @pytest_asyncio.fixture(autouse=True)
 async def saved(store: Store) -> None:
     """Two tags."""
-    await store.commit(tags.save(store.keys, {sample.tag: encode_line(sample) for sample in SAMPLES}))
+    await store.commit(tags.save_last(store.keys, {sample.tag: encode_line(sample) for sample in SAMPLES}))
 
 
 async def test_tags_are_listed_by_pattern(edge: Edge) -> None:

@@ -15,7 +15,7 @@ from edge.features.telemetry.cli.tags.history import parse_instant, trend_of, wr
 from edge.features.telemetry.history.day_files import append_samples
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample, read_lines
-from edge.store import last_tags as tags
+from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from tests.cli.calling import Edge
 
@@ -72,7 +72,7 @@ async def test_samples_of_a_time_range_are_exported(
     now = int(time.time() * 1000)
     samples = [Sample(now - 3_600_000 * hours, "wrench.torque", 80.0 + hours) for hours in (30, 3, 2, 1)]
     append_samples(tmp_path / "history", samples, 1 << 30)
-    await store.commit(tags.save(store.keys, {"wrench.torque": encode_line(samples[-1])}))
+    await store.commit(tags.save_last(store.keys, {"wrench.torque": encode_line(samples[-1])}))
     exported = await edge("tags", "export", "wrench.*", "x", "--from", "4h", "--to", "90m", "--format", "json")
     assert [json.loads(line)["value"] for line in exported.output.splitlines()] == [83.0, 82.0]
     file = tmp_path / "all.csv"

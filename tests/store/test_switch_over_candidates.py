@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from edge.foundation.errors import Refused
-from edge.store.candidates import NotLinked, candidates_of
 from edge.store.server_check import MemoryUsage
 from edge.store.store_state import FenceState, PrimaryState, ReplicaState, StoreState
+from edge.store.switch_over import NotLinked, candidates_of
 
 FIRST, SECOND, THIRD = "10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from edge.store.background import Heartbeat
 from edge.store.client import Store
-from edge.store.defects import Heartbeat
 
 PATIENCE_S = 25.0
 

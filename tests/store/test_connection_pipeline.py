@@ -4,7 +4,7 @@ from typing import cast
 import pytest
 
 from edge.foundation.errors import Unavailable
-from edge.store.pipeline import Pipeline, ReplyError, pack_command
+from edge.store.connection import Pipeline, ReplyError, pack_command
 
 
 class Transport:
