@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from edge.chart.marks import SYMBOLS, duration
-from edge.chart.words import clean, columns, wrap
+from edge.chart.shapes import clean, columns, wrap
 from edge.sfc.net import Net
 from edge.sfc.replay import ActionSpan, StepSpan, Timeline
 

@@ -6,8 +6,8 @@ from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
-from edge.chart.elements import Fork, Item, Jump, Leg, StepBlock, TransitionBar
 from edge.chart.marks import SYMBOLS, ActionMark, Marks, StepMark, duration
+from edge.chart.reading import Fork, Item, Jump, Leg, StepBlock, TransitionBar
 from edge.chart.shapes import (
     MAX_CONDITION_LINES,
     MAX_LINES,
@@ -21,8 +21,10 @@ from edge.chart.shapes import (
     Shape,
     ShapeRole,
     Stroke,
+    columns,
+    time_literal,
+    wrap,
 )
-from edge.chart.words import columns, time_literal, wrap
 from edge.model.recipe import Action, BranchType, Interaction
 from edge.sfc.net import QUALIFIER_RULES
 from edge.sfc.run import ActionState

@@ -5,11 +5,22 @@ A fork that does not fit is drawn as a short line with its name, and its paths f
 
 from typing import Final
 
-from edge.chart.elements import Chart, Fork, Leg, Sequence
 from edge.chart.layout import FoldedFork, Layout, LayoutItem
 from edge.chart.marks import Marks
-from edge.chart.shapes import MAX_LIMITS, Block, Drawing, Label, Line, LineLimits, Shape, ShapeRole
-from edge.chart.words import clean, columns, wrap
+from edge.chart.reading import Chart, Fork, Leg, Sequence
+from edge.chart.shapes import (
+    MAX_LIMITS,
+    Block,
+    Drawing,
+    Label,
+    Line,
+    LineLimits,
+    Shape,
+    ShapeRole,
+    clean,
+    columns,
+    wrap,
+)
 
 MIN_WIDTH: Final = 60
 _READABLE: Final = 72

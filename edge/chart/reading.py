@@ -1,4 +1,4 @@
-"""Reads a recipe as the elements of a chart: divides it into regions, then draws each region.
+"""Reads a recipe as the elements of a chart, their content without positions: divides it into regions, and draws each.
 
 A selection is drawn as in IEC 61131-3, with a transition at the head and at the end of each path. The transition into a
 branch is combined with those that choose a path. The transition out of the branch is repeated at the end of every path.
@@ -8,9 +8,67 @@ Where a chart cannot be drawn without crossing lines, a jump names its target.
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from edge.chart.elements import Chart, Fork, Item, Jump, Leg, Sequence, StepBlock, TransitionBar
+from msgspec import Struct
+
 from edge.chart.regions import Chain, Edge, Exit, PathRegion, Region, read_regions
 from edge.model.recipe import Action, BranchType, Recipe, Step
+
+
+class StepBlock(Struct, frozen=True):
+    """A step and its actions, each with its number in the recipe, and the locks that it needs."""
+
+    name: str
+    initial: bool
+    actions: tuple[tuple[int, Action], ...]
+    locks: tuple[str, ...] = ()
+
+
+class TransitionBar(Struct, frozen=True):
+    """A transition: its condition, the numbers of the recipe transitions that it represents, and its test order.
+
+    `order` counts from 1 among the transitions of one divergence; it is 0 where there is no choice.
+    """
+
+    condition: str
+    numbers: tuple[int, ...]
+    order: int = 0
+
+
+class Jump(Struct, frozen=True):
+    """An arrow to a step or branch that is drawn elsewhere."""
+
+    target: str
+
+
+class Leg(Struct, frozen=True):
+    """One path of a fork; `entered` if it starts at the divergence, `open` if it leads to the convergence."""
+
+    items: "Sequence"
+    open: bool
+    entered: bool = True
+
+
+class Fork(Struct, frozen=True):
+    """A divergence and the convergence of its open legs; the name is empty if it is not a branch of the recipe."""
+
+    name: str
+    type: BranchType
+    legs: tuple[Leg, ...]
+
+
+Item: TypeAlias = StepBlock | TransitionBar | Jump | Fork
+Sequence: TypeAlias = tuple[Item, ...]
+
+
+class Chart(Struct, frozen=True):
+    """A recipe as pieces: the first one holds the initial step, the others are reached only by jumps.
+
+    `arrivals` maps each target of a jump to the steps and branches that jump to it.
+    """
+
+    pieces: tuple[Sequence, ...]
+    arrivals: dict[str, tuple[str, ...]]
+
 
 _CONSTANTS: Final = {"always": "TRUE", "true": "TRUE", "never": "FALSE", "false": "FALSE"}
 _Orders: TypeAlias = dict[tuple[int, ...], int]

@@ -1,7 +1,9 @@
 """The shapes a chart is drawn with, on a grid of character cells."""
 
+import unicodedata
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -134,3 +136,83 @@ class Block(Struct, frozen=True):
     def width(self) -> int:
         """The columns it takes."""
         return self.left + self.right
+
+
+_BREAKS: Final = " _.-/:"
+
+
+@cache
+def _column(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def columns(text: str) -> int:
+    """Count the columns a text takes: a wide character two, a combining one none."""
+    return len(text) if text.isascii() else sum(map(_column, text))
+
+
+def cells(text: str) -> list[str]:
+    """Return what stands in each column; the second column of a wide character stays empty."""
+    if text.isascii():
+        return list(text)
+    found: list[str] = []
+    for character in text:
+        width = _column(character)
+        if width == 0 and found:
+            found[-1] += character
+        else:
+            found += [character, ""][: max(1, width)]
+    return found
+
+
+def clean(text: str) -> str:
+    """Replace characters that do not print: control characters can control a terminal and are invalid in XML."""
+    if text.isprintable():
+        return text
+    return "".join(word if word.isprintable() else " " if word.isspace() else "\ufffd" for word in text)
+
+
+def wrap(text: str, width: int, most: int) -> tuple[str, ...]:
+    """Cut a text to at most `most` lines, at spaces or within names where it can; what is left out shows as `…`."""
+    if len(text) <= width and text.isascii() and text.isprintable():
+        return (text.strip(),)
+    rest = clean(text).strip()
+    lines: list[str] = []
+    while columns(rest) > width and len(lines) < most:
+        end = _fitting(rest, width)
+        at = _last_break(rest, end)
+        lines.append(rest[:at].rstrip())
+        rest = rest[at:].lstrip()
+    if len(lines) < most:
+        return (*lines, rest)
+    return (*lines[:-1], lines[-1][: _fitting(lines[-1], width - 1)] + "…")
+
+
+def _last_break(text: str, end: int) -> int:
+    """Return where to cut before `end`: behind the last space or mark, or before a capital, if it is not too early."""
+    if text[end] == " ":
+        return end
+    marks = max((at + 1 for at in range(end) if text[at] in _BREAKS), default=0)
+    camel = max((at for at in range(1, end + 1) if text[at].isupper() and text[at - 1].islower()), default=0)
+    earliest = end // 3
+    spaces = text.rfind(" ", 0, end) + 1
+    return next((at for at in (spaces, max(marks, camel)) if at > earliest), end)
+
+
+def _fitting(text: str, width: int) -> int:
+    """Count the characters that fit a width; at least one."""
+    if text.isascii():
+        return max(1, min(width, len(text)))
+    taken = 0
+    for number, character in enumerate(text):
+        taken += _column(character)
+        if taken > width:
+            return max(1, number)
+    return len(text)
+
+
+def time_literal(value: float) -> str:
+    """Return a duration of a recipe as a time literal of the standard."""
+    return f"T#{value * 1000:g}ms" if value < 1 else f"T#{value:.10g}s"

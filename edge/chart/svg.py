@@ -4,8 +4,7 @@ import math
 from html import escape
 from typing import Final
 
-from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, Stroke
-from edge.chart.words import columns
+from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, Stroke, columns
 
 _CELL: Final = 8
 _TITLE_CELL: Final = 8.5

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, ShapeRole, Stroke
-from edge.chart.words import cells
+from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, ShapeRole, Stroke, cells
 
 # A cell holds two bits for each direction a line leaves it: 1 light, 2 double, 3 heavy.
 _NORTH: Final = 64

@@ -11,7 +11,6 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
-from edge.expression.grammar import parse
 from edge.expression.syntax import (
     Arithmetic,
     Call,
@@ -29,6 +28,7 @@ from edge.expression.syntax import (
     names_of,
     needed_kinds,
     nodes_of,
+    parse,
 )
 from edge.expression.value import (
     UNKNOWN,

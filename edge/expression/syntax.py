@@ -1,8 +1,10 @@
-"""The syntax tree of an expression: nodes with their positions, their names and the kinds of value they need."""
+"""The syntax of expressions: from text to a tree of nodes with their positions, every error with its position."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -187,3 +189,274 @@ def _needed_of_children(node: Node, needed: Kind | None) -> tuple[Kind | None, .
 def _results(call: Call) -> tuple[Node, ...]:
     """Return the arguments of which one becomes the value of `if` or `coalesce`."""
     return call.arguments[1:] if call.function == CONDITIONAL else call.arguments
+
+
+MAX_LENGTH: Final = 1000
+MAX_DEPTH: Final = 32
+
+_Rule: TypeAlias = Callable[[int], Node]
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>\s+)
+    | (?P<iectime>[tT]\#(?:\d+(?:\.\d+)?(?:ms|[dhms]))+(?!\w))
+    | (?P<time>\d+(?:\.\d+)?(?:ms|min|s|h)(?!\w))
+    | (?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?(?!\w))
+    | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<word>[^\W\d]\w*)
+    | (?P<symbol>\|\||&&|\*\*|==|!=|<>|<=|>=|[<>!=().,\[\]+\-*/%])
+    """,
+    re.VERBOSE,
+)
+_SECONDS: Final = {
+    "ms": Decimal("0.001"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "min": Decimal(60),
+    "h": Decimal(3600),
+    "d": Decimal(86400),
+}
+_COMPARISONS: Final = {"==": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_CONSTANTS: Final = {"true": True, "always": True, "false": False, "never": False}
+_RESERVED: Final = frozenset({"and", "or", "not"})
+_ADVICE: Final = {"=": "write '==' to compare", "**": "there is no power operator"}
+
+FUNCTIONS: Final[dict[str, tuple[int, int]]] = {
+    "min": (2, 20),
+    "max": (2, 20),
+    "abs": (1, 1),
+    "round": (1, 2),
+    "coalesce": (2, 20),
+    "if": (3, 3),
+}
+"""The functions of the language with their least and most arguments."""
+MAX_DIGITS: Final = 15
+"""Most decimal places of `round`."""
+
+
+class _Token(Struct, frozen=True):
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def parse(text: str) -> Node:
+    """Parse an expression; raises ExpressionSyntaxError with the position of the fault."""
+    if len(text) > MAX_LENGTH:
+        raise ExpressionSyntaxError(f"an expression has at most {MAX_LENGTH} characters, this one has {len(text)}")
+    if not text.strip():
+        raise ExpressionSyntaxError("the expression is empty")
+    parser = _Parser(_tokens(text))
+    node = parser.disjunction(0)
+    parser.expect_end()
+    return node
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            word = re.match(r"[\w.#]+|.", text[at:], re.DOTALL)
+            raise ExpressionSyntaxError(f"cannot read {word.group() if word else text[at]!r}", at)
+        if match.lastgroup != "space":
+            tokens.append(_Token(str(match.lastgroup), match.group(), at, match.end()))
+        at = match.end()
+    tokens.append(_Token("end", "", len(text), len(text)))
+    return tokens
+
+
+class _Parser:
+    """Recursive descent over the tokens; parentheses, calls and signs count as depth."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    @property
+    def _end(self) -> int:
+        """Return where the last token taken ends."""
+        return self._tokens[self._at - 1].end
+
+    def _take(self) -> _Token:
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def _accept(self, *texts: str) -> _Token | None:
+        token = self._next
+        return self._take() if token.kind in {"word", "symbol"} and token.text in texts else None
+
+    def _expect(self, text: str) -> _Token:
+        token = self._accept(text)
+        if token is None:
+            raise ExpressionSyntaxError(f"expected {text!r} {self._place()}", self._next.start)
+        return token
+
+    def _place(self) -> str:
+        return f"before {self._next.text!r}" if self._next.text else "at the end"
+
+    def expect_end(self) -> None:
+        if self._next.kind == "end":
+            return
+        reason = _ADVICE.get(self._next.text, f"{self._next.text!r} is not expected here")
+        raise ExpressionSyntaxError(reason, self._next.start)
+
+    def _deeper(self, depth: int, token: _Token) -> int:
+        if depth >= MAX_DEPTH:
+            raise ExpressionSyntaxError(f"nested deeper than {MAX_DEPTH}", token.start)
+        return depth + 1
+
+    def disjunction(self, depth: int) -> Node:
+        return self._junction("or", ("or", "||"), self._conjunction, depth)
+
+    def _conjunction(self, depth: int) -> Node:
+        return self._junction("and", ("and", "&&"), self._negation, depth)
+
+    def _junction(self, word: str, spellings: tuple[str, ...], operand: _Rule, depth: int) -> Node:
+        start = self._next.start
+        operands = [operand(depth)]
+        while self._accept(*spellings):
+            operands.append(operand(depth))
+        return operands[0] if len(operands) == 1 else Junction(word, tuple(operands), start, self._end)
+
+    def _negation(self, depth: int) -> Node:
+        token = self._accept("not", "!")
+        if token is None:
+            return self._comparison(depth)
+        operand = self._negation(self._deeper(depth, token))
+        return Not(operand, token.start, self._end)
+
+    def _comparison(self, depth: int) -> Node:
+        start = self._next.start
+        left = self._sum(depth)
+        # Only here a word of its own: a name may be `in`, too.
+        if self._accept("in"):
+            return MemberTest(left, self._sum(depth), start, self._end)
+        token = self._accept(*_COMPARISONS)
+        if token is None:
+            return left
+        right = self._sum(depth)
+        return Compare(_COMPARISONS[token.text], left, right, start, self._end)
+
+    def _sum(self, depth: int) -> Node:
+        return self._arithmetic(("+", "-"), self._product, depth)
+
+    def _product(self, depth: int) -> Node:
+        return self._arithmetic(("*", "/", "%"), self._signed, depth)
+
+    def _arithmetic(self, operators: tuple[str, ...], operand: _Rule, depth: int) -> Node:
+        start = self._next.start
+        first = operand(depth)
+        rest = []
+        while token := self._accept(*operators):
+            rest.append((token.text, operand(depth)))
+        return Arithmetic(first, tuple(rest), start, self._end) if rest else first
+
+    def _signed(self, depth: int) -> Node:
+        token = self._accept("-")
+        if token is None:
+            return self._atom(depth)
+        operand = self._signed(self._deeper(depth, token))
+        match operand:
+            case Literal(value=int() | float() as value) if not isinstance(value, bool):
+                return Literal(-value, token.start, operand.end)
+            case _:
+                return Negative(operand, token.start, self._end)
+
+    def _atom(self, depth: int) -> Node:
+        token = self._next
+        if self._accept("("):
+            node = self.disjunction(self._deeper(depth, token))
+            self._expect(")")
+            return node
+        if token.kind == "word" and token.text not in _RESERVED:
+            self._take()
+            return self._call(token, depth) if self._next.text == "(" else self._word(token)
+        value = _literal(token)
+        if value is None:
+            raise ExpressionSyntaxError(
+                _ADVICE.get(token.text) or f"expected a value {self._place()}",
+                token.start,
+            )
+        self._take()
+        return Literal(value, token.start, token.end)
+
+    def _call(self, token: _Token, depth: int) -> Node:
+        name = token.text
+        if name not in FUNCTIONS:
+            raise ExpressionSyntaxError(f"unknown function {name!r}; there are {', '.join(FUNCTIONS)}", token.start)
+        inner = self._deeper(depth, self._take())
+        arguments = [] if self._next.text == ")" else [self.disjunction(inner)]
+        while arguments and self._accept(","):
+            arguments.append(self.disjunction(inner))
+        self._expect(")")
+        least, most = FUNCTIONS[name]
+        if not least <= len(arguments) <= most:
+            wanted = f"{least}" if least == most else f"{least} to {most}"
+            raise ExpressionSyntaxError(f"{name}() takes {wanted} arguments, not {len(arguments)}", token.start)
+        if name == "round" and len(arguments) > 1:
+            _require_digits(arguments[1])
+        return Call(name, tuple(arguments), token.start, self._end)
+
+    def _word(self, token: _Token) -> Node:
+        if token.text in _CONSTANTS:
+            return Literal(_CONSTANTS[token.text], token.start, token.end)
+        path: list[str | int] = [token.text]
+        end = token.end
+        while opening := self._accept(".", "["):
+            part = self._take()
+            if opening.text == ".":
+                if part.kind != "word":
+                    raise ExpressionSyntaxError("expected a name after '.'", part.start)
+                path.append(part.text)
+                end = part.end
+            else:
+                path.append(_index(part))
+                end = self._expect("]").end
+        return Name(tuple(path), token.start, end)
+
+
+def _require_digits(node: Node) -> None:
+    match node:
+        case Literal(value=int() as digits) if not isinstance(digits, bool) and 0 <= digits <= MAX_DIGITS:
+            return
+        case _:
+            raise ExpressionSyntaxError(f"round() takes 0 to {MAX_DIGITS} decimal places, as a literal", node.start)
+
+
+def _index(token: _Token) -> str | int:
+    if token.kind == "string":
+        return _unquote(token.text)
+    if token.kind == "number" and token.text.isdigit():
+        return int(token.text)
+    raise ExpressionSyntaxError("expected a whole number or a string in brackets", token.start)
+
+
+def _unquote(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL)
+
+
+def _literal(token: _Token) -> float | str | None:
+    match token.kind:
+        case "number":
+            return int(token.text) if token.text.isdigit() else _finite(float(token.text), token)
+        case "time" | "iectime":
+            parts = re.findall(r"(\d+(?:\.\d+)?)(min|ms|[dhms])", token.text)
+            return _finite(float(sum(Decimal(number) * _SECONDS[unit] for number, unit in parts)), token)
+        case "string":
+            return _unquote(token.text)
+        case _:
+            return None
+
+
+def _finite(value: float, token: _Token) -> float:
+    if value in {float("inf"), float("-inf")}:
+        raise ExpressionSyntaxError("the number is too large", token.start)
+    return value

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from edge.chart.elements import Chart, Fork, Item, Jump, Sequence, StepBlock, TransitionBar
+from edge.chart.reading import Chart, Fork, Item, Jump, Sequence, StepBlock, TransitionBar
 from edge.model.recipe import BranchType, Recipe
 
 Names = frozenset[str]

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.chart.elements import Chart, Fork, Jump, Leg, StepBlock, TransitionBar
 from edge.chart.layout import Layout, step_block
 from edge.chart.marks import ActionMark, Marks, StepMark
 from edge.chart.page import MIN_WIDTH, draw, draw_within
-from edge.chart.reading import read_chart
+from edge.chart.reading import Chart, Fork, Jump, Leg, StepBlock, TransitionBar, read_chart
 from edge.chart.shapes import (
     MAX_LIMITS,
     Arrow,
@@ -26,8 +25,8 @@ from edge.chart.shapes import (
     Shape,
     ShapeRole,
     Stroke,
+    columns,
 )
-from edge.chart.words import columns
 from edge.model.recipe import Action, BranchType, Interaction, Qualifier
 from edge.sfc.run import ActionState
 from tests.chart.drawn import items_of

@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
-from edge.chart.elements import Fork, Jump, StepBlock, TransitionBar
-from edge.chart.reading import read_chart
+from edge.chart.reading import Fork, Jump, StepBlock, TransitionBar, read_chart
 from edge.model.recipe import BranchType, Recipe
 from edge.sfc.structure import Structure
 from tests.chart.drawn import DrawnTransition, drawn_transitions, items_of, written

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from edge.chart.marks import ActionMark, Marks, StepMark
 from edge.chart.page import MIN_WIDTH, draw_within
 from edge.chart.reading import read_chart
+from edge.chart.shapes import columns
 from edge.chart.text import ANSI, PLAIN, chart_text
-from edge.chart.words import columns
 from edge.model.recipe import Recipe, parse_recipe
 from edge.sfc.run import ActionState
 from tests.chart.sketches import Json, any_recipe, recipe_of, selection, simultaneous, sound

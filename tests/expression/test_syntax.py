@@ -2,7 +2,6 @@
 
 import pytest
 
-from edge.expression.grammar import parse
 from edge.expression.syntax import (
     ExpressionSyntaxError,
     Kind,
@@ -12,6 +11,7 @@ from edge.expression.syntax import (
     names_of,
     needed_kinds,
     nodes_of,
+    parse,
 )
 
 

@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole
-from edge.chart.words import clean, columns, wrap
+from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, clean, columns, wrap
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.plan import Plan
 

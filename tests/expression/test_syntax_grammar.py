@@ -6,7 +6,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edge.expression.grammar import parse
 from edge.expression.syntax import (
     Arithmetic,
     Call,
@@ -17,6 +16,7 @@ from edge.expression.syntax import (
     Name,
     Negative,
     Not,
+    parse,
 )
 
 
