@@ -8,7 +8,6 @@ from pathlib import Path
 from cryptography import x509
 
 from edge.app.service_user import USER, may_write
-from edge.app.tls_files import tls_files
 from edge.config import Settings
 from edge.model.finding import HealthFinding, failing, ok, warning
 from edge.opcua.application_certificate import read_certificate
@@ -21,7 +20,7 @@ def certificates_of(settings: Settings, may_write: Callable[[Path], bool] = may_
     now = datetime.now(UTC)
     if settings.opcua.endpoint or settings.certificate_hosts:
         yield _own(settings, now, may_write)
-    for name, path in tls_files(settings).items():
+    for name, path in settings.tls_files.items():
         if not name.endswith(".key_file"):
             yield _lifetime(name, path, now)
 

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from edge import __version__
 from edge.access.components import Describe, Report, announced
 from edge.app.parts import GatewayParts
-from edge.app.tls_files import tls_files
 from edge.config import Settings
 from edge.model.component import Component, PluginState
 from edge.store.client import share_script
@@ -82,7 +81,7 @@ async def join_plant(stack: AsyncExitStack, parts: GatewayParts, describe: Descr
 
 def earliest_expiry(settings: Settings) -> str:
     """Return the date on which the first certificate of the gateway expires; "" without a readable certificate."""
-    paths = [path for name, path in tls_files(settings).items() if not name.endswith(".key_file")]
+    paths = [path for name, path in settings.tls_files.items() if not name.endswith(".key_file")]
     if settings.opcua.endpoint:
         paths.append(Path(settings.opcua.pki, "own.der"))
     found = [expiry for path in paths if (expiry := _expiry(path)) is not None]

@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives.serialization import load_der_private_key
 from msgspec import Struct
 
 from edge.app.features import folders_of
-from edge.app.tls_files import tls_files
 from edge.config import Settings
 from edge.opcua.application_certificate import SUFFIXES
 
@@ -81,7 +80,7 @@ def locate_files(settings: Settings, main: Path) -> GatewayFiles:
         "opcua/own.der": pki / "own.der",
         "opcua/own.pem": pki / "own.pem",
     }
-    files |= {f"tls/{name}": path for name, path in tls_files(settings).items()}
+    files |= {f"tls/{name}": path for name, path in settings.tls_files.items()}
     folders = {
         "settings/conf.d": main.parent / "conf.d",
         "settings/passwords": main.parent / "passwords",

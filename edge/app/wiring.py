@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import pkgutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 from edge.access.audit_trail import open_trail
@@ -29,7 +29,6 @@ from edge.app.operation_work import run_operations
 from edge.app.parts import GatewayParts, OpenGateway, Works
 from edge.app.served_summary import summary_of
 from edge.app.systemd import Notify, discard_status, feed_watchdog
-from edge.app.tls_files import certificate_findings
 from edge.config import (
     EquipmentSettings,
     MqttEquipmentSettings,
@@ -41,6 +40,7 @@ from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
+from edge.model.finding import HealthFinding
 from edge.northbound.calls import CallHandler, CallServices
 from edge.northbound.inbox import Inbox
 from edge.northbound.late_results import LateResultPublisher
@@ -163,7 +163,7 @@ async def _open_core(
     active_runs = ActiveRuns(runs, scopes)
     watch = EquipmentWatch(store, active_runs, clock)
     limits = CountLimits(scopes, keep.marks, keep.undelivered_jobs)
-    health = Health(store, active_runs, watch, functools.partial(certificate_findings, settings), limits=limits)
+    health = Health(store, active_runs, watch, functools.partial(_certificate_findings, settings), limits=limits)
     health.problems += [store.defects.problems, store_time.problems, accepted_jobs.problems]
     direct = DirectCommands(runs)
     return GatewayParts(
@@ -323,3 +323,13 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
     inbox = Inbox(session, calls, northbound.topic_prefix, northbound.response_topics)
     core.health.problems.append(inbox.problems)
     await inbox.open(topics)
+
+
+def _certificate_findings(settings: Settings) -> Iterable[HealthFinding]:
+    """Return a finding for every certificate of the gateway. Raises SettingsError when one cannot be read."""
+    if not settings.opcua.endpoint and not settings.certificate_hosts and not settings.tls_files:
+        return ()
+    # Imported only when there are certificates.
+    from edge.app.certificate_lifetimes import certificates_of  # noqa: PLC0415
+
+    return certificates_of(settings)

@@ -6,6 +6,7 @@ validates beyond the type: the `schemes` of a URL, a path that `must_be` there, 
 
 import pkgutil
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -361,6 +362,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     def results_folder(self) -> str:
         """The folder of the files of results; empty if none are kept."""
         return next((section.results_folder for section in self.sections.values() if section.results_folder), "")
+
+    @property
+    def tls_files(self) -> Mapping[str, Path]:
+        """The files of certificates and keys by section and key, as in `mqtt.ca_file`."""
+        sections = {"redis": self.redis, "mqtt": self.mqtt, "rpc": self.rpc, **self.sections}
+        sections |= {f"southbound.{name}": section for name, section in self.southbound.items()}
+        return {
+            f"{name}.{key}": Path(path)
+            for name, section in sections.items()
+            for key in ("ca_file", "cert_file", "key_file")
+            if (path := getattr(section, key, ""))
+        }
 
     @property
     def certificate_hosts(self) -> tuple[str, ...]:

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from edge.app.tls_files import tls_files
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings
 from edge.features.sparkplug.settings import SparkplugSettings
 
 
 def test_settings_without_tls_have_no_tls_files() -> None:
-    assert tls_files(Settings()) == {}
+    assert Settings().tls_files == {}
 
 
 def test_files_are_named_by_section_and_key() -> None:
@@ -16,7 +15,7 @@ def test_files_are_named_by_section_and_key() -> None:
     settings = Settings(
         mqtt=MqttSettings(url="mqtts://h", cert_file="/m.pem", key_file="/m.key"), southbound={"w": wrench}
     )
-    assert tls_files(settings) == {
+    assert settings.tls_files == {
         "mqtt.cert_file": Path("/m.pem"),
         "mqtt.key_file": Path("/m.key"),
         "southbound.w.ca_file": Path("/w/ca.pem"),
@@ -26,4 +25,4 @@ def test_files_are_named_by_section_and_key() -> None:
 def test_certificate_of_a_feature_is_among_them() -> None:
     """A backup was without that of `[sparkplug]`."""
     sparkplug = SparkplugSettings(url="mqtts://h", cert_file="/s.pem")
-    assert tls_files(Settings(sections={"sparkplug": sparkplug})) == {"sparkplug.cert_file": Path("/s.pem")}
+    assert Settings(sections={"sparkplug": sparkplug}).tls_files == {"sparkplug.cert_file": Path("/s.pem")}
