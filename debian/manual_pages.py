@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from edge import __version__
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.cli import main as edge
 from edge.config import load
 from edge.config.value import expected, meaning

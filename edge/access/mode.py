@@ -12,7 +12,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify
 from edge.model.audit import AuditRecord
-from edge.model.maintenance import DEFAULT_MESSAGE, Maintenance, MaintenanceKind
+from edge.model.plant import DEFAULT_MESSAGE, Maintenance, MaintenanceKind
 from edge.store import mode
 from edge.store.background import poll_store
 from edge.store.client import Store

@@ -18,7 +18,7 @@ from edge.access.locks import hold_lock
 from edge.foundation.errors import EdgeError, Refused, unwrap_group
 from edge.foundation.task_group import TaskGroup
 from edge.model.lock import LockKind
-from edge.model.operation import Operation, OperationState, OperationType
+from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import operations
 from edge.store.background import poll_store, renewal
 from edge.store.client import Store

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from edge.foundation.errors import Defect, Unavailable
 from edge.links.background_task import background_task
-from edge.model.session import Session
+from edge.model.user import Session
 from edge.store import logins
 from edge.store.background import poll_store
 from edge.store.client import Store

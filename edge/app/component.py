@@ -17,7 +17,7 @@ from edge import __version__
 from edge.access.components import Describe, Report, announced
 from edge.app.parts import GatewayParts
 from edge.config import Settings
-from edge.model.component import Component, PluginState
+from edge.model.plant import Component, PluginState
 from edge.store.client import share_script
 
 _CERTIFICATES_EVERY_S = 3600.0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from edge.app.component import ComponentPart
     from edge.config import Settings
     from edge.equipment.kinds import EquipmentKind
-    from edge.model.operation import OperationType
+    from edge.model.plant import OperationType
     from edge.northbound.reply import Handler
 
 

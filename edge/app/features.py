@@ -1,4 +1,4 @@
-"""The features of this gateway, one row each: a row and its folder go together."""
+"""The features of this gateway, one row each, and the sections of the settings: a row and its folder go together."""
 
 import importlib
 import pkgutil
@@ -8,8 +8,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from edge.app.feature import Feature
-from edge.config import Settings
+from edge.config import SECTIONS, Section, Settings
 from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 
 if TYPE_CHECKING:
@@ -122,3 +124,15 @@ def calls_switched_off(core: "GatewayParts") -> Mapping[str, str]:
     """Return how to switch on what would execute a call, by the type of the call."""
     off = [feature for feature in features() if not feature.is_on(core.settings)]
     return {call: feature.switch for feature in off for call in feature.calls}
+
+
+def declared_sections() -> Mapping[str, Section]:
+    """Return each section by its name, in the order of reports and pages, for `load_settings`."""
+    sections = dict(SECTIONS) | {"southbound": replace(SECTIONS["southbound"], kinds=equipment_settings())}
+    names = list(sections)
+    for feature in features():
+        added: Mapping[str, Section] = pkgutil.resolve_name(feature.sections) if feature.sections else {}
+        for name, section in added.items():
+            names.insert(names.index(section.after) + 1 if section.after in names else len(names), name)
+        sections |= added
+    return {name: sections[name] for name in names}

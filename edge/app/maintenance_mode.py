@@ -8,7 +8,7 @@ from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.app.parts import GatewayParts
 from edge.model.audit import AuditRecord
 from edge.model.job_state import JobState
-from edge.model.maintenance import UPGRADE, Maintenance
+from edge.model.plant import UPGRADE, Maintenance
 from edge.northbound.gateway_calls import LockCalls, MaintenanceCalls
 from edge.northbound.reply import Handler
 from edge.station.decision import LoadedJob

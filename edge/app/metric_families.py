@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from edge.foundation.latency import Latency
+from edge.foundation.instant import Latency
 
 _PREFIX = "microdcs_edge_"
 

@@ -13,7 +13,7 @@ from edge.app.maintenance_mode import show_maintenance, switch_for_client
 from edge.app.parts import GatewayParts, Works
 from edge.foundation.errors import unwrap_group
 from edge.foundation.task_group import TaskGroup
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.station.active_runs import LockHolders
 from edge.station.intervene import intervene, release
 from edge.station.response import ResponseProvider
@@ -121,8 +121,7 @@ async def _show_jobs(stack: contextlib.AsyncExitStack, parts: GatewayParts, serv
 def open_users(parts: GatewayParts) -> Users:
     """Return the users of a gateway: the servers share them, and with them the delay of logins after failures."""
     # Imported only with a server that needs them.
-    from edge.access.login import Users  # noqa: PLC0415
-    from edge.access.login_throttle import StoredMemory  # noqa: PLC0415
+    from edge.access.login import StoredMemory, Users  # noqa: PLC0415
 
     roles = [Role[role.upper()] for role in parts.settings.users.totp]
     return Users(Path(parts.settings.users_file), memory=StoredMemory(parts.store), totp_roles=roles)

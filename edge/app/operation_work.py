@@ -10,7 +10,7 @@ from edge.access.operations import OperationRunner, Report
 from edge.app.parts import GatewayParts
 from edge.config import Settings
 from edge.foundation.errors import Unavailable
-from edge.model.operation import Operation
+from edge.model.plant import Operation
 
 if TYPE_CHECKING:
     pass

@@ -1,5 +1,6 @@
-"""Defines the parts of the gateway that its adapters share."""
+"""The parts of the gateway that its adapters share, and the session with a broker that each opens."""
 
+import contextlib
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,11 @@ from edge.access.login import Users
 from edge.access.mode import ModeWatch
 from edge.app.feature import Opened
 from edge.app.health import Health
-from edge.config import Settings
+from edge.config import MqttSettings, Settings
 from edge.links.background_task import background_task
+from edge.links.mqtt import MqttSession, keep_session
+from edge.links.mqtt_broker import RECEIVE_MAXIMUM
+from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
 from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
@@ -94,3 +98,26 @@ class GatewayParts(Struct, frozen=True):
     def source(self) -> str:
         """The CloudEvents source of published events."""
         return f"urn:microdcs-edge:{self.settings.gateway.name}"
+
+
+_CONNECT_WITHIN_S = 2.0
+"""How long a start waits for the first attempt to reach a broker; without it the gateway starts degraded."""
+
+
+async def open_session(
+    stack: contextlib.AsyncExitStack,
+    core: GatewayParts,
+    name: str,
+    mqtt: MqttSettings,
+    largest_packet: int,
+    receive_maximum: int = RECEIVE_MAXIMUM,
+    flood: FloodLimits = FLOOD_LIMITS,
+) -> MqttSession:
+    """Open the MQTT session of one adapter; each has its own client id, as a broker allows one session per id."""
+    base = core.settings.mqtt.client_id or core.settings.gateway.name
+    client_id = f"{base}-{name}" if name else base
+    session = await stack.enter_async_context(
+        keep_session(mqtt, client_id, largest_packet=largest_packet, receive_maximum=receive_maximum, flood=flood)
+    )
+    await session.wait_attempted(_CONNECT_WITHIN_S)
+    return session

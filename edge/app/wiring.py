@@ -9,7 +9,6 @@ from pathlib import Path
 from edge.access.audit_trail import open_trail
 from edge.access.locks import keep_swept
 from edge.access.mode import ModeWatch
-from edge.app.broker_session import open_session
 from edge.app.component import GatewayDescription, join_plant
 from edge.app.features import (
     calls_switched_off,
@@ -26,8 +25,7 @@ from edge.app.interface import open_interface
 from edge.app.maintenance_mode import end_upgrade, operation_calls
 from edge.app.opcua import OpcuaService, open_users
 from edge.app.operation_work import run_operations
-from edge.app.parts import GatewayParts, OpenGateway, Works
-from edge.app.served_summary import summary_of
+from edge.app.parts import GatewayParts, OpenGateway, Works, open_session
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import (
     EquipmentSettings,
@@ -72,6 +70,22 @@ from edge.store import mark_senders
 from edge.store.bounds import CountLimits
 from edge.store.generation import JobsClock
 from edge.store.opening import open_store
+
+
+def summary_of(core: GatewayParts, opcua: OpcuaService | None, sidecars: str, measured: str) -> str:
+    """Return what is served: scopes, equipment and the addresses of the servers, empty ones without."""
+    settings = core.settings
+    pieces = len(settings.southbound)
+    parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{pieces} piece{'' if pieces == 1 else 's'} of equipment"]
+    if opcua and opcua.server:
+        parts.append(f"OPC UA {opcua.server.endpoint}")
+    if sidecars:
+        parts.append(f"MessagePack-RPC {sidecars}")
+    parts += [text for opened in core.opened for serving in opened.serving if (text := serving())]
+    if measured:
+        parts.append(f"metrics {measured}")
+    return "; ".join(parts)
+
 
 _LARGEST_OF_EQUIPMENT = 1 << 20
 """Four times the largest stored result: a hundred may wait, and a decoded message takes many times its size."""

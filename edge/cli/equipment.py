@@ -11,9 +11,8 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
-from edge.access.working_instances import GatewayReport, load_reports
-from edge.app.features import equipment_kinds
-from edge.app.sections import declared_sections
+from edge.access.instances import GatewayReport, load_reports
+from edge.app.features import declared_sections, equipment_kinds
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import operator_name, recorded
 from edge.cli.terminal.output import print_text, printable, wrapped

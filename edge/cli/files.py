@@ -10,10 +10,10 @@ from typing import NoReturn
 
 import click
 
-from edge.app import asyncapi
+from edge.app.features import declared_sections
+from edge.app.gateway_files import examine_secrets
+from edge.app.schemas import ASYNCAPI_FILE, asyncapi
 from edge.app.schemas import schemas as made
-from edge.app.secrets_check import examine_secrets
-from edge.app.sections import declared_sections
 from edge.app.service_user import access_problems
 from edge.chart.marks import Marks, marks_of
 from edge.chart.page import MIN_WIDTH, draw_within
@@ -36,7 +36,7 @@ from edge.cli.terminal.store_access import (
 from edge.config import load_settings, main_file
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
-from edge.model.json_text import read_json_text
+from edge.model.json_value import read_json_text
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
 from edge.store.runs import load
@@ -116,7 +116,7 @@ def schemas(directory: Path) -> None:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        texts = dict(made()) | {asyncapi.FILE_NAME: asyncapi.asyncapi()}
+        texts = dict(made()) | {ASYNCAPI_FILE: asyncapi()}
         for name, text in texts.items():
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:

@@ -14,7 +14,7 @@ import msgspec
 
 from edge.access.audit_trail import plan_append
 from edge.access.locks import delete_locks, find_locks, hold_lock
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import authorize_command, copy_to_journal, operator_name, record_as, record_of
 from edge.cli.terminal.output import print_text, printable
@@ -35,8 +35,7 @@ from edge.links.rpc import open_client
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import LOCKS_METHOD_TYPE
 from edge.model.instant import milliseconds
-from edge.model.lock import LockKind
-from edge.model.lock_message import LockCall, LockInfo, LockOwner, LocksAnswer, lock_info
+from edge.model.lock import LockCall, LockInfo, LockKind, LockOwner, LocksAnswer, lock_info
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock
 from edge.store.server_time import server_time

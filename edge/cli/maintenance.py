@@ -35,7 +35,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.instant import milliseconds
 from edge.model.job_state import JobState
-from edge.model.maintenance import UPGRADE, UPGRADE_MESSAGE, Maintenance, MaintenanceKind
+from edge.model.plant import UPGRADE, UPGRADE_MESSAGE, Maintenance, MaintenanceKind
 from edge.store import jobs, runs
 from edge.store.mode import load, load_texts, save_texts
 

@@ -25,7 +25,7 @@ from edge.cli.terminal.store_access import (
 )
 from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.foundation.errors import Refused
-from edge.model.operation import Operation, OperationState, OperationType
+from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import operations as stored
 from edge.store.commit import Commit
 from edge.store.server_time import server_time

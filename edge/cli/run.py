@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import uvloop
 
+from edge.app.features import declared_sections
 from edge.app.lifecycle import serve
 from edge.app.logs import set_up
-from edge.app.sections import declared_sections
 from edge.app.systemd import notifier
 from edge.config import Settings, load_settings
 from edge.foundation.errors import EdgeError

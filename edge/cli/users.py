@@ -17,9 +17,23 @@ import msgspec
 from msgspec.structs import replace
 
 from edge.access.sessions import request_end
-from edge.access.totp import digest, enrolment_uri, matching_step, new_recovery_codes, new_secret, new_token
-from edge.access.users import NAME, PASSWORD_LENGTH, Token, User, hash_password, read_users, remove_user, write_user
-from edge.app.sections import declared_sections
+from edge.access.users import (
+    NAME,
+    PASSWORD_LENGTH,
+    Token,
+    User,
+    digest,
+    enrolment_uri,
+    hash_password,
+    matching_step,
+    new_recovery_codes,
+    new_secret,
+    new_token,
+    read_users,
+    remove_user,
+    write_user,
+)
+from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import acting_user, log_in, log_out, record_as, recorded
 from edge.cli.terminal.output import print_text, printable
@@ -34,8 +48,7 @@ from edge.cli.terminal.store_access import (
 from edge.cli.terminal.table import local_time, plain_table
 from edge.config import Settings, load_settings
 from edge.foundation.errors import EdgeError, Refused
-from edge.model.role import Role
-from edge.model.session import Session
+from edge.model.user import Role, Session
 from edge.store.logins import forget_user, load_all_sessions
 
 

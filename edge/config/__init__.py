@@ -1,12 +1,8 @@
 """Loads frozen settings from TOML files and environment, and reports all problems together."""
 
-from edge.config.load import load_settings, main_file
-from edge.config.maintenance import MaintenanceSettings
-from edge.config.northbound import NorthboundSettings
+from edge.config.load import load_settings, main_file, password_of
 from edge.config.opcua import OpcuaSettings
 from edge.config.opcua_equipment import OpcuaEquipmentSettings
-from edge.config.operations import OperationsSettings
-from edge.config.password import password_of
 from edge.config.retention import SESSION_EXPIRY_SECONDS, RetentionSettings
 from edge.config.sections import (
     SECTIONS,
@@ -14,17 +10,20 @@ from edge.config.sections import (
     FeatureSettings,
     GatewaySettings,
     LoggingSettings,
+    MaintenanceSettings,
     MetricsSettings,
     MqttEquipmentSettings,
     MqttSettings,
+    NorthboundSettings,
+    OperationsSettings,
     RedisSettings,
     RpcSettings,
     Section,
     Settings,
+    StationFilesSettings,
+    UsersSettings,
     broker_settings,
 )
-from edge.config.station import StationFilesSettings
-from edge.config.users import UsersSettings
 
 __all__ = [
     "SECTIONS",

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -252,3 +252,27 @@ def _conflicts(settings: Settings) -> Iterator[str]:
 def _suggestion(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+class _Login(Protocol):
+    @property
+    def password(self) -> str: ...
+    @property
+    def password_file(self) -> str: ...
+
+
+def password_of(section: _Login) -> str:
+    """Return the password of a section. Raises SettingsError when this user may not read its file."""
+    if section.password_file and not section.password:
+        _require_access(Path(section.password_file))
+    return section.password
+
+
+def _require_access(file: Path) -> None:
+    try:
+        file.open("rb").close()
+    except PermissionError as error:
+        problem = f"password_file: {file}: this user may not read it"
+        raise SettingsError([problem], "Call edge as root (sudo).") from error
+    except OSError:  # an empty password was read, and its file is gone
+        pass

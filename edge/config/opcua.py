@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
-from edge.config.host_names import is_host
-from edge.config.loopback import is_loopback
+from edge.config.hosts import is_host, is_loopback
 
 _MAX_CLIENTS: Final = 8
 

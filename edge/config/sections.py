@@ -13,15 +13,157 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
-from edge.config.broker_keys import BrokerKeys, broker_conflicts
-from edge.config.loopback import is_loopback
-from edge.config.maintenance import MaintenanceSettings
-from edge.config.northbound import NorthboundSettings, Topic, TopicFilter
+from edge.config.hosts import BrokerKeys, broker_conflicts, is_loopback
 from edge.config.opcua import OpcuaSettings
-from edge.config.operations import OperationsSettings
 from edge.config.retention import RetentionSettings
-from edge.config.station import StationFilesSettings
-from edge.config.users import UsersSettings
+
+
+class MaintenanceSettings(Struct, frozen=True, kw_only=True):
+    """`[maintenance]`: alarms during maintenance, and how an upgrade of the package begins."""
+
+    suppress_alarms: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Rules whose alarms are suppressed during maintenance, by id; `*` matches any text, so that "
+            '`["*"]` suppresses all.'
+        ),
+    ] = ()
+    drain_before_upgrade: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=86_400,
+            description="Seconds for which an upgrade of the package waits for the end of running jobs, with the "
+            "maintenance mode on; 0: it does not wait.",
+        ),
+    ] = 0
+
+
+Topic = Annotated[
+    str,
+    Meta(
+        pattern=r"^[^\s/+#]+(/[^\s/+#]+)*$",
+        extra={"expected": "an MQTT topic without wildcards, blanks or a slash at its ends"},
+    ),
+]
+_LEVEL = r"(\+|[^\s/+#]*)"
+TopicFilter = Annotated[
+    str,
+    Meta(
+        # MQTT 5, 4.7.1 and 4.8.2.
+        pattern=rf"^(\$share/[^\s/+#]+/)?(?=.)(?!\$share/)(#|{_LEVEL}(/{_LEVEL})*(/#)?)$",
+        extra={"expected": "an MQTT topic filter without blanks, as mes/+/answers or mes/#"},
+    ),
+]
+
+
+class NorthboundSettings(Struct, frozen=True, kw_only=True):
+    """`[northbound]`: the job interface towards the MES."""
+
+    topic_prefix: Annotated[Topic, Meta(description="Calls come on `{topic_prefix}/{scope}/commands`.")] = "app/jobs"
+    max_downloadable_job_orders: Annotated[
+        int, Meta(ge=1, le=65535, description="Maximum number of job orders of a scope at a time.")
+    ] = 1000
+    max_age: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Age in seconds at which a message is refused as expired, by its own `time` or the broker's "
+            "count of its expiry; 0: at no age.",
+        ),
+    ] = 86_400
+    progress: Annotated[
+        Literal["readers", "always", "off"],
+        Meta(
+            description="When the progress of running recipes is published: while the topic has `readers` (found out "
+            "once a minute), `always`, or never (`off`)."
+        ),
+    ] = "readers"
+    response_topics: Annotated[
+        tuple[TopicFilter, ...],
+        Meta(description="Topic filters outside `topic_prefix` to which answers may go, as `mes/+/answers`."),
+    ] = ()
+
+
+class OperationsSettings(Struct, frozen=True, kw_only=True):
+    """`[operations]`: the files of backups and support bundles that a gateway makes."""
+
+    directory: Annotated[
+        str,
+        Meta(
+            description="Folder of the files that operations write; it is created.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = "/var/lib/microdcs-edge/operations"
+    recording_mib: Annotated[
+        int,
+        Meta(ge=1, le=1_048_576, description="Largest size of a recording in MiB; one that reaches it ends."),
+    ] = 100
+    kept_files: Annotated[int, Meta(ge=1, le=1000, description="Newest files of each type that are kept there.")] = 7
+
+
+class StationFilesSettings(Struct, frozen=True, kw_only=True):
+    """`[station]`: station files, which fill an empty store and are compared with it."""
+
+    files: Annotated[
+        str,
+        Meta(
+            description="Folder of the station files: Work Masters, resources, limits, tags, rules and flows. An empty "
+            "store is filled from it at the start. It may be absent; empty switches station files off.",
+            extra={"expected": "the path of a directory"},
+        ),
+    ] = "/etc/microdcs-edge/station.d"
+    compare: Annotated[
+        int, Meta(ge=1, le=86_400, description="Seconds between two comparisons of the store with the files.")
+    ] = 60
+
+
+class UsersSettings(Struct, frozen=True, kw_only=True):
+    """`[users]`: the user file, and what a login needs."""
+
+    file: Annotated[
+        str,
+        Meta(
+            description="Users, their roles, password hashes and second factors; `edge users` writes it. Empty takes "
+            "`[opcua] users_file`.",
+            extra={"expected": "the path of a file"},
+        ),
+    ] = ""
+    totp: Annotated[
+        tuple[Literal["observer", "operator", "engineer"], ...],
+        Meta(
+            description="Roles whose users need a second factor; other users may have one.",
+            extra={"expected": "a list of observer, operator, engineer"},
+        ),
+    ] = ()
+    cli: Annotated[
+        Literal["open", "login"],
+        Meta(
+            description="`login` lets commands change something only after `edge users login`, and names that user in "
+            "the audit trail; `open` takes the user of the system."
+        ),
+    ] = "open"
+    session: Annotated[
+        int, Meta(ge=60, le=604_800, description="Seconds after which a login on the command line ends.")
+    ] = 28_800
+    second_person: Annotated[
+        tuple[Literal["retry", "skip", "force", "complete"], ...],
+        Meta(
+            description="Interventions in a job that take effect only when a second user asks for the same.",
+            extra={"expected": "a list of retry, skip, force, complete"},
+        ),
+    ] = ()
+    second_person_resolve: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(
+            description="Whether a decision about an unknown outcome (`edge jobs resolve`) takes effect only when a "
+            "second user asks for the same: `auto` where `skip` does, as both write a result by hand."
+        ),
+    ] = "auto"
+    second_person_within: Annotated[
+        int, Meta(ge=10, le=86_400, description="Seconds within which the second user must ask for it.")
+    ] = 600
+
 
 NAME = r"^[^\s/+#:*?\[\]{}]+$"
 """Pattern of a name that is one level of an MQTT topic and one part of a Redis key."""

@@ -17,12 +17,12 @@ from edge.foundation.ticks import next_tick
 from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
+from edge.links.mqtt_confirmations import PublishRefused, UnconfirmedPublish
 from edge.links.mqtt_connection import RETRY_SECONDS, Connection, connect
 from edge.links.mqtt_subscription import Delivery, Handler, Key, PoisonHandler, Settle, Subscription
 from edge.links.mqtt_topic import matches
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits, ReceivedMessage
 from edge.links.topic_probe import TopicProbe
-from edge.links.unconfirmed_publish import PublishRefused, UnconfirmedPublish
 from edge.model.cloudevent import CloudEvent
 
 __all__ = [

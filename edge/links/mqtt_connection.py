@@ -20,12 +20,11 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.ticks import until_tick
 from edge.links.cloudevent_mqtt import Message
-from edge.links.confirmations import Confirmations
 from edge.links.connection_fault import ConnectionFailed
 from edge.links.mqtt_broker import RECEIVE_MAXIMUM, Broker
+from edge.links.mqtt_confirmations import SUCCESS, Confirmations, UnconfirmedPublish
 from edge.links.mqtt_publish import MalformedPublish, PublishHead, decode_head, decode_publish, encode_publish
 from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
-from edge.links.unconfirmed_publish import SUCCESS, UnconfirmedPublish
 from edge.model.equipment_connection import ConnectionFault
 
 _TYPE: Final = 0xF0

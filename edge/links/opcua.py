@@ -16,8 +16,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import cancellation_kept
-from edge.links.opcua_errors import serving
-from edge.links.opcua_requests import RequestListener, ignore_request, report_failure, reported
+from edge.links.opcua_requests import RequestListener, ignore_request, report_failure, reported, serving
 from edge.links.opcua_security import secure
 from edge.links.opcua_subscription import ValueWatch, open_subscription
 from edge.model.equipment_traffic import EquipmentRequest

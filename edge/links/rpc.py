@@ -14,8 +14,7 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.links.background_task import background_task
 from edge.links.cloudevent_rpc import from_map, to_map
-from edge.links.rpc_frame import MESSAGE_BYTES, Frames, Notification, Request, Response, encode
-from edge.links.rpc_socket import READ_BYTES, connect
+from edge.links.rpc_transport import MESSAGE_BYTES, READ_BYTES, Frames, Notification, Request, Response, connect, encode
 from edge.model.cloudevent import CloudEvent
 
 OnEvent = Callable[[CloudEvent], Awaitable[None]]

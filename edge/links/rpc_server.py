@@ -13,8 +13,18 @@ from edge.config import RpcSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.links.background_task import background_task
-from edge.links.rpc_frame import MESSAGE_BYTES, Frames, InvalidRequest, Notification, Request, Response, encode, read
-from edge.links.rpc_socket import READ_BYTES, listen
+from edge.links.rpc_transport import (
+    MESSAGE_BYTES,
+    READ_BYTES,
+    Frames,
+    InvalidRequest,
+    Notification,
+    Request,
+    Response,
+    encode,
+    listen,
+    read,
+)
 
 Method = Callable[[Sequence[Any]], Awaitable[object]]
 """Receives the parameters of a call and returns its result; raises Refused, or Unavailable when a retry may succeed."""

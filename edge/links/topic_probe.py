@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, suppress
 
 from edge.foundation.errors import Unavailable
 from edge.links.cloudevent_mqtt import Message
+from edge.links.mqtt_confirmations import PublishRefused
 from edge.links.mqtt_connection import Connection
-from edge.links.unconfirmed_publish import PublishRefused
 
 _RETAINED_WITHIN_S = 0.5
 """Maximum time from the confirmed subscription to its retained message."""

@@ -1,8 +1,8 @@
 """The attempts of the actions of a job, and the parameters in which a job response shows attempts and results."""
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -76,3 +76,11 @@ def result_parameter(name: str, value: object) -> Parameter:
             engineering_units=engineering_unit(value["unit"]),
         )
     return Parameter(id=name, subparameters=tuple(result_parameter(str(key), item) for key, item in value.items()))
+
+
+_PARAMETERS: Final = ("joining_process_id", "selection_name")
+
+
+def joining_process_of(parameters: Mapping[str, Any]) -> str | None:
+    """Return the joining process that parameters name; None when they name none."""
+    return next((str(parameters[name]) for name in _PARAMETERS if parameters.get(name)), None)

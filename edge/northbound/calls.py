@@ -41,9 +41,9 @@ from edge.model.isa95 import (
     StateCall,
     read_payload,
 )
+from edge.model.job_message import AcknowledgeAnswer, AcknowledgeCall
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.model.recipe import Intervention
-from edge.model.result_message import AcknowledgeAnswer, AcknowledgeCall
 from edge.northbound.gateway_calls import languages_of
 from edge.northbound.reply import (
     CallEffect,

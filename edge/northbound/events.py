@@ -13,9 +13,8 @@ from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import AWAITS_PERSON_TYPE, PROGRESS_TYPE, RESPONSE_UPDATE_TYPE, STATUS_EVENT_TYPE
 from edge.model.instant import utc
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, Parameter
-from edge.model.job_progress import CommandProgress, JobProgress, StepProgress
+from edge.model.job_message import AwaitsPersonEvent, CommandProgress, JobProgress, OpenQuestion, StepProgress
 from edge.model.job_state import Cause, has_ended, has_response, is_transition, state_entries
-from edge.model.result_message import AwaitsPersonEvent, OpenQuestion
 from edge.northbound.topics import StartedWrite, Topics, TopicWriter, WriteOutcome
 from edge.station.response import HELD_ID, INTERVENTIONS_ID, UNKNOWN_ID
 from edge.station.runs import Progress

@@ -15,9 +15,8 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import LOCKS_METHOD_TYPE, MAINTENANCE_METHOD_TYPE
 from edge.model.instant import milliseconds, utc
 from edge.model.isa95 import ReturnStatus, read_payload
-from edge.model.lock import LockKind
-from edge.model.lock_message import LockCall, LocksAnswer, lock_info
-from edge.model.maintenance import MAINTENANCE_METHODS, Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
+from edge.model.lock import LockCall, LockKind, LocksAnswer, lock_info
+from edge.model.plant import MAINTENANCE_METHODS, Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
 from edge.northbound.reply import Handler, replying
 from edge.store import dedupe, mode
 from edge.store.client import Store

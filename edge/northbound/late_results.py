@@ -8,7 +8,7 @@ from edge.foundation.ticks import next_tick
 from edge.links.mqtt import MqttSession, PublishRefused, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import LATE_RESULT_TYPE
-from edge.model.late_result import LateResultEvent
+from edge.model.job_message import LateResultEvent
 from edge.northbound.topics import Topics
 from edge.store import dead_letters
 from edge.store.client import Store

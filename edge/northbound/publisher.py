@@ -24,8 +24,8 @@ from edge.links.mqtt import Message, MqttSession
 from edge.links.mqtt_connection import ReadRefused
 from edge.model.instant import utc
 from edge.model.isa95 import JobResponse, State
+from edge.model.job_message import StateIndex, StateIndexEntry
 from edge.model.job_state import JobStatus, has_ended, state_entries
-from edge.model.state_index import StateIndex, StateIndexEntry
 from edge.northbound.events import StatusEventPublisher, load_changed_job
 from edge.northbound.retained_topics import (
     NO_INDEX,

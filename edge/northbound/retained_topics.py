@@ -17,8 +17,8 @@ from edge.links.mqtt import Message, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, STATE_INDEX_TYPE
 from edge.model.isa95 import JobOrderAndState, JobResponse
+from edge.model.job_message import StateIndex
 from edge.model.job_state import has_ended, state_entries
-from edge.model.state_index import StateIndex
 from edge.northbound.topics import StartedWrite, Topics, TopicWriter, WriteOutcome
 from edge.station.retention import Deliveries
 from edge.store import changes, jobs, responses

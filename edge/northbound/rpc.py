@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from edge.access.sidecars import SidecarReport, register_sidecar
+from edge.access.components import SidecarReport, register_sidecar
 from edge.config import RpcSettings
 from edge.foundation.errors import Refused
 from edge.links.background_task import background_task

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from edge.foundation.errors import Refused
 from edge.links.mqtt import Message, MqttSession, PublishRefused
+from edge.links.mqtt_confirmations import UnconfirmedPublish
 from edge.links.mqtt_connection import ReadRefused
 from edge.links.mqtt_topic import matches
-from edge.links.unconfirmed_publish import UnconfirmedPublish
 
 _RESERVED_LEVELS = frozenset({"commands", "metadata", "events", "data", "state-index", "alarms"})
 """The last level of the topics that gateways and equipment read or write."""

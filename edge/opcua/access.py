@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from cryptography import x509
 from msgspec import Struct
 
-from edge.model.role import Role
+from edge.model.user import Role
 
 if TYPE_CHECKING:
     # Commands and checks that read roles must not import asyncua, which takes half a second.

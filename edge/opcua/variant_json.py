@@ -19,8 +19,8 @@ from asyncua import ua
 from asyncua.ua.ua_binary import variant_to_binary
 from msgspec import Struct
 
-from edge.model.exact_value import ExactValue, exact_value
 from edge.model.instant import as_utc
+from edge.model.json_value import ExactValue, exact_value
 from edge.opcua.binary import STRING, BoundedBuffer, Codec, DecodeError, read_variant
 
 T = ua.VariantType

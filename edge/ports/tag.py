@@ -1,9 +1,18 @@
-"""Definitions of tags as a file of the site has them: unit, type, range, description; and their JSON Schema."""
+"""Definitions of tags as a file of the site has them, patterns of tags, and how samples are judged by definitions."""
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
+
+from edge.ports.sample_lines import Quality, Sample
+from edge.ports.sample_value import as_number, type_name
 
 TagType: TypeAlias = Literal["number", "text", "truth value"]
 
@@ -37,3 +46,101 @@ def tags_schema() -> dict[str, Any]:
     """Return the JSON Schema of a list of definitions."""
     schema = msgspec.json.schema(tuple[TagDefinition, ...])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tags", **schema}
+
+
+WILDCARD = "*"
+
+
+def has_wildcard(pattern: str) -> bool:
+    """Return whether a pattern may match more than one name."""
+    return WILDCARD in pattern
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Return whether a name matches a pattern."""
+    return name == pattern if WILDCARD not in pattern else _compiled(pattern).fullmatch(name) is not None
+
+
+def matches_any(patterns: Iterable[str], name: str) -> bool:
+    """Return whether a name matches one of several patterns."""
+    return any(matches(pattern, name) for pattern in patterns)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    # Adjacent wildcards mean one; atomic groups keep a pattern of many wildcards from backtracking for ever.
+    parts = [re.escape(part) for part in re.split(r"\*+", pattern)]
+    middle = "".join(f"(?>.*?{part})" for part in parts[1:-1])
+    return re.compile(f"{parts[0]}{middle}.*{parts[-1]}", re.DOTALL)
+
+
+def parse_definitions(data: object) -> tuple[tuple[TagDefinition, ...], tuple[str, ...]]:
+    """Return the definitions of a list and all faults; the definitions are complete only when there is no fault."""
+    if not isinstance(data, list):
+        return (), ("tags must be a list of objects",)
+    if len(data) > MAX_TAGS:
+        return (), (f"there are {len(data)} tags; at most {MAX_TAGS} are possible",)
+    found: list[TagDefinition] = []
+    faults: list[str] = []
+    for number, item in enumerate(data):
+        name = item.get("tag") if isinstance(item, dict) else None
+        place = f"tag {name!r}" if isinstance(name, str) and name else f"tags[{number}]"
+        try:
+            definition = msgspec.convert(item, TagDefinition)
+        except msgspec.ValidationError as error:
+            faults.append(f"{place}: {error}")
+            continue
+        if definition.low is not None and definition.high is not None and definition.low >= definition.high:
+            faults.append(f"{place}: low ({definition.low:g}) and high ({definition.high:g}) must be in order")
+        if definition.type not in {None, "number"} and not (definition.low is None and definition.high is None):
+            faults.append(f"{place}: only a number has a range")
+        found.append(definition)
+    names = Counter(tag_definition.tag for tag_definition in found)
+    faults += [f"tag {name!r}: {times} definitions have this name" for name, times in names.items() if times > 1]
+    return tuple(found), tuple(faults)
+
+
+def decode_definitions(texts: Iterable[str]) -> Iterator[TagDefinition]:
+    """Yield the definitions of JSON texts that were checked before; one of a newer release is left out."""
+    for text in texts:
+        with suppress(msgspec.DecodeError):  # a ValidationError is one, too
+            yield msgspec.json.decode(text, type=TagDefinition)
+
+
+class TagDefinitions:
+    """The definitions by tag."""
+
+    def __init__(self, definitions: Iterable[TagDefinition] = ()) -> None:
+        self._own = {definition.tag: definition for definition in definitions}
+        self._known = dict(self._own)
+
+    def use_stored(self, definitions: Iterable[TagDefinition]) -> None:
+        """Apply the definitions of a store over the own ones, by tag."""
+        self._known = self._own | {definition.tag: definition for definition in definitions}
+
+    @property
+    def known(self) -> Mapping[str, TagDefinition]:
+        """Return all definitions by tag; another mapping after a change."""
+        return self._known
+
+    def find(self, tag: str) -> TagDefinition | None:
+        """Return the definition of a tag; None without one."""
+        return self._known.get(tag)
+
+    def judge(self, sample: Sample) -> Sample | str:
+        """Return a sample, as uncertain when it is out of range; the reason for one whose type is another."""
+        known = self._known.get(sample.tag)
+        if known is None or sample.value is None or sample.quality is Quality.BAD:
+            return sample
+        if known.type is not None and not _has_type(sample.value, known.type):
+            return f"its value is not a {known.type}, but {type(sample.value).__name__}"
+        number = as_number(sample.value)
+        if number is not None and not (known.low is None or known.low <= number):
+            return replace(sample, quality=Quality.UNCERTAIN)
+        if number is not None and not (known.high is None or number <= known.high):
+            return replace(sample, quality=Quality.UNCERTAIN)
+        return sample
+
+
+def _has_type(value: object, expected: TagType) -> bool:
+    return type_name(value) == expected

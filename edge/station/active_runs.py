@@ -15,7 +15,7 @@ from edge.foundation.listeners import notify
 from edge.foundation.ticks import next_tick
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState
-from edge.model.maintenance import MaintenanceKind
+from edge.model.plant import MaintenanceKind
 from edge.sfc.run import STATE_FIELD, Outcome
 from edge.sfc.signal import Pause, Phase
 from edge.station.decision import Decision, LoadedJob, MethodRequest

@@ -15,8 +15,15 @@ from edge.links.rate_limit import RateLimit
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
 from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
-from edge.ports.result_files import NoResultFiles, ResultFiles
-from edge.ports.result_trace import MOST_LEVELS, RESULTS_MEMBER, lost_in, may_hold_files, stored_in
+from edge.ports.result_trace import (
+    MOST_LEVELS,
+    RESULTS_MEMBER,
+    NoResultFiles,
+    ResultFiles,
+    lost_in,
+    may_hold_files,
+    stored_in,
+)
 from edge.sfc.identifiers import CommandKey, parse_command_id
 from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown

@@ -7,8 +7,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
-from edge.foundation.instant import Clock
-from edge.foundation.latency import Latency
+from edge.foundation.instant import Clock, Latency
 from edge.foundation.listeners import notify_async
 from edge.foundation.ticks import next_tick
 from edge.model.equipment_connection import NOT_CONNECTED_YET

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
-from edge.access.process_identity import end_token, is_surely_dead, process_token
+from edge.access.instances import end_token, is_surely_dead, process_token
 from edge.foundation.errors import Unavailable
 from edge.foundation.listeners import notify
 from edge.links.background_task import background_task

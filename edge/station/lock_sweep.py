@@ -2,8 +2,7 @@
 
 import structlog
 
-from edge.access.lock_queue import release
-from edge.access.locks import plan_acquire
+from edge.access.locks import plan_acquire, release
 from edge.model.lock import LockKind
 from edge.sfc.run import lock_reason
 from edge.sfc.signal import Granted

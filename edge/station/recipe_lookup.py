@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from edge.model.exact_value import plain_value
 from edge.model.isa95 import JobOrder, Parameter
+from edge.model.json_value import plain_value
 from edge.model.recipe import RECIPE_DATASCHEMA, is_recipe_schema
 from edge.sfc.compiler import RejectedRecipe
 from edge.sfc.net import Net

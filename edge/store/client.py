@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
-from edge.foundation.latency import Latency
+from edge.foundation.instant import Latency
 from edge.foundation.ticks import until_tick
 from edge.store.background import Defects, Heartbeat
 from edge.store.blocking_connections import BlockingConnections, Subscriptions

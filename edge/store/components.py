@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from edge.model.component import Component, PluginState
+from edge.model.plant import Component, PluginState
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation, spread
 from edge.store.keys import Keys

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from edge.model.session import Session
+from edge.model.user import Session
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, Holds, join, operation
 from edge.store.keys import Keys

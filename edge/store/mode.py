@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from edge.model.maintenance import DEFAULT_MESSAGE, Maintenance
+from edge.model.plant import DEFAULT_MESSAGE, Maintenance
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Guard, Holds, RedisCommand, join
 from edge.store.keys import Keys

@@ -6,7 +6,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.model.operation import Operation, OperationState, OperationType
+from edge.model.plant import Operation, OperationState, OperationType
 from edge.store.client import Store
 from edge.store.commit import Commit, HashField
 from edge.store.keys import Keys

@@ -17,7 +17,7 @@ from cryptography import x509
 from edge.access.audit_trail import AuditTrail, CallerLimit
 from edge.access.login import Credentials, LoginRefusal, Users
 from edge.config import OpcuaSettings
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua.access import Caller, Peer
 from edge.opcua.application_certificate import user_name
 from edge.uaserver import audit, method_roles

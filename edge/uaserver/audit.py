@@ -13,7 +13,7 @@ from asyncua import ua
 from edge.access.audit_trail import AuditTrail, audit_logger
 from edge.model.audit import MAX_TEXT, AuditKind, AuditRecord
 from edge.model.isa95 import ReturnStatus
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua.access import Caller
 from edge.opcua.binary import DecodeError
 from edge.uaserver.encoding import job_order_id_of

@@ -21,7 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from msgspec import Struct
 
 from edge.config import OpcuaSettings, Settings
-from edge.config.loopback import is_loopback
+from edge.config.hosts import is_loopback
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.files import make_directory, write_atomically
 from edge.links.host_addresses import host_addresses

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from asyncua import ua
 
-from edge.model.maintenance import Maintenance
+from edge.model.plant import Maintenance
 from edge.opcua.server_core import ServerCore
 from edge.uaserver.chart_types import RETURN_STATUS
 from edge.uaserver.method_roles import SWITCH_OFF_METHOD, SWITCH_ON_METHOD

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from edge.model.recipe import Intervention
-from edge.model.role import INTERVENTION_ROLES, Role
+from edge.model.user import INTERVENTION_ROLES, Role
 
 RESOLVE_METHOD = "ResolveAction"
 INTERVENE_METHODS: Mapping[str, Intervention] = MappingProxyType(

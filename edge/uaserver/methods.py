@@ -21,7 +21,7 @@ from edge.access.mode import ModeRequest, SwitchOff, SwitchOn
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State, StateQuery
 from edge.model.job_state import Cause
-from edge.model.maintenance import MaintenanceKind
+from edge.model.plant import MaintenanceKind
 from edge.opcua.access import CALLER, LOCALES, Caller
 from edge.opcua.binary import DecodeError, NestingError
 from edge.opcua.call_diagnostics import ExplainedResult

@@ -17,7 +17,7 @@ from asyncua.ua.ua_binary import extensionobject_to_binary
 import edge
 from edge.access.localization import known_languages
 from edge.foundation.ticks import next_tick
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua import diagnostics, limits
 from edge.opcua.access import Caller, Peer
 from edge.opcua.server_core import ServerCore

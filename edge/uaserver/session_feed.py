@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from edge.access.sessions import LiveSession
-from edge.model.session import Session
+from edge.model.user import Session
 from edge.opcua.access import Caller
 from edge.opcua.server_session import ServerSession
 

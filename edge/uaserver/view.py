@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from edge.model.equipment_health import EquipmentHealth
-from edge.model.maintenance import Maintenance
+from edge.model.plant import Maintenance
 
 
 class StepView(Struct, frozen=True):

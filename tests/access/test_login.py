@@ -9,20 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.access import totp
-from edge.access.login import Credentials, LoginRefusal, Users
-from edge.access.login_throttle import LoginThrottle, StoredMemory, source_of
-from edge.access.users import Token, User, read_users, remove_user, write_user
+from edge.access.login import Credentials, LoginRefusal, LoginThrottle, StoredMemory, Users, source_of
+from edge.access.users import (
+    Token,
+    User,
+    digest,
+    new_recovery_codes,
+    new_secret,
+    new_token,
+    read_users,
+    remove_user,
+    write_user,
+)
 from edge.config import RedisSettings
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.passwords import CHEAP_HASH, PASSWORD
 from tests.store.servers import own_server
 
 HERE = "192.0.2.1"
-SECRET = totp.new_secret()
-CODES = totp.new_recovery_codes()
+SECRET = new_secret()
+CODES = new_recovery_codes()
 NOW = 1_800_000_000.0
 
 
@@ -33,7 +41,7 @@ def code_at(at_s: float) -> str:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "users"
-    write_user(path, User("anna", Role.ENGINEER, CHEAP_HASH, SECRET, tuple(map(totp.digest, CODES))))
+    write_user(path, User("anna", Role.ENGINEER, CHEAP_HASH, SECRET, tuple(map(digest, CODES))))
     write_user(path, User("ben", Role.OPERATOR, CHEAP_HASH))
     return path
 
@@ -100,8 +108,8 @@ async def test_confirmed_session_accepts_its_code_but_no_wrong_password(file: Pa
 
 
 async def test_token_logs_in_without_code_until_it_expires(file: Path) -> None:
-    secret = totp.new_token()
-    write_user(file, User("scada", Role.OPERATOR, CHEAP_HASH, tokens=(Token("t1", "20270115", totp.digest(secret)),)))
+    secret = new_token()
+    write_user(file, User("scada", Role.OPERATOR, CHEAP_HASH, tokens=(Token("t1", "20270115", digest(secret)),)))
     people = People(file, totp_roles=[Role.OPERATOR])
     assert await people.log_in("scada", secret) is Role.OPERATOR
     assert await people.log_in("scada", secret + "x") is LoginRefusal.WRONG
@@ -168,7 +176,7 @@ _TOKENS = st.builds(
     Token,
     st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
     st.dates().map(lambda day: day.strftime("%Y%m%d").zfill(8)),
-    st.just(totp.digest("x")),
+    st.just(digest("x")),
 )
 _USERS = st.builds(
     User,
@@ -176,7 +184,7 @@ _USERS = st.builds(
     st.sampled_from(Role),
     st.just(CHEAP_HASH),
     st.sampled_from(["", SECRET]),
-    st.lists(st.sampled_from([totp.digest(code) for code in CODES]), unique=True).map(tuple),
+    st.lists(st.sampled_from([digest(code) for code in CODES]), unique=True).map(tuple),
     st.lists(_TOKENS, max_size=3).map(tuple),
 )
 

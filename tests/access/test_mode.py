@@ -9,7 +9,7 @@ from edge.access.audit_trail import find_faults
 from edge.access.mode import MAX_MESSAGE, ModeRequest, SwitchOff, SwitchOn, decide_mode, mode_in_force, switch_mode
 from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord
-from edge.model.maintenance import DEFAULT_MESSAGE, Maintenance, MaintenanceKind
+from edge.model.plant import DEFAULT_MESSAGE, Maintenance, MaintenanceKind
 from edge.store import audit, dedupe, mode
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit

@@ -2,7 +2,7 @@
 
 from edge.access.mode import ModeWatch
 from edge.links.background_task import background_task
-from edge.model.maintenance import Maintenance
+from edge.model.plant import Maintenance
 from edge.store import mode
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale, join, operation

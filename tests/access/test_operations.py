@@ -19,7 +19,7 @@ from edge.access.operations import (
 from edge.foundation.errors import Defect, Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.model.lock import LockKind
-from edge.model.operation import Operation, OperationState, OperationType
+from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import locks, operations
 from edge.store.client import Store
 from edge.store.operations import StoredOperation

@@ -17,7 +17,7 @@ from edge.access.operations import (
     next_at,
     transition,
 )
-from edge.model.operation import Operation, OperationState, OperationType
+from edge.model.plant import Operation, OperationState, OperationType
 
 SCHEDULED = Operation(id="1", type=OperationType.BACKUP, by="anna", due=5, created=1)
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from edge.access.sessions import LIFETIME_MS, LiveSession, SessionList, request_end, show_sessions
-from edge.model.session import Session
+from edge.model.user import Session
 from edge.store import logins
 from edge.store.client import Store
 from tests.conftest import WaitUntil

@@ -5,11 +5,13 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from edge.access.login import PASSWORD_BYTES, Credentials, LoginRefusal, Users
-from edge.access.login_throttle import LoginThrottle
+from edge.access import users
+from edge.access.login import PASSWORD_BYTES, Credentials, LoginRefusal, LoginThrottle, Users
 from edge.access.users import NAME, User, hash_password, read_users, write_user
-from edge.model.role import Role
+from edge.model.user import Role
 
 HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
 HASH = hash_password("correct horse")
@@ -175,3 +177,43 @@ def test_equal_passwords_have_different_hashes() -> None:
 def test_name_with_an_end_of_line_is_not_valid(end_of_line: str) -> None:
     """A line that `str.splitlines` divides would be two: `eve` and another user with her role."""
     assert not re.fullmatch(NAME, f"eve{end_of_line}bob")
+
+
+RFC_SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+"""`12345678901234567890`, the secret of the examples of RFC 6238 (appendix B)."""
+
+
+@pytest.mark.parametrize(
+    ("at_s", "code"), [(59, "287082"), (1111111109, "081804"), (1234567890, "005924"), (20000000000, "353130")]
+)
+def test_codes_of_rfc_6238_are_accepted_in_their_step(at_s: int, code: str) -> None:
+    assert users.matching_step(RFC_SECRET, code, at_s) == at_s // users.STEP_S
+    assert users.matching_step(RFC_SECRET, code, at_s + 3 * users.STEP_S) is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ("secret123456", users.SplitSecret("secret", totp="123456")),
+        ("secret", users.SplitSecret("secret")),
+        ("12345678123456", users.SplitSecret("12345678", totp="123456")),
+        ("secretwmyae-h97kb", users.SplitSecret("secret", recovery="wmyae-h97kb")),
+        ("secret\u0661\u0662\u0663\u0664\u0665\u0666", users.SplitSecret("secret\u0661\u0662\u0663\u0664\u0665\u0666")),
+    ],
+)
+def test_code_is_read_from_the_end_of_the_password(sent: str, expected: users.SplitSecret) -> None:
+    assert users.split(sent) == expected
+
+
+def test_new_recovery_codes_are_recognised() -> None:
+    codes = users.new_recovery_codes()
+    assert len(set(codes)) == users.RECOVERY_CODES
+    assert {users.split(f"secret{code}") for code in codes} == {
+        users.SplitSecret("secret", recovery=code) for code in codes
+    }
+
+
+@given(st.text(max_size=40))
+def test_split_keeps_every_character(sent: str) -> None:
+    parts = users.split(sent)
+    assert parts.password + parts.totp + parts.recovery == sent

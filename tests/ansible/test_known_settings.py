@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.config import Section
 
 FILE = Path(__file__).parents[2] / "ansible/roles/gateway/vars/known_settings.json"

@@ -4,11 +4,15 @@ import pkgutil
 from pathlib import Path
 
 import click
+import pytest
 
 import edge.features
-from edge.app.features import FEATURES, equipment_kinds, equipment_settings, features
+from edge.app.features import FEATURES, declared_sections, equipment_kinds, equipment_settings, features
 from edge.cli import commands, main
 from edge.cli.terminal.command_group import OpenGroup
+from edge.config import SECTIONS, FeatureSettings, Settings, load_settings
+from edge.features.flows.settings import FlowsSettings
+from edge.foundation.errors import SettingsError
 
 
 def test_each_folder_of_a_feature_has_its_row() -> None:
@@ -50,3 +54,27 @@ def test_every_location_that_a_feature_names_exists() -> None:
         pings = [kind.ping for kind in item.kinds.values()]
         for location in filter(None, (*phases, *below, *kinds, *pings, *item.options.values())):
             assert pkgutil.resolve_name(location)
+
+
+def test_section_of_a_feature_that_is_absent_is_refused_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text("[flows]\nrun = 'on'\n")
+    with pytest.raises(SettingsError, match="flows: there is no such section"):
+        load_settings(file, {}, SECTIONS)
+    assert load_settings(file, {}, declared_sections()).is_on("flows")
+
+
+def test_sections_of_features_follow_those_that_they_name() -> None:
+    declared = declared_sections()
+    names = list(declared)
+    assert [name for name in names if name in SECTIONS] == list(SECTIONS)
+    for name, section in declared.items():
+        if name not in SECTIONS:
+            assert issubclass(section.keys, FeatureSettings)
+            assert names.index(section.after) < names.index(name)
+
+
+def test_section_that_is_not_given_has_its_default_values() -> None:
+    assert Settings().section(FlowsSettings) == FlowsSettings()
+    given = FlowsSettings(run="on")
+    assert Settings(sections={"flows": given}).section(FlowsSettings) is given

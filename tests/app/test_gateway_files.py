@@ -1,13 +1,21 @@
 """Each file of a gateway has one name in a backup, and each name one path."""
 
+import os
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from edge.app.gateway_files import environment_variable, is_below, is_secret, locate_files
-from edge.config import MqttSettings, OpcuaSettings, Settings
+from edge.app.gateway_files import (
+    environment_variable,
+    examine_secrets,
+    is_below,
+    is_secret,
+    locate_files,
+    passwords_in,
+)
+from edge.config import MqttSettings, OpcuaSettings, RedisSettings, Settings
 from edge.features.fleet.settings import FleetSettings
 
 
@@ -89,3 +97,41 @@ def test_links_and_dots_do_not_leave_the_folder(tmp_path: Path) -> None:
 )
 def test_file_setting_has_an_environment_variable(name: str, expected: str) -> None:
     assert environment_variable(name) == expected
+
+
+def _warnings(tmp_path: Path, **sections: object) -> list[str]:
+    return list(examine_secrets(Settings(**sections), tmp_path / "edge.toml"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("url", ["mqtt://127.0.0.1:1883", "mqtt://localhost", "mqtts://broker.plant", "mqtt://[::1]:1"])
+def test_password_to_this_host_or_encrypted_is_not_a_finding(tmp_path: Path, url: str) -> None:
+    assert _warnings(tmp_path, mqtt=MqttSettings(url=url, password="p")) == []
+
+
+def test_password_in_clear_text_to_another_host_is_a_finding(tmp_path: Path) -> None:
+    (found,) = _warnings(tmp_path, redis=RedisSettings(url="redis://default:p@store.plant"))
+    assert found.startswith("redis: the password goes to store.plant in clear text")
+
+
+def test_secret_that_every_user_can_read_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "passwords").mkdir()
+    secret = tmp_path / "passwords" / "mqtt"
+    secret.write_text("p")
+    secret.chmod(0o644)
+    (found,) = _warnings(tmp_path)
+    assert found.endswith(f"chmod o-r {secret}")
+    secret.chmod(0o640)
+    assert _warnings(tmp_path) == []
+
+
+def test_password_that_this_user_cannot_check_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    (found,) = _warnings(tmp_path, mqtt=MqttSettings(password_file=str(tmp_path / "mqtt")))
+    assert found.endswith("this user may not read it; check it as root (sudo)")
+
+
+def test_passwords_of_a_file_are_reported_by_section(tmp_path: Path) -> None:
+    file = tmp_path / "edge.toml"
+    file.write_text('[mqtt]\npassword = "p"\n[southbound.w]\nurl = "mqtt://u:p@h"\n[redis]\npassword = ""\n')
+    assert passwords_in(file) == ["mqtt.password", "southbound.w.url"]
+    assert passwords_in(tmp_path / "none.toml") == []

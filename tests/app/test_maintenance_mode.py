@@ -8,7 +8,7 @@ from asyncua import ua
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, OpcuaSettings, RedisSettings, Settings
-from edge.model.maintenance import UPGRADE, Maintenance
+from edge.model.plant import UPGRADE, Maintenance
 from edge.store import audit, mode
 from edge.store.client import Store
 from edge.uaserver.namespaces import TYPES_URI

@@ -33,7 +33,7 @@ from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinitions
 from edge.station.active_runs import ActiveRuns, Activity
 from edge.station.equipment import EquipmentAnswer
 from edge.station.equipment_watch import EquipmentStats, EquipmentWatch, WatchedEquipment

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from edge.access.operations import schedule_operation
+from edge.app.features import declared_sections
 from edge.app.operation_work import accepts, remove_old_files, stages
-from edge.app.sections import declared_sections
 from edge.app.wiring import open_gateway
 from edge.config import load_settings
 from edge.features.station_files.apply import find_differences
-from edge.model.operation import Operation, OperationType
+from edge.model.plant import Operation, OperationType
 from edge.store import audit, operations
 from edge.store.client import Store
 from tests.features.station_files.site import NUMBER_OF_OBJECTS, SCOPE, make_site, read_site, write

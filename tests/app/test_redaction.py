@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.app.features import declared_sections
 from edge.app.redaction import redact_data, redact_settings, redactor, secrets_of
-from edge.app.sections import declared_sections
 from edge.config import load_settings
 
 SETTINGS = """

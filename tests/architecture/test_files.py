@@ -15,8 +15,6 @@ LINES_OF_A_FUNCTION = 60
 
 TESTED_ELSEWHERE = {
     "edge/__main__.py": ("tests/cli/test_main.py", "it is started as a program"),
-    "edge/app/served_summary.py": ("tests/app/test_wiring.py", "the line is that of a whole gateway"),
-    "edge/app/broker_session.py": ("tests/app/test_wiring.py", "the sessions are those of a whole gateway"),
     "edge/app/feature.py": ("tests/app/test_features.py", "declarations are listed"),
     "edge/app/metric_families.py": ("tests/app/test_metrics.py", "families are those of the page"),
     "edge/features/admin/operations.py": ("tests/app/test_operation_work.py", "a gateway executes them"),
@@ -27,7 +25,6 @@ TESTED_ELSEWHERE = {
     "edge/features/readers/service.py": ("tests/outside/test_reader.py", "a gateway opens the readers"),
     "edge/features/station_files/metrics.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
     "edge/features/station_files/operations.py": ("tests/app/test_operation_work.py", "a gateway executes them"),
-    "edge/ports/result_files.py": ("tests/features/traces/test_files.py", "files of results are kept or not"),
     "edge/features/telemetry/opening.py": ("tests/features/telemetry/test_service.py", "a gateway opens telemetry"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/links/file_transfer.py": ("tests/equipment/test_result_file.py", "a file is that of a result"),
@@ -87,7 +84,6 @@ TESTED_ELSEWHERE = {
         "it formats what the commands print",
     ),
     "edge/store/components.py": ("tests/access/test_components.py", "its documents are the list of components"),
-    "edge/access/login_throttle.py": ("tests/access/test_login.py", "it delays logins"),
     "edge/store/shared_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/logins.py": ("tests/access/test_sessions.py", "its documents are the list of sessions"),
     "edge/features/opcua_extras/dialed_connection.py": (

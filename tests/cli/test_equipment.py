@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.access.process_identity import process_token
+from edge.access.instances import process_token
 from edge.config import MqttSettings
 from edge.links.mqtt import open_session
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from edge.access.working_instances import GatewayReport
+from edge.access.instances import GatewayReport
 from edge.cli.equipment import EquipmentView, as_data, equipment_views, ping_data, report, table
 from edge.equipment.ping import PingResult
 from edge.model.equipment_connection import ConnectionState

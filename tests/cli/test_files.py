@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from edge.app.asyncapi import FILE_NAME, asyncapi
-from edge.app.schemas import schemas
+from edge.app.schemas import ASYNCAPI_FILE, asyncapi, schemas
 from edge.cli import main
 from edge.cli.files import compiled_or_exit
 from edge.config.sections import NAME_EXPECTED
@@ -125,7 +124,7 @@ SCHEMAS = Path(__file__).parents[2] / "schemas"
 
 def made() -> dict[str, str]:
     """Return the text of each file that the command writes."""
-    return dict(schemas()) | {FILE_NAME: asyncapi()}
+    return dict(schemas()) | {ASYNCAPI_FILE: asyncapi()}
 
 
 def test_every_schema_is_written_and_other_files_are_unchanged(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from cryptography import x509
 
 from edge.access.users import read_users
 from edge.cli import main
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import TrustList, add_certificate
 from edge.uaserver.certificates import thumbprint

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from edge.access.operations import Claim, change_operation, schedule_operation
-from edge.model.operation import OperationType
+from edge.model.plant import OperationType
 from edge.store import audit, operations
 from edge.store.client import Store
 from edge.store.server_time import server_time

@@ -12,7 +12,7 @@ from edge.access.components import Report
 from edge.access.users import read_users
 from edge.cli.terminal.operator import role_for
 from edge.features.fleet.service import FleetExecutor
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.store import audit
 from edge.store.client import Store
 from edge.uaserver import certificates

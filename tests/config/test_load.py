@@ -1,14 +1,15 @@
 """Settings are read from files and environment, later sources override, and all problems are reported."""
 
+import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from edge.app.features import equipment_settings
-from edge.app.sections import declared_sections
-from edge.config import MqttEquipmentSettings, Settings, load_settings, main_file
+from edge.app.features import declared_sections, equipment_settings
+from edge.config import MqttEquipmentSettings, MqttSettings, Settings, load_settings, main_file, password_of
 from edge.foundation.errors import SettingsError
 
 
@@ -325,3 +326,23 @@ def test_settings_error_has_advice(tmp_path: Path) -> None:
 def test_sentinel_url_with_several_addresses_is_accepted(tmp_path: Path) -> None:
     url = "redis+sentinel://edge:secret@10.0.0.1:26379,10.0.0.2:26379/line"
     assert load_settings(write(tmp_path, f"[redis]\nurl = '{url}'"), {}, declared_sections()).redis.url == url
+
+
+def test_password_is_read_from_the_settings(tmp_path: Path) -> None:
+    assert password_of(MqttSettings()) == ""
+    assert password_of(MqttSettings(password="sesame", password_file=str(tmp_path / "gone"))) == "sesame"
+
+
+def test_password_is_empty_if_its_file_is_missing(tmp_path: Path) -> None:
+    assert password_of(MqttSettings(password_file=str(tmp_path / "gone"))) == ""
+
+
+def test_unreadable_password_advises_to_use_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: Any, **_options: Any) -> Any:
+        raise PermissionError
+
+    file = tmp_path / "mqtt"
+    monkeypatch.setattr(io, "open", refuse)
+    with pytest.raises(SettingsError, match=f"password_file: {file}: this user may not read it") as raised:
+        password_of(MqttSettings(password_file=str(file)))
+    assert raised.value.advice == "Call edge as root (sudo)."

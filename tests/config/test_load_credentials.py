@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.config import load_settings
 from edge.foundation.errors import SettingsError
 

@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.config import SECTIONS, MqttEquipmentSettings, Settings, value
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"

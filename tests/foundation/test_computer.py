@@ -1,8 +1,12 @@
 """The identification of a computer is read from its files; a missing file is not an error."""
 
+import subprocess
+import sys
 from pathlib import Path
 
-from edge.foundation.computer import Computer, Mount, chip_label
+import pytest
+
+from edge.foundation.computer import BoardSensors, Computer, Mount, child_environment, chip_label
 from tests.foundation.computers import HEALTHY, computer
 
 
@@ -50,3 +54,43 @@ def test_chips_and_memory_of_this_computer_are_read() -> None:
     assert chip_label(Path("/dev/null")) is None
     assert chip_label(Path("/dev/none")) is None
     assert Computer().memory_mb() > 0
+
+
+def put(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_raspberry_pi_with_emmc_reports_all_values(tmp_path: Path) -> None:
+    put(tmp_path, "sys/class/thermal/thermal_zone0/temp", "48312\n")
+    put(tmp_path, "sys/class/hwmon/hwmon0/name", "cpu_thermal\n")
+    put(tmp_path, "sys/class/hwmon/hwmon1/name", "rpi_volt\n")
+    put(tmp_path, "sys/class/hwmon/hwmon1/in0_lcrit_alarm", "1\n")
+    put(tmp_path, "sys/block/mmcblk0/device/life_time", "0x01 0x03\n")
+    sensors = BoardSensors(Computer(tmp_path))
+    values = dict(sensors.values())
+    assert 0 <= values.pop("gateway.disk_fullness") <= 1
+    assert values == {"gateway.cpu_temperature": 48, "gateway.flash_wear": 0.3}
+    assert dict(sensors.supply()) == {"gateway.undervoltage": 1}
+
+
+def test_unreadable_values_are_left_out(tmp_path: Path) -> None:
+    put(tmp_path, "sys/class/thermal/thermal_zone0/temp", "no number")
+    put(tmp_path, "sys/class/hwmon/hwmon0/name", "rpi_volt")
+    put(tmp_path, "sys/block/mmcblk0/device/life_time", "unknown")
+    sensors = BoardSensors(Computer(tmp_path))
+    assert dict(sensors.values()).keys() == {"gateway.disk_fullness"}
+    assert dict(sensors.supply()) == {}
+
+
+def test_sensors_of_this_computer_can_be_read() -> None:
+    assert "gateway.disk_fullness" in dict(BoardSensors().values())
+
+
+def test_child_imports_modules_from_the_path_of_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "only_here.py").write_text("print('found')")
+    monkeypatch.syspath_prepend(tmp_path)
+    command = (sys.executable, "-c", "import only_here, edge.features.flows.worker_child")
+    found = subprocess.run(command, env=child_environment(), cwd="/", capture_output=True, text=True, check=True)
+    assert found.stdout == "found\n"

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from edge.foundation.instant import local, now_ms
+from edge.foundation.instant import Latency, local, now_ms
 from edge.model.instant import utc
 
 FIRST, LAST = datetime.min, datetime.max  # noqa: DTZ901 - with a zone below, and without one
@@ -33,3 +35,17 @@ def test_end_of_the_calendar_is_shown_in_each_time_zone(zone: str, instant: date
     """In a zone east of Greenwich, the largest instant has no local time."""
     shown = local(instant).strftime("%m-%d")
     assert shown in {"01-01", "12-31"}, zone
+
+
+BOUNDS = (0.001, 0.01, 0.1)
+
+
+@given(st.lists(st.floats(0, 1) | st.sampled_from(BOUNDS)))
+def test_each_bound_counts_the_durations_up_to_the_bound(durations: list[float]) -> None:
+    latency = Latency(BOUNDS)
+    for duration in durations:
+        latency.record(duration)
+    assert dict(latency.cumulative()) == {
+        bound: sum(value <= bound for value in durations) for bound in (*BOUNDS, float("inf"))
+    }
+    assert latency.total == pytest.approx(sum(durations))

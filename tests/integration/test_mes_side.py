@@ -11,7 +11,7 @@ from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.isa95 import OrderCall, ReturnStatus
-from edge.model.state_index import StateIndex
+from edge.model.job_message import StateIndex
 from tests.app.running import NO_OPCUA, settings_of
 from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, SCOPE, opened_plant, order

@@ -7,7 +7,7 @@ from edge.config import MqttSettings
 from edge.features.simulator.broker import open_broker
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, open_session
-from edge.links.unconfirmed_publish import PublishRefused
+from edge.links.mqtt_confirmations import PublishRefused
 from edge.model.cloudevent import CloudEvent
 from tests.conftest import WaitUntil
 

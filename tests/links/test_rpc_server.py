@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from edge.config import RpcSettings
 from edge.foundation.errors import Refused, Unavailable
-from edge.links.rpc_frame import Frames, Notification, Request, Response, encode
 from edge.links.rpc_server import RpcLimits, RpcServer, open_server
-from edge.links.rpc_socket import connect
+from edge.links.rpc_transport import Frames, Notification, Request, Response, connect, encode
 from tests.conftest import WaitUntil
 from tests.examples import examples
 

@@ -1,8 +1,11 @@
 """Attempts become parameters of a job response."""
 
-import msgspec
+from typing import Any
 
-from edge.model.action_attempt import ActionAttempt, attempts_parameter, result_parameter
+import msgspec
+import pytest
+
+from edge.model.action_attempt import ActionAttempt, attempts_parameter, joining_process_of, result_parameter
 from edge.model.isa95 import Parameter
 
 
@@ -34,3 +37,16 @@ def test_late_attempt_has_error_operator_and_result() -> None:
 def test_attempt_is_stored_as_an_array_whose_end_may_be_missing() -> None:
     read = msgspec.json.decode('["bolt/1","completed",1,2]', type=ActionAttempt)
     assert read == ActionAttempt("bolt/1", "completed", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "process"),
+    [
+        ({"joining_process_id": "JP-1", "selection_name": "other"}, "JP-1"),
+        ({"joining_process_id": "", "selection_name": 7}, "7"),
+        ({"torque": 85}, None),
+        ({}, None),
+    ],
+)
+def test_joining_process_is_read_from_the_parameters(parameters: dict[str, Any], process: str | None) -> None:
+    assert joining_process_of(parameters) == process

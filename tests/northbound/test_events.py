@@ -10,8 +10,8 @@ from edge.config import MqttSettings
 from edge.links.mqtt import Message
 from edge.model.event_types import AWAITS_PERSON_TYPE, RESPONSE_UPDATE_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import IdCall, JobOrder, JobResponse, JobStatusEvent, OrderCall, Parameter, WorkMaster
+from edge.model.job_message import OpenQuestion
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, state_entries
-from edge.model.result_message import OpenQuestion
 from edge.northbound.events import change_events, load_changed_job, status_event
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService

@@ -7,7 +7,7 @@ import pytest
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import Message
-from edge.links.unconfirmed_publish import UnconfirmedPublish
+from edge.links.mqtt_confirmations import UnconfirmedPublish
 from edge.model.event_types import STATUS_EVENT_TYPE
 from edge.model.job_state import is_transition
 from edge.northbound import publisher

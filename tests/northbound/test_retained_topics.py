@@ -14,8 +14,8 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall
+from edge.model.job_message import StateIndex
 from edge.model.job_state import Cause
-from edge.model.state_index import StateIndex
 from edge.northbound.publisher import PublisherTiming
 from edge.northbound.retained_topics import DueTopics, IndexState, RepublishPlan, plan_republish
 from edge.store.background import Heartbeat

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua.access import Peer
 
 

@@ -10,7 +10,7 @@ from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.foundation.errors import Unavailable
 from edge.model.isa95 import ReturnStatus
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua.call_diagnostics import MOST_CHARACTERS, ExplainedResponse, ExplainedResult, encode_diagnostics
 from edge.station.job_call import CallAnswer, JobCall
 from edge.uaserver.namespaces import machines_uri

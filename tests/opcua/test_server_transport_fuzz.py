@@ -20,7 +20,7 @@ from asyncua.ua.ua_binary import nodeid_from_binary, nodeid_to_binary, struct_fr
 
 from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, ReturnStatus
 from edge.model.job_state import METHODS, RESPONSE_METHODS, JobState, JobStatus, state_entries
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver.encoding import extension_object
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.server import UaServer

@@ -14,7 +14,7 @@ from asyncua.ua.ua_binary import extensionobject_from_binary, extensionobject_to
 
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, OrderCall, State
 from edge.model.job_state import JobState, JobStatus, state_entries
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver.encoding import ENCODING_ID, extension_object
 from edge.uaserver.namespaces import Namespace
 from tests.opcua_client import patient_client

@@ -17,7 +17,7 @@ import pytest
 
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobStatusEvent, Parameter
 from edge.model.job_state import JobState, JobStatus, state_entries
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.store.client import Store
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import SETTINGS, served

@@ -12,7 +12,7 @@ from asyncua.ua.ua_binary import variant_to_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.model.exact_value import plain_value
+from edge.model.json_value import plain_value
 from edge.opcua.binary import BoundedBuffer, DecodeError, read_variant
 from edge.opcua.variant_json import VARIANT, to_json, variant
 

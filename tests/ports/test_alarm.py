@@ -2,7 +2,7 @@
 
 import msgspec
 
-from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmState, Shelving, alarm_id
+from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, AlarmNotice, AlarmState, Shelving, alarm_id
 
 
 def test_id_of_an_alarm_depends_on_rule_and_subject_only() -> None:
@@ -22,3 +22,11 @@ def test_suppressed_state_takes_precedence_over_shelved() -> None:
     assert alarm.state is AlarmState.SHELVED
     assert msgspec.structs.replace(alarm, suppressed=True).state is AlarmState.SUPPRESSED
     assert not alarm.is_normal
+
+
+def test_notice_has_the_members_of_its_alarm() -> None:
+    alarm = Alarm(id="a", rule="r", subject="s", active=ActiveState.LATCHED, acknowledgement=AckState.ACKNOWLEDGED)
+    notice = AlarmNotice.of(alarm, AlarmChangeKind.RESET)
+    assert (notice.active, notice.acknowledged, notice.confirmed) == (True, True, False)
+    names = {"id", "active", "acknowledgement", "latch", "confirm"}
+    assert set(msgspec.structs.asdict(alarm)) - names <= set(msgspec.structs.asdict(notice))

@@ -9,7 +9,7 @@ from edge.access.mode import ModeWatch
 from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
-from edge.model.maintenance import Maintenance, MaintenanceKind
+from edge.model.plant import Maintenance, MaintenanceKind
 from edge.station.active_runs import ActiveRuns, MaintenancePause
 from edge.station.decision import LoadedJob
 from edge.station.runs import Runs

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from edge.access.process_identity import process_token
+from edge.access.instances import process_token
 from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
@@ -28,7 +28,7 @@ async def another(redis: RedisSettings, name: str = "other") -> AsyncIterator[In
 
 async def dead_token() -> str:
     """Return the token of a process that has ended."""
-    code = "from edge.access.process_identity import process_token; print(process_token())"
+    code = "from edge.access.instances import process_token; print(process_token())"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
     reported, _ = await process.communicate()
     return reported.decode().strip()

@@ -5,7 +5,7 @@ import pytest
 from edge.access.mode import ModeWatch
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import Cause, JobState
-from edge.model.maintenance import Maintenance
+from edge.model.plant import Maintenance
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.store import mode

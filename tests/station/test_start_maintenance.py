@@ -5,7 +5,7 @@ import asyncio
 from edge.access.mode import ModeWatch
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause, JobState
-from edge.model.maintenance import Maintenance
+from edge.model.plant import Maintenance
 from edge.station.start import Starter, StartSweep
 from edge.store import jobs, mode, work
 from edge.store.client import Store

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.model.maintenance import DEFAULT_MESSAGE, Maintenance, MaintenanceKind
+from edge.model.plant import DEFAULT_MESSAGE, Maintenance, MaintenanceKind
 from edge.store import mode
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from edge.model.operation import Operation, OperationState, OperationType
+from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import operations
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale

@@ -11,7 +11,7 @@ from asyncua.crypto.security_policies import SecurityPolicy, SecurityPolicyBasic
 
 from edge.access.users import User, write_user
 from edge.config import OpcuaSettings
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver import certificates
 from tests.opcua_client import patient_client
 from tests.passwords import CHEAP_HASH, PASSWORD

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest_asyncio
 
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import MACHINES, served
 

@@ -25,7 +25,7 @@ from edge.model.isa95 import (
     WorkMaster,
 )
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua import limits
 from edge.opcua.access import Caller
 from edge.station.intervene import InterventionRequest, ReleaseRequest

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import OpcuaSettings
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua.access import Caller, Peer
 from edge.uaserver.access_control import AccessControl
 from tests.passwords import PASSWORD

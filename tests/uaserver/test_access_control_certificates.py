@@ -13,10 +13,9 @@ from asyncua import ua
 from asyncua.crypto import security_policies as policies
 from cryptography import x509
 
-from edge.access.login import Users
-from edge.access.login_throttle import LoginThrottle
+from edge.access.login import LoginThrottle, Users
 from edge.config import OpcuaSettings
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua.access import Caller, Peer
 from edge.opcua.application_certificate import certificate_files, chain_bytes
 from edge.uaserver.access_control import AccessControl

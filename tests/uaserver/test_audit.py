@@ -13,7 +13,7 @@ from asyncua import Client, ua
 from edge.access.audit_trail import open_trail
 from edge.model.audit import AuditRecord
 from edge.model.isa95 import JobOrder, ReturnStatus
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua.access import Caller
 from edge.store.audit import newest
 from edge.store.client import Store

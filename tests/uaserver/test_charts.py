@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from edge.model.isa95 import IdCall, LocalizedText
 from edge.model.job_state import Cause
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver.charts import Charts
 from edge.uaserver.namespaces import TYPES_URI, charts_uri
 from edge.uaserver.server import UaServer

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from edge.model.recipe import Intervention
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.sfc.signal import Intervene
 from tests.uaserver.other_stack import OtherStack, node, other_stack
 from tests.uaserver.running import MACHINES, Station, served

@@ -9,7 +9,7 @@ from asyncua import Client, ua
 from edge.links.background_task import background_task
 from edge.model.acceptance import ResourceKind
 from edge.model.isa95 import JobOrder, ReturnStatus, WorkMaster
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
 from edge.station.runs import Runs

@@ -11,8 +11,8 @@ from asyncua import Client, Node, ua
 from edge.access.mode import SwitchOff, SwitchOn
 from edge.foundation.errors import Refused
 from edge.model.isa95 import ReturnStatus
-from edge.model.maintenance import Maintenance, MaintenanceKind
-from edge.model.role import Role
+from edge.model.plant import Maintenance, MaintenanceKind
+from edge.model.user import Role
 from edge.uaserver.namespaces import TYPES_URI
 from edge.uaserver.server import UaServer
 from edge.uaserver.view import MaintenanceView

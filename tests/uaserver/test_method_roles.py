@@ -1,7 +1,7 @@
 """Each method requires a role; no role may call an unlisted method."""
 
 from edge.model.job_state import METHODS, RESPONSE_METHODS
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver.method_roles import METHOD_ROLES, is_for_observers, may_call
 
 

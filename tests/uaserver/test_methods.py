@@ -11,7 +11,7 @@ from asyncua.ua.ua_binary import struct_to_binary
 from edge.foundation.errors import Unavailable
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, Parameter, ReturnStatus, State
 from edge.model.job_state import METHODS, RESPONSE_METHODS, Cause, JobState, JobStatus, SubState, state_entries
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver.encoding import extension_object
 from tests.opcua_client import patient_client
 from tests.uaserver.running import UA, Space, Station, response, served

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from edge.foundation.errors import Refused
 from edge.model.isa95 import ReturnStatus
-from edge.model.role import Role
+from edge.model.user import Role
 from tests.uaserver.other_stack import OtherStack, other_stack
 from tests.uaserver.running import MACHINES, Station, served
 

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from edge.model.isa95 import ReturnStatus
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.sfc.signal import Resolution, Resolve
 from edge.uaserver.methods import MORE_RESPONSES
 from tests.uaserver.other_stack import OtherStack, node, other_stack

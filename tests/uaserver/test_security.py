@@ -9,7 +9,7 @@ from asyncua.crypto import security_policies as policies
 from asyncua.crypto.uacrypto import x509_from_der
 
 from edge.config import OpcuaSettings
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua.application_certificate import application_uris
 from edge.uaserver import certificates
 from edge.uaserver.server import UaServer

@@ -13,7 +13,7 @@ from asyncua import Client, Node, ua
 from edge.config import OpcuaSettings
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver.gateway_object import GATEWAY_NAME
 from edge.uaserver.methods import PartMethod, Services, Target
 from edge.uaserver.namespaces import Namespace

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 import edge
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.opcua import limits
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.view import ActionView, ChartView, StepView

@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from edge.model.isa95 import JobOrderAndState
 from edge.model.job_state import JobState, JobStatus, SubState, state_entries
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver.server import UaServer
 from tests.uaserver.other_stack import OtherStack, node, other_stack, value_of
 from tests.uaserver.running import MACHINES, UA, Station, entry, served

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.model.maintenance import Maintenance, MaintenanceKind
+from edge.model.plant import Maintenance, MaintenanceKind
 from edge.uaserver.view import ServiceLevel, service_level
 
 ON = Maintenance(kind=MaintenanceKind.DRAIN)

@@ -13,10 +13,10 @@ from rich.text import Text
 from edge.chart.marks import SYMBOLS, duration
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.table import local_time, plain_table, utc_time
-from edge.model.exact_value import plain_value
 from edge.model.instant import milliseconds
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import TEXT, JobState, JobStatus
+from edge.model.json_value import plain_value
 from edge.model.result_part import parts_of
 from edge.ports.result_trace import Reference, TraceReference, stored_in
 from edge.sfc.identifiers import AssociationKey

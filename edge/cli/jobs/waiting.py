@@ -7,7 +7,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from edge.access.working_instances import GatewayReport, load_reports
+from edge.access.instances import GatewayReport, load_reports
 from edge.chart.marks import duration
 from edge.cli.jobs.calls import commands_in
 from edge.cli.jobs.report import state_text

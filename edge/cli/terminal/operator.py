@@ -16,8 +16,7 @@ import msgspec
 
 from edge.access.audit_trail import append
 from edge.access.localization import language_of_locale
-from edge.access.login import Credentials, LoginRefusal, Users
-from edge.access.login_throttle import StoredMemory
+from edge.access.login import Credentials, LoginRefusal, StoredMemory, Users
 from edge.access.sessions import session_id
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess
@@ -26,8 +25,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
-from edge.model.role import INTERVENTION_ROLES, Role
-from edge.model.session import Session
+from edge.model.user import INTERVENTION_ROLES, Role, Session
 from edge.store import logins
 from edge.store.client import Store
 from edge.store.commit import join

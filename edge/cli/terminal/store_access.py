@@ -13,11 +13,11 @@ import structlog
 from msgspec import Struct
 from rich.console import Console
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.cli.terminal.output import print_text, printable
 from edge.config import Settings, load_settings
 from edge.foundation.errors import Refused
-from edge.model.json_text import read_json_text
+from edge.model.json_value import read_json_text
 from edge.store.bulk_reads import load_scopes
 from edge.store.client import Store
 from edge.store.opening import open_store

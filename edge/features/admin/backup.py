@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 
 from edge import __version__
-from edge.app.gateway_files import is_secret, locate_files
-from edge.app.secrets_check import passwords_in
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
+from edge.app.gateway_files import is_secret, locate_files, passwords_in
 from edge.config import Settings, load_settings, main_file
 from edge.features.admin.archive import MANIFEST, Manifest, Member, sha256, write_archive
 from edge.foundation.errors import Unavailable

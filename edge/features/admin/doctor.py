@@ -8,10 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from edge.app.features import features
+from edge.app.features import declared_sections, features
 from edge.app.installation import advise, install_advice, store_advice
 from edge.app.opcua_hello import examine_server
-from edge.app.sections import declared_sections
 from edge.app.service_user import access_problems
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
 from edge.features.admin.board_check import STORE, examine_storage

@@ -18,7 +18,7 @@ from edge.features.admin.support import gather
 from edge.features.fleet.upgrade_check import find_versions
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
-from edge.model.operation import Operation, OperationType
+from edge.model.plant import Operation, OperationType
 
 RECORDING = ".jsonl"
 LONGEST_RECORDING_S = 86_400

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from edge.access.working_instances import working_instances
+from edge.access.instances import working_instances
+from edge.app.features import declared_sections
 from edge.app.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
-from edge.app.sections import declared_sections
 from edge.config import Settings, load_settings, main_file
 from edge.features.admin.archive import Member, memory_limit, read_archive
 from edge.features.admin.backup import STORE, Progress

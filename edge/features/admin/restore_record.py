@@ -6,7 +6,7 @@ from pathlib import Path
 from edge.access.audit_trail import plan_append
 from edge.config import Settings
 from edge.model.audit import AuditRecord
-from edge.model.operation import Operation, OperationState, OperationType
+from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import operations
 from edge.store.client import Store
 from edge.store.commit import Committed, join

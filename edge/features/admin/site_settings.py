@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from edge.app.features import equipment_settings
+from edge.app.features import declared_sections, equipment_settings
 from edge.app.installation import starts_with_gateway
-from edge.app.sections import declared_sections
 from edge.config import (
     Settings,
     load_settings,

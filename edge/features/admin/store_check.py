@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
-from edge.access.working_instances import working_instances
+from edge.access.instances import working_instances
 from edge.app.connection_advice import connection_advice
 from edge.app.installation import gateway_advice
 from edge.config import RedisSettings

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from edge.app.features import declared_sections
 from edge.app.redaction import redact_settings, redactor, secrets_of
-from edge.app.sections import declared_sections
 from edge.config import Settings, load_settings, main_file
 from edge.features.admin.archive import write_archive
 from edge.features.admin.backup import Progress

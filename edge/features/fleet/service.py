@@ -26,10 +26,10 @@ from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.topics import FleetInbox
 from edge.features.fleet.upgrade_request import follow_upgrade, request_upgrade
 from edge.features.fleet.watch import FleetWatch, remove_expired
-from edge.foundation.child_process import child_environment
+from edge.foundation.computer import child_environment
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
-from edge.model.session import Session
+from edge.model.user import Session
 from edge.store import logins
 from edge.store.background import retry_while_unavailable
 from edge.store.client import Store

@@ -7,8 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from edge.config.northbound import Topic
-from edge.config.sections import FeatureSettings, Section, Settings
+from edge.config.sections import FeatureSettings, Section, Settings, Topic
 
 COMMANDS: Final = (
     "status",

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.config import Settings, load_settings, main_file
 from edge.features.fleet import upgrade_record
 from edge.features.fleet.admission import (

@@ -17,7 +17,7 @@ from edge.features.flows.plan import Plan
 from edge.features.flows.runner import CycleLostError, CycleRunner, RunnerContext
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, Written
 from edge.foundation.errors import Unavailable
-from edge.foundation.latency import Latency
+from edge.foundation.instant import Latency
 from edge.foundation.listeners import notify
 from edge.foundation.task_group import TaskGroup
 from edge.store.background import restart_on_outage

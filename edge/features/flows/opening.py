@@ -18,7 +18,7 @@ from edge.features.flows.plugins import load_usable_kinds
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.service import open_flows
 from edge.features.flows.settings import FlowsSettings
-from edge.model.component import PluginState
+from edge.model.plant import PluginState
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

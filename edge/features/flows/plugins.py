@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from edge.features.flows.nodes.kind import Compute, Inputs, NodeConfig, NodeKind
 from edge.features.flows.nodes.registry import BUILT_IN, NodeKinds, config_schema
-from edge.foundation.child_process import child_environment
+from edge.foundation.computer import child_environment
 from edge.foundation.errors import SettingsError
 
 ENTRY_POINT: Final = "microdcs_edge.nodes"

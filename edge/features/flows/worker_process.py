@@ -15,7 +15,7 @@ import msgspec
 
 from edge.features.flows.node_task import QueuedTask, ResultKind, TaskResult, result_of
 from edge.features.flows.site_output import LARGEST_OUTPUT
-from edge.foundation.child_process import child_environment
+from edge.foundation.computer import child_environment
 
 SILENCE_S: Final = 300.0
 _START_S: Final = 60.0

@@ -6,7 +6,7 @@ from asyncua import ua
 from msgspec import Struct
 
 from edge.config import OpcuaEquipmentSettings
-from edge.links.opcua_errors import translate_errors
+from edge.links.opcua_requests import translate_errors
 from edge.links.opcua_security import secure
 from edge.opcua.client_transport import BoundedClient
 

@@ -5,7 +5,7 @@ from typing import Final
 from edge.access.audit_trail import AuditTrail, CallerLimit
 from edge.features.page.caller import WebCaller
 from edge.model.audit import AuditKind, AuditRecord
-from edge.model.role import Role
+from edge.model.user import Role
 
 _REFUSALS: Final = 20
 _ANYBODY: Final = ""

@@ -10,11 +10,11 @@ from starlette.requests import Request
 
 from edge.access.localization import parse_languages
 from edge.access.login import Credentials, LoginRefusal, Users
-from edge.config.loopback import is_loopback
+from edge.config.hosts import is_loopback
 from edge.features.page.problems import Denied
 from edge.features.page.sessions import WebSessions
 from edge.links.rate_limit import RateLimit
-from edge.model.role import Role
+from edge.model.user import Role
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 LIVE_HEADER: Final = "x-live"

@@ -9,7 +9,7 @@ from typing import Final
 
 from edge.foundation.errors import Refused
 from edge.foundation.task_group import TaskGroup
-from edge.model.maintenance import Maintenance
+from edge.model.plant import Maintenance
 from edge.station.runs import Progress
 from edge.store import changes
 from edge.store import kept_alarms as alarms

@@ -14,7 +14,7 @@ from edge.features.page.models import utc
 from edge.features.page.operation import ApiCall, ApiOperation, Execute, Svg
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
-from edge.model.role import Role
+from edge.model.user import Role
 
 if TYPE_CHECKING:
     from edge.features.flows.cycle import NodeTask

@@ -28,9 +28,8 @@ from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord
 from edge.model.lock import LockKind
-from edge.model.maintenance import MaintenanceKind
-from edge.model.operation import OperationType
-from edge.model.role import Role
+from edge.model.plant import MaintenanceKind, OperationType
+from edge.model.user import Role
 from edge.store import components, logins, operations
 from edge.store.client import Store
 from edge.store.commit import Commit

@@ -26,9 +26,9 @@ from edge.features.page.models import (
 )
 from edge.foundation.errors import Refused
 from edge.foundation.ticks import REST_S, in_slices
-from edge.model.exact_value import plain_value
 from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, has_ended, next_status
-from edge.model.role import INTERVENTION_ROLES
+from edge.model.json_value import plain_value
+from edge.model.user import INTERVENTION_ROLES
 from edge.sfc.history import DecisionRecord
 from edge.sfc.net import Net
 from edge.sfc.replay import timeline

@@ -9,7 +9,7 @@ from edge.features.page.caller import WebCaller
 from edge.features.page.problems import Denied
 from edge.features.page.services import WebServices
 from edge.model.isa95 import ReturnStatus
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.station.job_call import CallAnswer
 
 TEXT_QUERY: Final = {"text": "A part of the name; upper and lower case are the same."}

@@ -29,8 +29,8 @@ from edge.foundation.errors import Refused
 from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention
-from edge.model.role import INTERVENTION_ROLES, Role
-from edge.ports.alarm_message import AlarmCall
+from edge.model.user import INTERVENTION_ROLES, Role
+from edge.ports.alarm import AlarmCall
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import JobCall

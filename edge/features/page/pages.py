@@ -46,8 +46,8 @@ from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.instant import local
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.engineering_unit import symbol_of
-from edge.model.operation import OperationType
-from edge.model.role import Role
+from edge.model.plant import OperationType
+from edge.model.user import Role
 from edge.ports.tag import TagDefinition
 from edge.station.stored_job import StartWait, load
 from edge.store.store_state import find_problems, lag_text

@@ -9,11 +9,11 @@ from edge.features.page.operation import ApiCall, ApiOperation, Svg, refusal_of,
 from edge.features.page.recipe_models import ParameterLine, RecipeLine, RecipeList, SimulatedEvent, SimulationResult
 from edge.features.page.services import CheckRecipe, WebServices
 from edge.foundation.errors import Refused
-from edge.model.exact_value import plain_value
 from edge.model.isa95 import JobOrder, LocalizedText, OrderCall, Parameter, WorkMaster
 from edge.model.job_state import Cause
+from edge.model.json_value import plain_value
 from edge.model.recipe import is_recipe_schema
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.station.job_call import JobCall
 from edge.store import jobs, resources
 from edge.store.client import Store

@@ -7,7 +7,7 @@ from edge.features.page.operation import ApiCall, ApiOperation, Download, Svg
 from edge.features.page.services import WebServices
 from edge.features.traces.files import media_type_of
 from edge.foundation.errors import Refused
-from edge.model.role import Role
+from edge.model.user import Role
 
 _TRACE: Final = "/jobs/{job}/traces/{trace}"
 _LARGEST_CHANNEL: Final = 6

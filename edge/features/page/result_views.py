@@ -14,7 +14,7 @@ from edge.features.page.models import utc
 from edge.features.page.plot import PlotPoint, plot_svg
 from edge.features.traces.files import media_type_of, read_file
 from edge.foundation.errors import Refused
-from edge.model.exact_value import plain_value
+from edge.model.json_value import plain_value
 from edge.model.result_part import MEMBER as PARTS
 from edge.model.result_part import ResultPart, parts_of
 from edge.ports.result_trace import (

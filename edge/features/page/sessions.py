@@ -12,8 +12,7 @@ from edge.access.sessions import LiveSession
 from edge.foundation.instant import Clock
 from edge.links.rate_limit import RateLimit
 from edge.model.instant import utc
-from edge.model.role import Role
-from edge.model.session import Session
+from edge.model.user import Role, Session
 
 MOST_SESSIONS = 64
 MOST_OF_USER = 8

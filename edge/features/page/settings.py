@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
-from edge.config.loopback import is_loopback
+from edge.config.hosts import is_loopback
 from edge.config.sections import FeatureSettings, Section, Settings
 
 _TLS = "tls://"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from edge.access.users import User, hash_password, write_user
 from edge.features.simulator.broker import free_port
 from edge.foundation.errors import Unavailable
-from edge.model.role import Role
+from edge.model.user import Role
 
 # On a small board, a device with an OPC UA server starts slowly; in qemu on a busy machine everything does.
 DEADLINE_SECONDS = 900.0

@@ -31,8 +31,7 @@ from edge.foundation.errors import EdgeError, Unavailable
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.isa95 import Equipment, JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.ports.alarm import AlarmChangeKind
-from edge.ports.alarm_message import AlarmNotice
+from edge.ports.alarm import AlarmChangeKind, AlarmNotice
 
 PRESS_TAG: Final = "press.pressure"
 PRESS_TOPIC: Final = "plant/press/mean"

@@ -15,7 +15,7 @@ from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_mes
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import ALARM_METHOD_TYPE, CONFIG_TYPE, METHOD_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, ReturnStatus
-from edge.ports.alarm_message import AlarmCall, AlarmNotice
+from edge.ports.alarm import AlarmCall, AlarmNotice
 
 TOPIC_PREFIX = "app/jobs"
 ANSWER_SECONDS = 60.0

@@ -33,8 +33,7 @@ from edge.features.simulator.process import Process, open_process
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import Message, MqttSession, open_session
-from edge.ports.alarm import AlarmChangeKind
-from edge.ports.alarm_message import AlarmCall, AlarmNotice
+from edge.ports.alarm import AlarmCall, AlarmChangeKind, AlarmNotice
 
 EXPECTED: Final = ("raised", "escalated", "acknowledged", "eased", "cleared")
 

@@ -12,7 +12,7 @@ from itertools import count
 
 from msgspec import Struct, field
 
-from edge.access.lock_queue import acquire, is_held_by, release
+from edge.access.locks import acquire, is_held_by, release
 from edge.features.simulator.script import (
     AnswerPlan,
     EventQueue,

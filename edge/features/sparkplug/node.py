@@ -19,8 +19,7 @@ from edge.foundation.instant import Clock
 from edge.links.mqtt_broker import Broker
 from edge.links.mqtt_connection import NotReached, connect
 from edge.ports.sample_lines import Sample, parse_line
-from edge.ports.tag_definitions import TagDefinitions
-from edge.ports.tag_pattern import matches_any
+from edge.ports.tag import TagDefinitions, matches_any
 from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from edge.store.commit import Committed

@@ -6,9 +6,8 @@ import functools
 import msgspec
 from prometheus_client.core import Metric
 
-from edge.app.broker_session import open_session
 from edge.app.feature import Opened
-from edge.app.parts import GatewayParts, Works
+from edge.app.parts import GatewayParts, Works, open_session
 from edge.config import broker_settings
 from edge.features.sparkplug.metrics_page import node_metrics
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity

@@ -24,7 +24,7 @@ from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinitions
 from edge.store.client import Store
 from edge.store.commit import join
 

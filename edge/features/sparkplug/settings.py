@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta
 
-from edge.config.broker_keys import broker_conflicts
+from edge.config.hosts import broker_conflicts
 from edge.config.sections import FeatureSettings, Section, Settings
 from edge.features.telemetry.settings import TelemetrySettings
 

@@ -17,7 +17,7 @@ from edge.features.sparkplug.metric_value import (
 from edge.features.sparkplug.payload import DataType, Metric
 from edge.features.sparkplug.topics import as_id
 from edge.ports.sample_lines import Sample
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinitions
 
 NODE: Final = ""
 """The device of the metrics of the edge node itself."""

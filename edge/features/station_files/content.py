@@ -14,9 +14,9 @@ from edge.features.station_files.objects import Described, ObjectKind, StationOb
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.foundation.errors import Refused
 from edge.model.isa95 import WorkMaster, read_payload
-from edge.model.json_text import read_json_text
+from edge.model.json_value import read_json_text
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.ports.tag_definitions import parse_definitions
+from edge.ports.tag import parse_definitions
 from edge.station.settings import MAX_ITEM_BYTES, faults_of_work_master
 
 PlanFaults: TypeAlias = Callable[[object], Sequence[str]]

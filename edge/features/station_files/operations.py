@@ -17,7 +17,7 @@ from edge.features.station_files.stored import load_objects
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
-from edge.model.operation import Operation, OperationType
+from edge.model.plant import Operation, OperationType
 from edge.store.bulk_reads import load_scopes
 
 

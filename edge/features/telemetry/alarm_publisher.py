@@ -9,15 +9,13 @@ import msgspec
 import structlog
 
 from edge.foundation.errors import Refused, Unavailable
-from edge.foundation.instant import Clock
-from edge.foundation.latency import Latency
+from edge.foundation.instant import Clock, Latency
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, PublishRefused, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import ALARM_TYPE
 from edge.northbound.topics import Topics
-from edge.ports.alarm import Alarm, AlarmChangeKind
-from edge.ports.alarm_message import AlarmNotice
+from edge.ports.alarm import Alarm, AlarmChangeKind, AlarmNotice
 from edge.store import kept_alarms as alarms
 from edge.store.background import restart_on_outage
 from edge.store.client import Store

@@ -23,8 +23,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import read_payload
-from edge.ports.alarm import Alarm
-from edge.ports.alarm_message import AlarmCall, AlarmNotice
+from edge.ports.alarm import Alarm, AlarmCall, AlarmNotice
 from edge.ports.batch import Batch, encode_batch
 from edge.store import dedupe
 from edge.store import kept_alarms as alarms

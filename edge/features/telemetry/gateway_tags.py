@@ -12,8 +12,8 @@ from msgspec import Struct
 from edge.app.parts import GatewayParts
 from edge.features.telemetry.built_in_rules import STEP_OVERDUE
 from edge.features.telemetry.rules.baseline import Moments
-from edge.foundation.board_sensors import BoardSensors
 from edge.foundation.clock_sync import Clock, read_clock, read_offset_ms
+from edge.foundation.computer import BoardSensors
 from edge.foundation.errors import Unavailable
 from edge.foundation.ticks import next_tick
 from edge.model.isa95 import JobOrder

@@ -7,7 +7,7 @@ from edge.features.telemetry.model.rule import EntersRule, ExpressionRule, Occur
 from edge.features.telemetry.rules.evaluator import ready_rule, takes
 from edge.ports.sample_lines import Line, Sample
 from edge.ports.sample_value import JOB_ENDED, JOB_STARTED
-from edge.ports.tag_pattern import matches, matches_any
+from edge.ports.tag import matches, matches_any
 
 _MAX_CACHED: Final = 10_000
 

@@ -5,11 +5,11 @@ from itertools import islice
 from typing import Any, Final
 
 from edge.features.telemetry.interest import RuleInterest
-from edge.model.joining_process import joining_process_of
+from edge.model.action_attempt import joining_process_of
 from edge.ports.batch import Batch, doubtful, encode_batch, fault_of
 from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.ports.sample_value import JOB_ENDED, JOB_STARTED
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinitions
 from edge.sfc.run import STATE_FIELD, ActionState, Outcome
 from edge.station.decision import Decision
 from edge.store import stream_of_samples as telemetry

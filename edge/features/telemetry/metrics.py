@@ -10,7 +10,7 @@ from edge.app.metric_families import counter, gauge, histogram
 from edge.features.telemetry.alarm_publisher import BUCKETS_S
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
-from edge.foundation.latency import Latency
+from edge.foundation.instant import Latency
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 

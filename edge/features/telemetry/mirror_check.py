@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from edge.access.working_instances import working_instances
+from edge.access.instances import working_instances
 from edge.config import Settings
 from edge.features.telemetry.settings import mirrors_of
 from edge.model.finding import HealthFinding, ok, warning

@@ -4,15 +4,14 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from edge.app.broker_session import open_session
 from edge.app.feature import Opened
-from edge.app.parts import GatewayParts, Works
+from edge.app.parts import GatewayParts, Works, open_session
 from edge.features.telemetry.settings import SourceSettings, TelemetrySettings
 from edge.foundation.instant import now_ms
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import ALARM_METHOD_TYPE
 from edge.northbound.reply import CallEffect, Reply
-from edge.ports.alarm_message import ALARM_METHODS
+from edge.ports.alarm import ALARM_METHODS
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -18,8 +18,7 @@ from edge.features.telemetry.rules.evaluator import OrderedFinding, Renamed
 from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
 from edge.features.telemetry.volatile_intake import TakenEntry, VolatileIntake, take_either
 from edge.foundation.errors import Unavailable
-from edge.foundation.instant import Clock
-from edge.foundation.latency import Latency
+from edge.foundation.instant import Clock, Latency
 from edge.foundation.ticks import Slices
 from edge.links.background_task import background_task
 from edge.links.log_throttle import LogThrottle

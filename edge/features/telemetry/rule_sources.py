@@ -15,7 +15,7 @@ from edge.features.telemetry.built_in_rules import with_built_in
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.foundation.errors import Refused, SettingsError
-from edge.model.json_text import read_json_text
+from edge.model.json_value import read_json_text
 from edge.store.client import Store
 from edge.store.resources import RULES
 

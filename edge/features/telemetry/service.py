@@ -32,7 +32,7 @@ from edge.model.job_state import has_ended
 from edge.northbound.topics import Topics
 from edge.ports.sample_lines import Occurrence
 from edge.ports.sample_value import JOB_ENDED
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinitions
 from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
 from edge.store.background import restart_on_outage

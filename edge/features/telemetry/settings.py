@@ -6,8 +6,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
-from edge.config.northbound import TopicFilter
-from edge.config.sections import FeatureSettings, Section, Settings
+from edge.config.sections import FeatureSettings, Section, Settings, TopicFilter
 
 
 class TelemetrySettings(FeatureSettings, frozen=True, kw_only=True):

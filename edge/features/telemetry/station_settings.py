@@ -3,8 +3,7 @@
 from typing import Final
 
 from edge.features.telemetry.rules.rule_form import parse_rules
-from edge.ports.tag import MAX_TAGS
-from edge.ports.tag_definitions import parse_definitions
+from edge.ports.tag import MAX_TAGS, parse_definitions
 from edge.station.settings import ListedSetting
 from edge.store.resources import RULES, TAGS
 

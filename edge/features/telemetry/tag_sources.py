@@ -5,8 +5,8 @@ from pathlib import Path
 import structlog
 
 from edge.foundation.errors import Refused, SettingsError
-from edge.model.json_text import read_json_text
-from edge.ports.tag_definitions import TagDefinitions, decode_definitions, parse_definitions
+from edge.model.json_value import read_json_text
+from edge.ports.tag import TagDefinitions, decode_definitions, parse_definitions
 from edge.store.client import Store
 from edge.store.resources import TAGS
 

@@ -18,7 +18,6 @@ from msgspec import Struct
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import make_directory, replace_atomically, sync, write_atomically
 from edge.links.log_throttle import LogThrottle
-from edge.ports.result_files import has_trace, reference_to, with_references
 from edge.ports.result_trace import (
     MOST_POINTS,
     FileReference,
@@ -27,6 +26,9 @@ from edge.ports.result_trace import (
     TraceReference,
     digest_of,
     encode_trace,
+    has_trace,
+    reference_to,
+    with_references,
 )
 
 SUFFIX = ".json.gz"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from edge.access.users import User, write_user
 from edge.config import OpcuaSettings, RedisSettings
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import add_certificate
 

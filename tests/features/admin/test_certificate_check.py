@@ -10,7 +10,7 @@ from edge.access.users import User, write_user
 from edge.config import OpcuaSettings
 from edge.features.admin.certificate_check import examine_trust, examine_users
 from edge.model.finding import HealthFinding, Level
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import add_certificate
 

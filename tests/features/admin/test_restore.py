@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.config import RedisSettings, load_settings
 from edge.features.admin.archive import MANIFEST, Manifest, Member, read_archive, sha256, write_archive
 from edge.features.admin.backup import Part, back_up

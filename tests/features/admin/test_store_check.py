@@ -10,10 +10,10 @@ from edge.config import RedisSettings
 from edge.features.admin.store_check import examine_store
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
-from edge.model.component import Component
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.finding import HealthFinding, Level
+from edge.model.plant import Component
 from edge.store import components, ended_jobs, equipment_memory
 from edge.store.bounds import CountLimits
 from edge.store.client import Store

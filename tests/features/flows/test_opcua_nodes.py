@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from edge.features.flows.opcua_nodes import FLOW, MOST_FLOWS, FlowNodes, FlowView, add_flow_types
 from edge.foundation.errors import Refused
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.uaserver.namespaces import TYPES_URI, application_uri
 from edge.uaserver.parts import NewServer, ServerPart
 from edge.uaserver.server import UaServer

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.config import load_settings
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.features.lamps import feature, stacklight

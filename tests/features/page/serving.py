@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from edge import __version__
-from edge.access import totp
 from edge.access.audit_trail import AuditTrail
 from edge.access.login import Users
-from edge.access.users import Token, User, write_user
+from edge.access.users import Token, User, digest, new_token, write_user
 from edge.features.flows.cycle_service import FlowService
 from edge.features.page.app import build_app
 from edge.features.page.audit import WebAudit
@@ -32,7 +31,7 @@ from edge.features.simulator.virtual_simulation import simulate
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.equipment_health import EquipmentHealth
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition
 from edge.station.intervene import intervene
@@ -57,7 +56,7 @@ IN_PATHS = {
 """An example of each parameter of a path."""
 ATTACK = "<script>alert(1)</script>/'\"&#"
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
-TOKEN = totp.new_token()
+TOKEN = new_token()
 _STATUS = Status(
     gateway="edge",
     version=__version__,
@@ -140,7 +139,7 @@ WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True)
 def write_people(file: Path) -> Users:
     """Write an observer, an operator with a token, an engineer, and an operator with a second factor."""
     write_user(file, User("eve", Role.OBSERVER, CHEAP_HASH))
-    write_user(file, User("alice", Role.OPERATOR, CHEAP_HASH, tokens=(Token("t", "99991231", totp.digest(TOKEN)),)))
+    write_user(file, User("alice", Role.OPERATOR, CHEAP_HASH, tokens=(Token("t", "99991231", digest(TOKEN)),)))
     write_user(file, User("max", Role.ENGINEER, CHEAP_HASH))
     write_user(file, User("tom", Role.OPERATOR, CHEAP_HASH, SECRET))
     return Users(file)

@@ -6,10 +6,10 @@ import pyotp
 import pytest
 
 from edge.access.audit_trail import AuditTrail
-from edge.access.login_throttle import LoginThrottle
+from edge.access.login import LoginThrottle
 from edge.features.page.services import WebServices
 from edge.model.audit import AuditRecord
-from edge.model.role import Role
+from edge.model.user import Role
 from tests.features.page.serving import SECRET, Browser
 from tests.passwords import PASSWORD
 

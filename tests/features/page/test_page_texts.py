@@ -12,7 +12,7 @@ from edge.features.flows.cycle import CycleStatus, NodeStatus
 from edge.features.flows.state import FlowStatus
 from edge.features.page.page_texts import CATALOGUE, language_for, text_of
 from edge.model.job_state import TEXT
-from edge.model.operation import OperationState, OperationType
+from edge.model.plant import OperationState, OperationType
 from edge.model.recipe import Intervention
 from edge.ports.alarm import AlarmChangeKind, AlarmState
 from edge.ports.sample_lines import Quality

@@ -1,7 +1,7 @@
 """Logins end after a timeout, by logout, by an administrator, and beyond the limit of sessions."""
 
 from edge.features.page.sessions import WebSessions
-from edge.model.role import Role
+from edge.model.user import Role
 
 
 class Hours:

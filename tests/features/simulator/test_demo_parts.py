@@ -22,7 +22,7 @@ from edge.features.simulator.demo_parts import (
     wait_until,
 )
 from edge.foundation.errors import Unavailable
-from edge.model.role import Role
+from edge.model.user import Role
 
 
 async def test_first_failure_of_a_part_ends_the_demo() -> None:

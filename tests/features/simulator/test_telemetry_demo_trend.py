@@ -4,8 +4,7 @@ import msgspec
 from msgspec.structs import replace
 
 from edge.features.simulator.telemetry_demo import EXPECTED, AlarmTrend
-from edge.ports.alarm import AlarmChangeKind
-from edge.ports.alarm_message import AlarmNotice
+from edge.ports.alarm import AlarmChangeKind, AlarmNotice
 
 NOTICE = AlarmNotice(
     change=AlarmChangeKind.RAISED,

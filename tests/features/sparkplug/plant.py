@@ -11,8 +11,7 @@ from edge.features.sparkplug.session import NodeLimits
 from edge.features.sparkplug.topics import NodeTopics
 from edge.links.background_task import background_task
 from edge.links.mqtt_broker import broker_of
-from edge.ports.tag import TagDefinition
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinition, TagDefinitions
 from edge.store.client import Store
 
 FAST = NodeLimits(look_s=0.02, birth_s=0.02, rebirth_s=0.2, retype_s=0.2, confirm_s=0.05, host_s=0.2)

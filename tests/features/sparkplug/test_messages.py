@@ -10,7 +10,7 @@ from edge.features.sparkplug.payload import MetricPayload, decode_payload
 from edge.features.sparkplug.table import MetricTable
 from edge.features.sparkplug.topics import NodeTopics
 from edge.ports.sample_lines import Sample
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinitions
 
 TOPICS = NodeTopics("g", "n")
 

@@ -5,8 +5,7 @@ import pytest
 from edge.features.sparkplug.payload import DataType
 from edge.features.sparkplug.table import NODE, MetricTable, place_of
 from edge.ports.sample_lines import Quality, Sample
-from edge.ports.tag import TagDefinition
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinition, TagDefinitions
 
 
 @pytest.mark.parametrize(

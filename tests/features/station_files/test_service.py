@@ -6,9 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from edge.app.features import settings_kinds
+from edge.app.features import declared_sections, settings_kinds
 from edge.app.parts import GatewayParts
-from edge.app.sections import declared_sections
 from edge.app.wiring import open_gateway
 from edge.config import Settings, load_settings
 from edge.features.station_files.apply import find_differences

@@ -9,8 +9,7 @@ from edge.features.telemetry.alarm_requests import alarm_event_of, call_alarm, r
 from edge.features.telemetry.rules.alarm import Acknowledge, AddComment, AlarmChanged, Raise, Shelve, transition
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
-from edge.ports.alarm import Alarm, AlarmChangeKind, alarm_id
-from edge.ports.alarm_message import ALARM_METHODS, AlarmCall
+from edge.ports.alarm import ALARM_METHODS, Alarm, AlarmCall, AlarmChangeKind, alarm_id
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.commit import operation

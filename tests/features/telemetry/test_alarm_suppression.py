@@ -4,7 +4,7 @@ import pytest
 
 from edge.access.mode import ModeWatch
 from edge.features.telemetry.alarm_suppression import AlarmSuppression, plan_suppression
-from edge.model.maintenance import Maintenance
+from edge.model.plant import Maintenance
 from edge.ports.alarm import ActiveState, Alarm, AlarmChangeKind
 from edge.store import kept_alarms as alarms
 from edge.store import mode

@@ -7,7 +7,7 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rule_sources import RuleUpdates
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinitions
 from edge.store.client import Store
 from tests.features.telemetry.plant import HOT, TelemetryClock, append, rules_of
 from tests.features.telemetry.test_processor import temp

@@ -1,6 +1,6 @@
 """The doctor names each mirrored set that no gateway reads."""
 
-from edge.access.process_identity import process_token
+from edge.access.instances import process_token
 from edge.config import RedisSettings, Settings
 from edge.features.admin.doctor import findings_of
 from edge.features.telemetry.mirror_check import examine_mirrors

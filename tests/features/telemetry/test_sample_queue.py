@@ -11,7 +11,7 @@ from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
 from edge.links.background_task import background_task
 from edge.ports.batch import Batch, decode_batch
 from edge.ports.sample_lines import Occurrence, Sample
-from edge.ports.tag_definitions import TagDefinitions, parse_definitions
+from edge.ports.tag import TagDefinitions, parse_definitions
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.config import load_settings
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.features.telemetry.settings import MqttSourceSettings, SourceSettings, TelemetrySettings

@@ -8,8 +8,7 @@ from edge.app.features import settings_kinds
 from edge.features.telemetry.tag_sources import TagUpdates, read_definitions
 from edge.foundation.errors import SettingsError
 from edge.links.background_task import background_task
-from edge.ports.tag import TagDefinition
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinition, TagDefinitions
 from edge.station.settings import SettingsMethod, StationSettings, follow_settings
 from edge.store.client import Store
 from edge.store.resources import TAGS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.findings import print_findings
 from edge.cli.terminal.store_access import json_option, print_json, settings_option

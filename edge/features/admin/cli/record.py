@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from edge.app.features import declared_sections
 from edge.app.redaction import secrets_of
-from edge.app.sections import declared_sections
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.stop_signal import wait_for_stop
 from edge.cli.terminal.store_access import log_to_stderr, settings_option

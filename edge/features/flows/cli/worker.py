@@ -12,8 +12,8 @@ import msgspec
 
 from edge import __version__
 from edge.access.components import Describe, Report, registered
-from edge.access.process_identity import process_token
-from edge.app.sections import declared_sections
+from edge.access.instances import process_token
+from edge.app.features import declared_sections
 from edge.app.systemd import feed_watchdog, notifier
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text, printable
@@ -28,7 +28,7 @@ from edge.features.flows.worker_process import WorkerProcess
 from edge.foundation.errors import unwrap_group
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
-from edge.model.component import Component, PluginState
+from edge.model.plant import Component, PluginState
 from edge.store.client import Store
 from edge.store.opening import serve_stores
 

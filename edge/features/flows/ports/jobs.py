@@ -11,11 +11,10 @@ from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.read import JobResults
 from edge.foundation.errors import Refused
 from edge.model.acceptance import validate_id
-from edge.model.action_attempt import ATTEMPTS_ID
+from edge.model.action_attempt import ATTEMPTS_ID, joining_process_of
 from edge.model.instant import milliseconds
 from edge.model.isa95 import JobOrder, JobResponse, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause, JobState
-from edge.model.joining_process import joining_process_of
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.station.response import ERROR_ID, UNKNOWN_ID

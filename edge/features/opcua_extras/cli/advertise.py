@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import settings_option
 from edge.config import load_settings

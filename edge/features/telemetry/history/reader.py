@@ -12,7 +12,7 @@ from edge.features.telemetry.history.day_files import DayFile, day_of, list_file
 from edge.features.telemetry.history.gzip_member import GzipMember, members, read_content
 from edge.foundation.errors import Refused
 from edge.ports.sample_lines import Sample
-from edge.ports.tag_pattern import matches
+from edge.ports.tag import matches
 
 logger = structlog.get_logger(__name__)
 

@@ -28,8 +28,7 @@ from edge.foundation.instant import now_ms
 from edge.foundation.ticks import next_tick
 from edge.links.background_task import background_task
 from edge.opcua.time_slices import Pacer
-from edge.ports.alarm import Alarm
-from edge.ports.alarm_message import AlarmNotice
+from edge.ports.alarm import Alarm, AlarmNotice
 from edge.store import jobs
 from edge.store import kept_alarms as alarms
 from edge.store import stream_of_samples as tags

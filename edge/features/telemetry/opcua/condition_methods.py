@@ -30,8 +30,7 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
 from edge.opcua.access import CALLER
 from edge.opcua.server_session import ServerSession
-from edge.ports.alarm import Alarm
-from edge.ports.alarm_message import AlarmNotice
+from edge.ports.alarm import Alarm, AlarmNotice
 from edge.uaserver import method_roles
 from edge.uaserver.namespaces import Namespace
 

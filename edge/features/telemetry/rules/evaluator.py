@@ -31,7 +31,7 @@ from edge.features.telemetry.rules.subject_state import (
 from edge.features.telemetry.rules.tag_condition import ConditionState, compile_tag_condition
 from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.ports.sample_value import GATEWAY_TAGS, JOB_ENDED, JOB_STARTED, is_usable
-from edge.ports.tag_pattern import has_wildcard, matches
+from edge.ports.tag import has_wildcard, matches
 
 MAX_CARRIERS: Final = 1_000
 """Carriers of a rule whose states are kept; a line never sees some of them again."""

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from edge.cli import main
 from edge.features.fleet import store as fleet
 from edge.features.fleet.messages import FleetResult, FleetState
-from edge.model.component import Component, PluginState
+from edge.model.plant import Component, PluginState
 from edge.store import components
 from edge.store.client import Store
 from tests.cli.calling import Edge

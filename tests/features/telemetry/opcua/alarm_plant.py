@@ -19,9 +19,8 @@ from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.features.telemetry.rules.alarm import AlarmChanged, AlarmEvent, Raise, transition
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
-from edge.model.role import Role
-from edge.ports.alarm import Alarm, AlarmChangeKind, alarm_id
-from edge.ports.alarm_message import AlarmNotice
+from edge.model.user import Role
+from edge.ports.alarm import Alarm, AlarmChangeKind, AlarmNotice, alarm_id
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.instance_leases import load_identity

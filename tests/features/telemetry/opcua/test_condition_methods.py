@@ -6,7 +6,7 @@ import pytest
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule, Rule
 from edge.features.telemetry.rules.alarm import ChangeSeverity, Clear, Raise
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.ports.alarm import AckState, Alarm, AlarmState
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store

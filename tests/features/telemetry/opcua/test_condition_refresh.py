@@ -12,7 +12,7 @@ import pytest
 from edge.features.telemetry.opcua.condition_view import ConditionKind, FollowedAlarm, encode_event_id
 from edge.features.telemetry.rules.alarm import Acknowledge, AlarmChanged, Clear, transition
 from edge.foundation.instant import now_ms
-from edge.model.role import Role
+from edge.model.user import Role
 from edge.ports.alarm import Alarm
 from edge.store.client import Store
 from tests.features.telemetry.opcua.alarm_plant import HOT, AlarmServer, alarm_client, alarm_server, change, condition

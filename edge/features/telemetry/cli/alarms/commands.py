@@ -14,8 +14,7 @@ from edge.features.telemetry.alarm_requests import alarm_event_of, request_chang
 from edge.features.telemetry.cli.alarms.view import as_data, change_as_data, changes_table, report, table
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
-from edge.ports.alarm import Alarm
-from edge.ports.alarm_message import AlarmCall
+from edge.ports.alarm import Alarm, AlarmCall
 from edge.store.client import Store
 from edge.store.kept_alarms import AlarmChange, load, newest
 

@@ -26,7 +26,7 @@ from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.features.telemetry.rules.subject_state import Finding
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused
-from edge.model.json_text import read_json_text
+from edge.model.json_value import read_json_text
 from edge.ports.sample_lines import read_lines
 from edge.store.stream_of_samples import read_counters
 

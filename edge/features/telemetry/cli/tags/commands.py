@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from edge.app.sections import declared_sections
+from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
@@ -33,8 +33,7 @@ from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample, parse_line
-from edge.ports.tag_definitions import TagDefinitions, decode_definitions
-from edge.ports.tag_pattern import matches
+from edge.ports.tag import TagDefinitions, decode_definitions, matches
 from edge.store.resources import TAGS
 from edge.store.stream_of_samples import load_last
 

@@ -10,8 +10,7 @@ from rich.text import Text
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.ports.sample_lines import Sample
-from edge.ports.tag import TagDefinition
-from edge.ports.tag_definitions import TagDefinitions
+from edge.ports.tag import TagDefinition, TagDefinitions
 
 if TYPE_CHECKING:
     from edge.features.telemetry.cli.tags.history import Trend

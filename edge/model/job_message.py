@@ -1,0 +1,95 @@
+"""The messages about jobs that this product adds: progress, late results, acknowledgements, the index of states."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from edge.model.isa95 import Payload, State
+
+
+class StepProgress(msgspec.Struct, frozen=True):
+    """A step that was entered or left."""
+
+    step: str
+    active: bool
+
+
+class CommandProgress(msgspec.Struct, frozen=True):
+    """A command to equipment."""
+
+    action: str
+    phase: str
+    attempt: int
+    type_id: str
+
+
+class JobProgress(msgspec.Struct, frozen=True):
+    """The effect of decisions about a job, at an instant in milliseconds since the epoch."""
+
+    job_id: str
+    at: int
+    steps: tuple[StepProgress, ...]
+    commands: tuple[CommandProgress, ...]
+
+
+class LateResultEvent(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+    """A result that was kept without effect: the command that it answers, as far as known, and its data."""
+
+    job_order_id: str = msgspec.field(default="", name="JobOrderID")
+    command_id: str = msgspec.field(default="", name="CommandID")
+    source: str
+    """The equipment that reported it."""
+    reason: str
+    """The reason why no command waited for it."""
+    data: Any = None
+    """The result; as text where it was too long to be kept whole."""
+
+
+class AcknowledgeCall(Payload, frozen=True, kw_only=True):
+    """The acknowledgement that the MES has the results of these ended job orders (not part of the standard)."""
+
+    job_order_ids: tuple[str, ...] = msgspec.field(name="JobOrderIDs")
+
+
+class AcknowledgeAnswer(Payload, frozen=True, kw_only=True):
+    """The answer to an acknowledgement: the job orders whose results may go; others are not stored or not ended."""
+
+    return_status: int
+    acknowledged: tuple[str, ...]
+
+
+class OpenQuestion(Payload, frozen=True, kw_only=True):
+    """What a person has to decide about an action or a step.
+
+    `kind` is `OutcomeUnknown`, `AwaitsIntervention` or `AwaitsSecondPerson`.
+    """
+
+    kind: str
+    action: str
+    reason: str | None = None
+
+
+class AwaitsPersonEvent(Payload, frozen=True, kw_only=True):
+    """A job that waits for a person, with all that is open (not part of the standard)."""
+
+    job_order_id: str
+    job_state: tuple[State, ...]
+    questions: tuple[OpenQuestion, ...]
+
+
+class StateIndexEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a job; `has_result`: its response is retained on its result topic."""
+
+    job_order_id: str
+    state: tuple[State, ...]
+    has_result: bool = False
+
+
+class StateIndex(msgspec.Struct, frozen=True, kw_only=True):
+    """All jobs of a scope; `seq` grows by one with each published index, on all instances."""
+
+    seq: int
+    scope: str
+    published_at: datetime
+    jobs: tuple[StateIndexEntry, ...]

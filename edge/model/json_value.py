@@ -1,0 +1,74 @@
+"""Reads JSON that a person wrote in a file, within the limits of a message; values with a type that JSON lacks.
+
+The value of a parameter is plain JSON when JSON expresses its type. An Int32, a Float or a DateTime of an OPC UA client
+travels and is stored as `{"UaType": 6, "Value": 7}`, so that it keeps its type; a recipe and its equipment see the 7
+only.
+"""
+
+import codecs
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from edge.foundation.errors import Refused
+from edge.model.cloudevent import JSON, decode_data
+
+
+def read_json_text(text: bytes) -> Any:
+    """Decode a JSON text within the limits of a message; the byte order mark of some editors is ignored.
+
+    Raises Refused(`unreadable`) for what is not JSON, and for what a gateway would refuse as a message.
+    """
+    plain = text.removeprefix(codecs.BOM_UTF8)
+    try:
+        # The strict decoder below reports a byte offset; an author needs line and column.
+        json.loads(plain)
+    except (ValueError, RecursionError) as error:
+        raise Refused("unreadable", f"not JSON: {error}", "Correct the file.") from None
+    return decode_data(JSON, plain)
+
+
+_LONG_INTEGERS = frozenset({8, 9})
+_INTEGER = re.compile(r"-?[0-9]{1,20}")
+
+
+class ExactValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A value with its built-in type (OPC 10000-6, table 1); with `dimensions` it is a matrix, row by row."""
+
+    ua_type: int = msgspec.field(name="UaType")
+    value: object = msgspec.field(name="Value")
+    dimensions: tuple[int, ...] = msgspec.field(default=(), name="Dimensions")
+
+    def as_json(self) -> dict[str, object]:
+        """Return the object as it is sent."""
+        form: dict[str, object] = {"UaType": self.ua_type, "Value": self.value}
+        return form | {"Dimensions": list(self.dimensions)} if self.dimensions else form
+
+
+def exact_value(value: object) -> ExactValue | None:
+    """Read a value in the form that names its type; return None for other values."""
+    if not isinstance(value, dict) or "UaType" not in value:
+        return None
+    try:
+        return msgspec.convert(value, ExactValue)
+    except msgspec.ValidationError:
+        return None
+
+
+def plain_value(value: object) -> object:
+    """Return a value without its type, for conditions and equipment."""
+    if isinstance(value, list | tuple):
+        return [plain_value(item) for item in value]
+    exact = exact_value(value)
+    if exact is None:
+        return value
+    if exact.ua_type in _LONG_INTEGERS:
+        # Written as text: other JSON parsers lose digits of such numbers.
+        return [_integer(item) for item in exact.value] if isinstance(exact.value, list) else _integer(exact.value)
+    return plain_value(exact.value)
+
+
+def _integer(text: object) -> object:
+    return int(text) if isinstance(text, str) and _INTEGER.fullmatch(text) else text

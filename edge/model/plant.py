@@ -1,0 +1,153 @@
+"""A plant of gateways as it is stored: its components, their operations, and its maintenance mode."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from edge.model.isa95 import Payload, ReturnStatus
+
+ComponentKind = Literal["gateway", "worker", "sidecar"]
+
+
+class Component(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A component as it was last: `started` is in milliseconds since the epoch, `certificate_expiry` a date.
+
+    `problems` are what keeps it from its work, empty when it is healthy. `drift` is how its configuration differs from
+    its files; None when it has no files to compare with.
+    """
+
+    id: str
+    kind: ComponentKind
+    version: str
+    started: int
+    host: str = ""
+    pid: int = 0
+    labels: Mapping[str, str] = {}
+    scopes: tuple[str, ...] = ()
+    problems: str = ""
+    jobs: int | None = None
+    alarms: int | None = None
+    certificate_expiry: str = ""
+    drift: str | None = None
+
+
+class PluginState(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The state of an equipment kind or node kind that a component has loaded."""
+
+    name: str
+    kind: str
+    state: str
+    problem: str = ""
+
+
+class OperationType(StrEnum):
+    """The operations that a gateway executes; a restore is executed by its command, while no gateway works."""
+
+    BACKUP = "backup"
+    SUPPORT_BUNDLE = "support-bundle"
+    EXPORT = "export"
+    IMPORT = "import"
+    RECORD = "record"
+    UPGRADE_CHECK = "upgrade-check"
+    RESTORE = "restore"
+
+
+class OperationState(StrEnum):
+    """The state of an operation; the last three are final."""
+
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One operation; instants are milliseconds since the epoch.
+
+    `by` has requested it, `owner` executes it and renews the lease that ends at `until`. `daily` is the time of day at
+    which it is scheduled again. `text` is its present stage, `result` what it has made, `error` why it has failed.
+    """
+
+    id: str
+    type: OperationType
+    state: OperationState = OperationState.SCHEDULED
+    by: str
+    due: int
+    created: int
+    arguments: Mapping[str, str] = {}
+    daily: str = ""
+    owner: str = ""
+    until: int | None = None
+    started: int | None = None
+    ended: int | None = None
+    text: str = ""
+    result: str = ""
+    error: str = ""
+    cancelled_by: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its state is final."""
+        return self.state not in {OperationState.SCHEDULED, OperationState.RUNNING}
+
+
+MAINTENANCE_METHODS: Final = ("On", "Off", "Show")
+"""The methods of the maintenance mode that the MES and sidecars call."""
+
+DEFAULT_MESSAGE: Final = "{$MaintenanceMessage}"
+"""The message of a maintenance mode that names none: a localised text of the product."""
+
+UPGRADE: Final = "package upgrade"
+"""Who has switched a mode on that ends at the next start of its gateway."""
+UPGRADE_MESSAGE: Final = "{$UpgradeMessage}"
+
+
+class MaintenanceKind(StrEnum):
+    """What happens to the jobs that run: they end, or they are paused."""
+
+    DRAIN = "drain"
+    NOW = "now"
+
+
+class Maintenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A maintenance mode that is on; instants are milliseconds since the epoch.
+
+    `message` may hold placeholders `{$Name}`; `until` is when it is expected to end, and ends nothing by itself.
+    """
+
+    kind: MaintenanceKind = MaintenanceKind.DRAIN
+    message: str = DEFAULT_MESSAGE
+    since: int = 0
+    until: int | None = None
+    by: str = ""
+
+
+class MaintenanceCall(Payload, frozen=True, kw_only=True):
+    """The arguments of On, Off and Show.
+
+    `now` pauses the jobs that run, else they end. `gateway` names the only gateway that is meant; without it all
+    gateways of the store are. `by` is the person behind the call.
+    """
+
+    message: str = ""
+    until: datetime | None = None
+    now: bool = False
+    gateway: str = ""
+    by: str = ""
+
+
+class MaintenanceAnswer(Payload, frozen=True, kw_only=True):
+    """The mode after a call; `message` is localised, `running_jobs` are those that have not ended."""
+
+    return_status: ReturnStatus
+    on: bool
+    kind: MaintenanceKind | None = None
+    message: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    by: str = ""
+    running_jobs: int = 0
