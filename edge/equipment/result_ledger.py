@@ -134,7 +134,8 @@ class ResultLedger(Struct):
     _kept: dict[int, KeptResult] = field(default_factory=dict)
     _known: dict[Identity, _Known] = field(default_factory=dict)
     _places: dict[tuple[str, datetime | None], None] = field(default_factory=dict)
-    _answered: dict[str, None] = field(default_factory=dict)
+    _answered: dict[str, bool] = field(default_factory=dict)
+    """By the commands whose results are decided whether their answer is durable."""
     _frames: dict[str, _Sighting] = field(default_factory=dict)
     _connection: int = 0
     _serial: int = 0
@@ -160,21 +161,20 @@ class ResultLedger(Struct):
         claim, command_id = self._owner(report)
         if command_id is None:
             return self._unowned(report)
-        completes = claim is None or claim.classification in {"", *report.completes}
         if claim is not None and not fits(claim.program, report.program):
             reason = f"{_WRONG_PROGRAM}: {difference(claim.program, report.program)}"
             return Verdict(Standing.UNSOLICITED, reason=reason, candidate=command_id)
-        if command_id in self._answered or (completes and self.answer(command_id) is not None):
-            return Verdict(Standing.FURTHER, command_id)
-        return Verdict(Standing.OF_COMMAND, command_id)
+        has_answer = self.completes(report, command_id) and self.answer(command_id) is not None
+        is_further = has_answer or command_id in self._answered
+        return Verdict(Standing.FURTHER if is_further else Standing.OF_COMMAND, command_id)
 
     def keep(self, report: ReportedResult, command_id: str, *, is_further: bool = False) -> None:
         """Keep a result until it is durable."""
         self._serial += 1
         self._kept[self._serial] = KeptResult(replace(report, serial=self._serial), command_id, is_further)
         self._see(report)
-        if self.expected and self.expected[0].command_id == command_id and self.completes(report, command_id):
-            self.expected = None
+        if self.completes(report, command_id):
+            self.release(command_id)
 
     def renew(self, report: ReportedResult) -> None:
         """Keep the repetition of a frame in the place of the one that is kept, if any."""
@@ -186,11 +186,20 @@ class ResultLedger(Struct):
         """Record results as durable: of each only its identity is remembered. Return each as it came last."""
         return [self._settle(report) for report in reports]
 
+    def close(self, command_id: str, reports: Iterable[ReportedResult]) -> None:
+        """Record which results are about to be the answer of a command: all others of it are further ones."""
+        serials = {report.serial for report in reports}
+        for serial, kept in self._kept.items():
+            if kept.command_id == command_id:
+                kept.is_further = serial not in serials
+        self._answered[command_id] = False
+        limit_memory(self._answered)
+
     def end(self, command_id: str) -> None:
         """Record that a command has its answer: each later result of it is a further one."""
         self.begun.discard(command_id)
         self._claims.pop(command_id, None)
-        self._answered[command_id] = None
+        self._answered[command_id] = True
         limit_memory(self._answered)
         self.release(command_id)
 
@@ -225,20 +234,19 @@ class ResultLedger(Struct):
         """Return the results of a command in the order in which they came, without further ones."""
         return [kept.report for kept in self._kept.values() if kept.command_id == command_id and not kept.is_further]
 
-    def further(self, command_id: str) -> list[ReportedResult]:
-        """Return the results that came when a command had its answer."""
-        return [kept.report for kept in self._kept.values() if kept.command_id == command_id and kept.is_further]
+    def results(self, command_id: str) -> list[ReportedResult]:
+        """Return the results of a command in the order in which they came, with further ones."""
+        return [kept.report for kept in self._kept.values() if kept.command_id == command_id]
 
     def answer(self, command_id: str) -> ReportedResult | None:
         """Return the result that answers a command; None until it has come, and when the command has its answer."""
-        if command_id in self._answered:
+        if self._answered.get(command_id):
             return None
         return next((report for report in self.parts(command_id) if self.completes(report, command_id)), None)
 
     def completes(self, report: ReportedResult, command_id: str) -> bool:
         """Return whether a result of a command answers it: one of a batch may be a part of it."""
-        claim = self._claims.get(command_id)
-        return claim is None or claim.classification in {"", *report.completes}
+        return self.classification(command_id) in {"", *report.completes}
 
     def classification(self, command_id: str) -> str:
         """Return the classification that a command expects of its answer; "" where any answers it."""
@@ -247,9 +255,8 @@ class ResultLedger(Struct):
 
     def answers(self, report: ReportedResult) -> bool:
         """Return whether a result that came just now answers the command that occupies the device."""
-        verdict = self.judge(report)
-        is_ours = self.current is not None and verdict.command_id == self.current
-        return is_ours and verdict.standing is Standing.OF_COMMAND and self.completes(report, verdict.command_id or "")
+        is_ours = self.judge(report) == Verdict(Standing.OF_COMMAND, self.current)
+        return is_ours and self.completes(report, self.current or "")
 
     def waits(self, report: ReportedResult) -> bool:
         """Return whether a result that came just now is not durable before its command is answered."""
@@ -272,8 +279,7 @@ class ResultLedger(Struct):
 
     def result_ids(self) -> set[str]:
         """Return the ids of the results that are kept or durable."""
-        durable = {result_id for result_id, *_ in self._known}
-        return durable | {kept.report.result_id for kept in self._kept.values()}
+        return {result_id for result_id, *_ in self._known} | {kept.report.result_id for kept in self._kept.values()}
 
     def _settle(self, report: ReportedResult) -> ReportedResult:
         kept = self._kept.pop(report.serial, None)

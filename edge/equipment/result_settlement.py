@@ -80,7 +80,7 @@ class ResultSettlement:
                 settled = ledger.settle(parts)
             ledger.begun.discard(command_id)
             ledger.release(command_id)
-            for report in [*ledger.parts(command_id), *ledger.further(command_id)]:
+            for report in ledger.results(command_id):
                 await self._report_further(report, command_id)
             # The controller may decline it: what has to be reported is reported before.
             await self._controller.acknowledge(settled)
@@ -106,7 +106,7 @@ class ResultSettlement:
             # All at once: without the connection they are acknowledged when the controller sends them again.
             for report in self._ledger.settle(reported):
                 await self._controller.acknowledge_late(report)
-        for report in [*self._ledger.parts(command_id), *self._ledger.further(command_id)]:
+        for report in self._ledger.results(command_id):
             if not await self._controller.is_stored(report, command_id):
                 await self._report_further(report, command_id)
             else:

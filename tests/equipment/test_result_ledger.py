@@ -162,9 +162,25 @@ def test_second_result_of_a_command_is_further_before_and_after_its_answer() -> 
     book = ledger()
     take(book, mine(frame(1)))
     assert take(book, mine(frame(2))) is Standing.FURTHER
-    assert [reported_result.sequence for reported_result in book.further(MINE.command_id)] == [2]
+    assert [reported_result.sequence for reported_result in book.results(MINE.command_id)] == [1, 2]
+    assert [reported_result.sequence for reported_result in book.parts(MINE.command_id)] == [1]
     answered(book, at=1.0)
     assert take(book, mine(frame(3, received=2.0))) is Standing.FURTHER
+
+
+def test_results_outside_the_chosen_answer_of_a_batch_are_further() -> None:
+    """The newest result came first; a part that comes while the answer is committed is not in it."""
+    book = ledger()
+    book.claim(ResultClaim(MINE.command_id, SET_3, "batch"), "mine")
+    for number in (3, 2, 1):
+        whole = {"completes": frozenset({"single", "batch"})} if number > 1 else {}
+        take(book, mine(requested(number, **whole)))
+    book.close(MINE.command_id, [report for report in book.results(MINE.command_id) if report.sequence < 3])
+    assert take(book, mine(frame(4))) is Standing.FURTHER
+    assert [report.sequence for report in book.parts(MINE.command_id)] == [2, 1]
+    assert [report.sequence for report in book.results(MINE.command_id)] == [3, 2, 1, 4]
+    answered(book, at=1.0)
+    assert [report.sequence for report in book.results(MINE.command_id)] == [3, 4]
 
 
 def test_batch_takes_results_until_one_completes_it() -> None:

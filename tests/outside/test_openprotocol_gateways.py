@@ -201,3 +201,23 @@ def test_thawed_gateway_leaves_the_tool_to_the_other(tmp_path: Path) -> None:
         wait_for(lambda: line.counts("ok") == 2, "the results are counted")
         assert [line.counts(text) for text in ("late", "unknown")] == [0, 0]
         assert line.controller.violations == []
+
+
+def test_bolts_beyond_a_batch_while_the_holder_is_frozen_are_late(tmp_path: Path) -> None:
+    """The tool stays enabled after the last bolt, and the operator pulls on."""
+    with running(tmp_path, "mark", Habits(absent=True)) as line:
+        tool = line.controller.tool
+        holder = line.wait_until_shared()
+        line.begin("J1", "BATCH")
+        wait_for(lambda: tool.enabled, "the tool is enabled")
+        tool.tighten()
+        wait_for(lambda: line.controller.acknowledged == [1], "the bolt is confirmed")
+        line.gateways[holder].freeze()
+        for _ in range(5):
+            tool.tighten()
+        line.wait_until_ended("J1")
+        parts = [f"{{'ID': 'result_id', 'Value': '{number}'}}" in str(line.result("J1")) for number in range(1, 7)]
+        assert parts == [True] * 3 + [False] * 3
+        line.gateways[holder].thaw()
+        wait_for(lambda: line.counts("late") == 3, "the others are late")
+        assert line.counts("unknown") == 0

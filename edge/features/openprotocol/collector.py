@@ -16,7 +16,7 @@ from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.protocol.errors import DeclinedError, UnansweredError
 from edge.features.openprotocol.protocol.mids import Decline, Mid, parse_message, revisions_of
 from edge.features.openprotocol.protocol.session import OpenProtocolSession
-from edge.features.openprotocol.reports import claim_of, decode_memory, reported
+from edge.features.openprotocol.reports import batch_of, claim_of, decode_memory, reported
 from edge.features.openprotocol.settled import OnOwn, SettledTightenings, is_confirmed
 from edge.features.openprotocol.state import ToolState
 from edge.foundation.errors import Refused
@@ -107,16 +107,24 @@ class TighteningCollector:
         return self.parts(command) if is_batch(command) else (answer.payload,)
 
     def whole(self, command: Command) -> Sequence[TighteningResult]:
-        """Return the results of a command; raise DeviceOutcomeUnknownError for a batch that lacks some."""
+        """Return the results of a command; raise DeviceOutcomeUnknownError for a batch that lacks some.
+
+        Those that come now, or came after the end of the batch, are further ones.
+        """
         results = self.find(command)
-        if is_batch(command) and (missing := lacking(results)):
+        if not is_batch(command):
+            return results
+        if missing := lacking(results):
             raise DeviceOutcomeUnknownError(f"the batch has ended, and {missing} of its results have not come")
+        self._ledger.close(command.command_id, self._batch(command))
         return results
 
     def parts(self, command: Command) -> Sequence[TighteningResult]:
         """Return the results of a command that have come, in their order."""
-        parts = self._ledger.parts(command.command_id)
-        return [part.payload for part in sorted(parts, key=lambda reported_result: reported_result.sequence)]
+        return [report.payload for report in self._batch(command)]
+
+    def _batch(self, command: Command) -> Sequence[ReportedResult]:
+        return batch_of(self._ledger.results(command.command_id))
 
     async def handle_live(self, result: TighteningResult) -> None:
         """Keep a live result; the numbers that are missing before it are requested later."""
@@ -150,6 +158,7 @@ class TighteningCollector:
             return
         if latest is None:
             self._numbers.last = self._numbers.last or 0
+            await self._settled.write()
             return
         report = self.reported(latest)
         standing = self._ledger.judge(report).standing

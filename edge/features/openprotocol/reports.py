@@ -1,7 +1,7 @@
 """Results and commands of Open Protocol as the ledger of results takes them."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 
@@ -16,6 +16,7 @@ from edge.features.openprotocol.conversion import (
     instant_of,
     is_batch,
     is_last_of_batch,
+    lacking,
     number_of,
 )
 from edge.features.openprotocol.protocol.mids import Mid
@@ -81,6 +82,13 @@ def _digest(result: TighteningResult) -> str:
     fields = {name: value for name, value in result.items() if name not in _ENVELOPE}
     origin = [result.get(name) or 0 for name in ("mid", "revision", "station", "spindle")]
     return hashlib.sha256(msgspec.json.encode([origin, sorted(fields.items())])).hexdigest()[:16]
+
+
+def batch_of(reports: Iterable[ReportedResult]) -> list[ReportedResult]:
+    """Return the results of a batch in their order, without those after its end; all of them while it lacks some."""
+    ordered = sorted(reports, key=lambda reported_result: reported_result.sequence)
+    ended = (ordered[:count] for count, report in enumerate(ordered, 1) if "batch" in report.completes)
+    return next((parts for parts in ended if not lacking([part.payload for part in parts])), ordered)
 
 
 class ResultMemory(Struct, frozen=True, omit_defaults=True):

@@ -14,7 +14,7 @@ from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.protocol.session import OpenProtocolSession
-from edge.features.openprotocol.reports import encode_memory
+from edge.features.openprotocol.reports import batch_of, encode_memory
 from edge.features.openprotocol.state import ToolState
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.cloudevent import new_id
@@ -60,16 +60,15 @@ class SettledTightenings:
 
         Those of a batch that lacks others are not answer, and left.
         """
-        reports = self._ledger.parts(command_id)
-        data = result_data(answer.payload)
+        reports, data = [answer], result_data(answer.payload)
         if self._ledger.classification(command_id) == "batch":
-            results = [
-                report.payload for report in sorted(reports, key=lambda reported_result: reported_result.sequence)
-            ]
+            reports = batch_of(self._ledger.results(command_id))
+            results = [report.payload for report in reports]
             if lacking(results):
                 return ()
             data = batch_data(results)
-        await self._reporter.report(answer.result_id, created_at(answer.payload), command_id, data)
+        last = reports[-1]
+        await self._reporter.report(last.result_id, created_at(last.payload), command_id, data)
         return reports
 
     async def keep(self, report: ReportedResult, command_id: str) -> None:

@@ -42,6 +42,17 @@ async def test_unanswered_old_result_costs_this_result_only(wait_until: WaitUnti
         assert (controller.connections, controller.violations) == (2, [])
 
 
+async def test_bolts_at_a_controller_without_results_survive_a_kill(wait_until: WaitUntil) -> None:
+    """A new controller: the gateway was connected before its first bolts, and away during them."""
+    station = RecordingStation()
+    async with open_strict_controller() as controller:
+        async with attached(controller, station, times=TIMES) as bench:
+            await wait_until(lambda: bench.equipment.connected and 64 in controller.mids())
+        own_bolts(controller, 3)
+        async with attached(controller, station, times=TIMES):
+            await wait_until(lambda: numbers(station) == [1, 2, 3])
+
+
 async def test_late_answers_are_not_taken_for_those_of_other_results(wait_until: WaitUntil) -> None:
     station = RecordingStation()
     async with open_strict_controller() as controller, attached(controller, station, times=TIMES) as bench:

@@ -84,6 +84,21 @@ async def test_last_bolt_after_a_time_limit_takes_the_first_ones_along(wait_unti
         assert (station.late_results, controller.violations) == ([], [])
 
 
+@pytest.mark.parametrize("resends", [True, False])
+async def test_bolts_after_the_end_of_a_batch_are_late(wait_until: WaitUntil, *, resends: bool) -> None:
+    """Without a gateway the tool stays enabled after the third bolt; the newest bolt is heard first."""
+    station = DurableStation()
+    async with open_strict_controller(Quirks(resends=resends), Habits(absent=True)) as controller:
+        await begin(controller, station, wait_until)
+        for _ in range(5):
+            controller.tool.tighten()
+        async with attached(controller, station, times=QUICK):
+            await wait_until(lambda: station.answers and len(station.late_results) == 3)
+        assert [result["result_id"] for result in station.answers[0].data["results"].values()] == ["1", "2", "3"]
+        assert sorted(result.data["result_id"] for result in station.late_results) == ["4", "5", "6"]
+        assert (station.unknown, controller.violations) == ([], [])
+
+
 async def test_live_bolts_are_confirmed_while_missing_ones_are_awaited(wait_until: WaitUntil) -> None:
     station = DurableStation()
     async with open_strict_controller(Quirks(), Habits(absent=True)) as controller:

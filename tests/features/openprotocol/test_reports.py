@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from edge.equipment.result_ledger import ReportedResult
 from edge.features.openprotocol.conversion import result_data
 from edge.features.openprotocol.protocol.mids import Mid
-from edge.features.openprotocol.reports import claim_of, decode_memory, encode_memory, mark_of, reported
+from edge.features.openprotocol.reports import batch_of, claim_of, decode_memory, encode_memory, mark_of, reported
 from edge.station.equipment import Command
 from tests.equipment.contract import WORK
 
@@ -81,6 +81,23 @@ def test_claim_names_the_program_the_identifier_and_the_classification() -> None
 def test_result_that_completes_a_batch_answers_a_batch() -> None:
     assert report(batch_status=1).completes == report(batch_size=4, batch_counter=4).completes == {"single", "batch"}
     assert report(batch_size=4, batch_counter=3, batch_status=0).completes == {"single"}
+
+
+@pytest.mark.parametrize(
+    ("bolts", "wanted"),
+    [
+        ([(3, 3), (2, 2), (1, 1)], [1, 2, 3]),
+        ([(5, 5), (4, 4), (3, 3), (2, 2), (1, 1)], [1, 2, 3]),
+        ([(4, 1), (3, 3), (2, 2), (1, 1)], [1, 2, 3]),
+        ([(1, 1), (2, 1), (3, 2), (4, 3), (5, 3)], [1, 2, 3, 4]),
+        ([(4, 4), (3, 3)], [3, 4]),
+        ([(8, 1), (9, 2), (1, 3)], [1, 8, 9]),
+    ],
+    ids=["whole", "further bolts", "next batch", "one bad bolt", "missing bolts", "numbers begin again"],
+)
+def test_earliest_whole_batch_is_the_answer(bolts: list[tuple[int, int]], wanted: list[int]) -> None:
+    reports = [report(result=number, batch_size=3, batch_counter=count) for number, count in bolts]
+    assert [part.sequence for part in batch_of(reports)] == wanted
 
 
 def test_memory_of_the_last_result_survives_encoding() -> None:
