@@ -41,7 +41,7 @@ Clock = Callable[[Store], Awaitable[int]]
 
 
 class _Registration:
-    """Writes signs of life; the description only when it has changed: each write wears the flash."""
+    """Writes heartbeats; the description only when it has changed: each write wears the flash."""
 
     def __init__(self, store: Store, id: str, token: str, describe: Describe, clock: Clock) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class _Registration:
         self._written: Report | None = None
 
     async def beat(self) -> None:
-        """Write a sign of life, remove components of long ago. Raises Refused when another process has the id."""
+        """Write a heartbeat, remove components of long ago. Raises Refused when another process has the id."""
         holder = await components.load_holder(self._store, self._id)
         if holder is not None and holder.token != self.token:
             raise another_holder(self._id)
@@ -70,7 +70,7 @@ class _Registration:
         await components.remove_outdated(self._store, now_s)
 
     async def leave(self) -> None:
-        """Release the id; the component stays in the list with its last sign of life. Raises Unavailable."""
+        """Release the id; the component stays in the list with its last heartbeat. Raises Unavailable."""
         holder = await components.load_holder(self._store, self._id)
         if holder is not None and holder.token == self.token:
             await self._store.execute("HDEL", self._store.keys.discovery_tokens(), self._id)
@@ -88,7 +88,7 @@ async def registered(
 ) -> AsyncIterator[None]:
     """Register a component for the length of the block.
 
-    Raises Refused when another process of this id shows signs of life; a former process that was killed is replaced.
+    Raises Refused when another process of this id shows heartbeats; a former process that was killed is replaced.
     When another process takes the id during the block, Refused ends the block.
     """
     await _claim(store, id, token, heartbeat_s)
@@ -108,7 +108,7 @@ async def announced(
     heartbeat_s: float = HEARTBEAT_S,
     clock: Clock = server_time,
 ) -> AsyncIterator[None]:
-    """Announce a component whose id is protected by a lease: it shows signs of life while it holds the lease.
+    """Announce a component whose id is protected by a lease: it shows heartbeats while it holds the lease.
 
     When it has lost its lease and another process works under the id, Refused ends the block: together they would take
     the MQTT connections from each other without end.
@@ -162,7 +162,7 @@ async def _claim(store: Store, id: str, token: str, heartbeat_s: float) -> None:
             await store.commit(components.take(store.keys, id, token))
             return
         if first is None:
-            logger.info("waiting for a sign of life of another component of this name", component=id)
+            logger.info("waiting for a heartbeat of another component of this name", component=id)
             first = holder
         elif holder != first:
             raise another_holder(id)

@@ -112,8 +112,8 @@ async def find_locks(store: Store, kinds: Iterable[LockKind], object_ids: Iterab
 async def plan_acquire(store: Store, kind: LockKind, object_ids: Iterable[str], claim: LockClaim) -> LockPlan:
     """Return the plan by which an owner holds the locks of some objects, or waits for the first that is not free.
 
-    Locks are acquired in the order of their ids, whoever asks: two owners never wait for each other. The commit is
-    Stale at the key of the locks when somebody changed one of them meanwhile: plan again.
+    Locks are acquired in the order of their ids, for every owner: two owners never wait for each other. The commit is
+    Stale at the key of the locks when one of them was changed meanwhile: plan again.
     """
     parts: list[Commit] = []
     for before in await locks.load(store, kind, sorted(set(object_ids))):
@@ -176,7 +176,7 @@ async def delete_locks(
     *,
     force: bool = False,
 ) -> None:
-    """Delete the claims of the holders of these locks: those that wait go on. `audit` adds the record to the commit.
+    """Delete the claims of the holders of these locks: those that wait continue. `audit` adds the record to the commit.
 
     Raises Refused(`locked`) while an owner lives, unless forced; nothing is deleted then.
     """
@@ -210,7 +210,7 @@ async def sweep_locks(store: Store) -> None:
     for lock in stored:
         after = expire(lock.lock, now)
         if after != lock.lock:
-            # Stale: somebody was faster.
+            # Stale: another instance was faster.
             await store.commit(locks.save(store.keys, lock, after))
             owner = lock.lock.holder.owner if lock.lock else ""
             logger.warning("lock expired", kind=lock.kind, object=lock.object_id, owner=owner)

@@ -271,7 +271,7 @@ class OperationRunner:
     async def _work(self, operation: Operation, latest: list[tuple[float, str]]) -> str | None:
         """Return the result of an operation, None when it was cancelled; its lease is renewed meanwhile.
 
-        The work never goes on alone: without its lease another instance executes the operation.
+        The work never continues alone: without its lease another instance executes the operation.
         """
 
         def report(progress: float, text: str) -> None:

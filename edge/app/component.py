@@ -24,14 +24,14 @@ _CERTIFICATES_EVERY_S = 3600.0
 
 
 class ComponentPart(Struct, frozen=True):
-    """What a feature adds to the sign of life: fields of the component, and what it has loaded."""
+    """What a feature adds to the heartbeat: fields of the component, and what it has loaded."""
 
     fields: Mapping[str, Any] = {}
     plugins: tuple[PluginState, ...] = ()
 
 
 class GatewayDescription:
-    """The state of a gateway, as its sign of life shows it."""
+    """The state of a gateway, as its heartbeat shows it."""
 
     def __init__(self, parts: GatewayParts, started: int) -> None:
         self._parts = parts

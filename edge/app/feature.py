@@ -82,7 +82,7 @@ class Feature(Struct, frozen=True):
     calls: Sequence[str] = ()
     """The types of the calls that it executes while it is on."""
     switch: str = ""
-    """How to switch it on, for whoever calls it."""
+    """How to switch it on, for the user who calls it."""
 
 
 class Opened(Struct, frozen=True):
@@ -99,6 +99,6 @@ class Opened(Struct, frozen=True):
     metrics: "Sequence[Callable[[], Awaitable[Iterable[Metric]]]]" = ()
     """Read at each scrape; raise Unavailable without the store."""
     described: "Sequence[Callable[[], Awaitable[ComponentPart]]]" = ()
-    """What the sign of life of this gateway adds."""
+    """What the heartbeat of this gateway adds."""
     serving: Sequence[Callable[[], str]] = ()
     """What the line of the status names as served; empty texts are left out."""

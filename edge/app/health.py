@@ -202,12 +202,18 @@ class Health:
     def _count(self, counts: BoundedCounts) -> None:
         if counts.marks.is_nearly_full and not self.counts.marks.is_nearly_full:
             advice = "Find the sender: edge marks list. Or raise [retention] marks: at it new orders are refused."
-            logger.warning("marks pile up", count=counts.marks.count, limit=counts.marks.limit, advice=advice)
+            logger.warning(
+                "marks above half of limit", count=counts.marks.count, limit=counts.marks.limit, advice=advice
+            )
         for sender, own in counts.by_sender.nearly_full.items():
             if sender not in self.counts.by_sender.nearly_full:
                 advice = f"Correct the sender, or drop its marks: edge marks drop {sender}. At the limit it is refused."
                 logger.warning(
-                    "marks of sender pile up", sender=sender, count=own.count, limit=own.limit, advice=advice
+                    "marks of sender above half of share",
+                    sender=sender,
+                    count=own.count,
+                    limit=own.limit,
+                    advice=advice,
                 )
         self.counts = counts
         self._store.marks, self._store.marks_by_sender = counts.marks, counts.by_sender

@@ -73,7 +73,7 @@ def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     yield from _equipment_metrics(sources)
     yield from _connection_metrics(sources)
     defects = [((task,), count) for task, count in sources.store.defects.counts.items()]
-    yield counter("task_failures", "Defects of background tasks, which are tried again.", ("task",), defects)
+    yield counter("task_failures", "Defects of background tasks, which are retried.", ("task",), defects)
     yield gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
     if (state := sources.health.servers.state) is not None:
         for store_gauge in gauges_of(state):

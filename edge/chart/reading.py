@@ -157,9 +157,9 @@ class _Artist:
         if not exits:
             return ()
         legs = [self._exit(item, number if len(exits) > 1 else 0) for number, item in enumerate(exits, 1)]
-        if len(legs) == 1 and not region.goes_on:
+        if len(legs) == 1 and not region.continues:
             return legs[0].items
-        if region.goes_on:
+        if region.continues:
             legs.append(Leg((), open=True))
         return (Fork("", BranchType.SELECTION, tuple(legs)),)
 

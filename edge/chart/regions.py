@@ -198,15 +198,15 @@ class PathRegion(Struct, frozen=True):
 class Region(Struct, frozen=True):
     """A step, or a branch with its paths, and its outgoing transitions.
 
-    `aside` are the transitions drawn at the head of a selection that lead elsewhere. `goes_on` says that the line also
-    continues without a transition.
+    `aside` are the transitions drawn at the head of a selection that lead elsewhere. `continues` says that the line
+    also continues without a transition.
     """
 
     block: str
     paths: tuple[PathRegion, ...]
     aside: tuple[Edge, ...]
     exits: tuple[Exit, ...]
-    goes_on: bool
+    continues: bool
 
 
 class Chain(Struct, frozen=True):
@@ -318,7 +318,7 @@ class _Divider:
             after = self.joins.follow(block, targets, follow, len(self.pending), self._free)
             if after is not None:
                 self.pending.append(after)
-            region, leads_on, incoming = self._region(block, edges, (after, follow), incoming, goes_on=False)
+            region, leads_on, incoming = self._region(block, edges, (after, follow), incoming, continues=False)
             regions.append(region)
             if after is None:
                 return Chain(tuple(regions), leads_on)
@@ -330,14 +330,14 @@ class _Divider:
         return Chain(tuple(regions), leads_on=False)
 
     def _path(self, names: tuple[str, ...], outgoing: _Outgoing, incoming: _Incoming) -> Chain:
-        """Return the chain of a path. Without transitions that leave its end, the end goes on without one."""
+        """Return the chain of a path. Without transitions that leave its end, the end continues without one."""
         exits, follow = outgoing
         regions: list[Region] = []
         leads_on = False
         for block, after in zip_longest(names, names[1:]):
             edges = self._edges(block, after, exits)
-            goes_on = after is None and not exits
-            region, leads_on, incoming = self._region(block, edges, (after, follow), incoming, goes_on=goes_on)
+            continues = after is None and not exits
+            region, leads_on, incoming = self._region(block, edges, (after, follow), incoming, continues=continues)
             regions.append(region)
         return Chain(tuple(regions), leads_on)
 
@@ -359,7 +359,7 @@ class _Divider:
         ways: tuple[str | None, str | None],
         incoming: _Incoming,
         *,
-        goes_on: bool,
+        continues: bool,
     ) -> _Placed:
         """Return a block and what leaves it; `ways` are the next block, and the one after the whole chain."""
         after, follow = ways
@@ -371,18 +371,18 @@ class _Divider:
         if branch is not None and branch.type is BranchType.SIMULTANEOUS:
             paths = tuple(self._simultaneous_path(branch, path) for path in branch.branches)
         elif branch is not None:
-            single = len(edges) == 1 and edges[0].target == down and not edges[0].door and not goes_on
+            single = len(edges) == 1 and edges[0].target == down and not edges[0].door and not continues
             at_ends = edges if single and handed_on is None else ()
             paths, aside = self._selection(branch, incoming, (at_ends, down if at_ends else None))
             if at_ends:
                 # The transition that leaves the selection is drawn at the end of every path.
                 leads_on = any(path.chain.leads_on for path in paths)
-                return Region(block, paths, aside, (), goes_on=False), leads_on, None
+                return Region(block, paths, aside, (), continues=False), leads_on, None
         if handed_on is not None:
-            return Region(block, paths, aside, (), goes_on=False), True, handed_on
+            return Region(block, paths, aside, (), continues=False), True, handed_on
         exits = tuple(self._exit(edge, down, inline=block in self.joins.blocks) for edge in edges)
-        leads_on = goes_on or any(item.leads_on for item in exits)
-        return Region(block, paths, aside, exits, goes_on), leads_on, None
+        leads_on = continues or any(item.leads_on for item in exits)
+        return Region(block, paths, aside, exits, continues), leads_on, None
 
     def _exit(self, edge: Edge, down: str | None, *, inline: bool) -> Exit:
         if edge.target == down and not edge.door:

@@ -38,7 +38,7 @@ class TaskGroup(asyncio.TaskGroup):  # noqa: TID251 - the group of this product
     """A task group that fails, as for any other error, when one of its tasks ends by a cancellation from within.
 
     When its owner is cancelled it raises CancelledError, also when a task fails at the same time: asyncio before Python
-    3.13 loses the cancellation then, and a loop that expects the failure goes on for ever.
+    3.13 loses the cancellation then, and a loop that expects the failure continues for ever.
     """
 
     _parent_cancel_requested: bool

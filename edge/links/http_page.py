@@ -92,7 +92,7 @@ async def _serve(
             writer.close()
             await writer.wait_closed()
     except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        _log.debug("http visitor left unserved", path=path, reason=repr(error))
+        _log.debug("http client not served", path=path, reason=repr(error))
     finally:
         writer.transport.abort()
 

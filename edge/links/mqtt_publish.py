@@ -1,4 +1,4 @@
-"""Encodes and decodes PUBLISH packets of MQTT 5: one pass over the bytes, every check of the standard."""
+"""Encodes and decodes PUBLISH packets of MQTT 5: the bytes are read once, every check of the standard."""
 
 import functools
 import re

@@ -162,11 +162,11 @@ class Client:
                         case Notification("cloudevent", [dict(event), *_]):
                             self._take(event)
                         case Notification("closing", [reason, *_]):
-                            _log.warning("the gateway closes the rpc connection", reason=reason)
+                            _log.warning("rpc connection closed by the gateway", reason=reason)
                         case _:
-                            _log.debug("rpc message not known", message=message)
+                            _log.debug("rpc message unknown", message=message)
         except Refused as refusal:
-            _log.warning("the gateway says what is not a message", reason=refusal.message)
+            _log.warning("rpc message malformed", reason=refusal.message)
         except OSError as error:
             _log.debug("rpc connection lost", reason=str(error))
 
@@ -179,7 +179,7 @@ class Client:
         if self._on_event is None:
             return
         if self._events.full():
-            _log.warning("rpc event dropped: its handler is too slow", type=event.get("type"), id=event.get("id"))
+            _log.warning("rpc event dropped, handler too slow", type=event.get("type"), id=event.get("id"))
             return
         self._events.put_nowait(event)
 

@@ -91,7 +91,7 @@ class RpcServer:
         """Accept a client; disconnect it when there are too many."""
         client = _Client(_name(writer, next(self._numbers)), reader, writer, self._methods, self._limits, self._room)
         if len(self._clients) >= self._limits.clients:
-            _log.warning("rpc client sent away: there are too many", client=client.name)
+            _log.warning("rpc client refused, too many connected", client=client.name)
             writer.write(_goodbye(f"there are {self._limits.clients} clients already"))
             writer.close()
             return

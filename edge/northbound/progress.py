@@ -24,7 +24,7 @@ ProgressMode = Literal["readers", "always", "off"]
 class ProgressLimits(Struct, frozen=True):
     """How much progress is published: one event of a job per `interval_s`, `queue_size` jobs waiting.
 
-    `probe_s` is how long a topic without reader stays silent before it is tried again.
+    `probe_s` is how long a topic without reader stays silent before it is retried.
     """
 
     interval_s: float = 0.1

@@ -204,7 +204,7 @@ class PublisherTiming(Struct, frozen=True):
     retry: float = 1.0
     """Pause after the store or the broker was unavailable."""
     retry_refused: float = 60.0
-    """Pause before a refused topic, or a result without subscriber, is tried again."""
+    """Pause before a refused topic, or a result without subscriber, is retried."""
     heartbeat: float = 5.0
     """Interval of the heartbeat while waiting for the lock."""
     read: float = 2.0
@@ -324,12 +324,12 @@ class Publisher:
                     await self.load()
                 position = await changes.start_position(self._store, self._scope)
                 if await changes.scopes_with_gaps(self._store, {self._scope: position}):
-                    logger.warning("changes were missed", scope=self._scope)
+                    logger.warning("changes missed", scope=self._scope)
                     self._due.wake(all_topics=True)
                 async for batch in changes.follow_in_batches(self._store, {self._scope: position}):
                     await self._publish(batch)
                     if is_waiting:
-                        logger.info("publishing goes on")
+                        logger.info("publishing continued")
                         is_waiting = False
             except Unavailable as error:
                 if not is_waiting:
@@ -376,7 +376,7 @@ class Publisher:
         await self._events.republish(plan.events_after, ours.position, connection)
         match plan.topics:
             case DueTopics.ALL:
-                logger.info("retained topics are published again", scope=self._scope, expected=ours, found=broker)
+                logger.info("retained topics published again", scope=self._scope, expected=ours, found=broker)
                 self._due.wake(all_topics=True)
             case DueTopics.CHANGED:
                 for job_id in await changes.changed_jobs(self._store, self._scope, broker.position, ours.position):

@@ -75,7 +75,7 @@ async def _heartbeat(_: Sequence[Any]) -> None:
 
 
 async def _register(store: Store, params: Sequence[Any]) -> object:
-    """Register a sidecar as a component; each further call is a sign of life."""
+    """Register a sidecar as a component; each further call is a heartbeat."""
     match params:
         case [dict(given)]:
             try:

@@ -97,7 +97,7 @@ def _add_read(answer: AnswerBody, response: ua.ReadResponse) -> None:
     response.Results = values
     # The frame ends with two empty arrays: the results and the diagnostic infos.
     answer.add(frame[: -2 * _COUNT.size], _COUNT.pack(len(values)))
-    known: dict[int, Sequence[Part]] = {}  # static attributes are one object, whoever reads them
+    known: dict[int, Sequence[Part]] = {}  # static attributes are one object for all readers
     for value in values:
         parts = known.get(id(value))
         if parts is None:

@@ -54,7 +54,7 @@ class BoundedChannel(SecureConnection):
 
         asyncua compares our clock with that of the server, and ended the channel after a renewal where the latter was
         behind: the answer to a Publish request may have the token of the request. The keys expire by a clock that
-        only goes on, and the signature is verified with them.
+        only continues, and the signature is verified with them.
         """
         previous = self.prev_security_token.TokenId
         if previous == 0 or security_hdr.TokenId != previous:

@@ -124,7 +124,7 @@ class RequestProcessor(UaProcessor):
             if header.MessageType == ua.MessageType.SecureOpen:
                 # New keys apply to the next message; waiting messages use the old ones.
                 await self._sender.flush()
-            goes_on: bool = await super().process(header, body)
+            continues: bool = await super().process(header, body)
             await self._sender.flush()
         except Exception as error:  # noqa: BLE001 - bytes of strangers break asyncua's reading in any way there is
             status = ua.StatusCode(_code(error, ua.StatusCodes.BadSecurityChecksFailed))
@@ -137,17 +137,17 @@ class RequestProcessor(UaProcessor):
                 await self._access.keep_rejected(self.channel.rejected_certificate)
             self._transport.write(uatcp_to_binary(ua.MessageType.Error, ua.ErrorMessage(status, "")))
             return False
-        return goes_on
+        return continues
 
     async def process_message(self, seqhdr: ua.SequenceHeader, body: Buffer) -> bool:
         """Answer a request, if necessary with a fault."""
         typeid = nodeid_from_binary(body)
         header = struct_from_binary(ua.RequestHeader, body)
         try:
-            goes_on = await self._answer(typeid, header, seqhdr, body)
+            continues = await self._answer(typeid, header, seqhdr, body)
             if self._session is not None:
                 self._session.record.count(typeid)
-            return goes_on
+            return continues
         except (ServiceError, ua.UaStatusCodeError) as error:
             code = error.code
         except Exception as error:  # noqa: BLE001 - as in `process`, but only this request is lost
@@ -175,8 +175,8 @@ class RequestProcessor(UaProcessor):
         if (service := SERVICES.get(typeid)) is not None:
             await self._serve(service, typeid, header, seqhdr, body)
             return True
-        goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
-        return goes_on
+        continues: bool = await self._process_message(typeid, header, seqhdr, body)
+        return continues
 
     def _cancel(self, header: Any, seqhdr: Any, handle: int) -> None:
         """Cancel the Publish requests of this handle; no other request waits (OPC 10000-4, 5.7.5)."""
@@ -311,14 +311,14 @@ class RequestProcessor(UaProcessor):
             raise ServiceError(ua.StatusCodes.BadTooManySessions)
         self._session = None
         try:
-            goes_on: bool = await self._process_message(typeid, header, seqhdr, body)
+            continues: bool = await self._process_message(typeid, header, seqhdr, body)
         except BaseException:
             # Otherwise the unknown session would remain until its timeout.
             if self._session is not None:
                 await self._session.close_session()
                 self._session = None
             raise
-        return goes_on
+        return continues
 
     async def _activate(self, header: Any, seqhdr: Any, params: ua.ActivateSessionParameters) -> bool:
         session: ServerSession | None = self._session
@@ -391,7 +391,7 @@ class RequestProcessor(UaProcessor):
         self._faults += 1
         if self._faults <= _MAX_LOGGED_FAULTS:
             logger.warning(
-                "an OPC UA request cannot be answered",
+                "OPC UA request not answered",
                 address=self._address,
                 request=typeid.Identifier,
                 reason=f"{type(error).__name__}: {error}"[:200],

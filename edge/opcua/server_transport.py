@@ -107,10 +107,10 @@ class ChunkProtocol(OPCUAProtocol):
         await self._writable.wait()
         if self.transport.is_closing():  # what they asked before they left needs no answer
             return False
-        goes_on: bool = await super()._process_one_msg(header, buf)
-        if goes_on and not self.transport.is_closing() and self.messages.qsize() < _PAUSE_AT:
+        continues: bool = await super()._process_one_msg(header, buf)
+        if continues and not self.transport.is_closing() and self.messages.qsize() < _PAUSE_AT:
             self.transport.resume_reading()
-        return goes_on
+        return continues
 
 
 def _chunk_size(received: bytearray) -> int:
@@ -138,8 +138,8 @@ class CallProcessor(RequestProcessor):
 
     async def _process_message(self, typeid: ua.NodeId, requesthdr: Any, seqhdr: Any, body: Buffer) -> bool:
         if typeid != _CALL:
-            goes_on: bool = await super()._process_message(typeid, requesthdr, seqhdr, body)
-            return goes_on
+            continues: bool = await super()._process_message(typeid, requesthdr, seqhdr, body)
+            return continues
         session = self.usable_session(typeid, body)
         calls = await self._decode(read_calls, body)
         results = await session.call(calls)

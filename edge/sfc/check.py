@@ -29,7 +29,7 @@ def _name_faults(recipe: Recipe) -> Iterator[str]:
     names = Counter([step.name for step in recipe.steps] + [branch.name for branch in recipe.branches])
     for name, times in names.items():
         if times > 1:
-            yield f"the name {name!r} stands for {times} steps or branches"
+            yield f"the name {name!r} names {times} steps or branches"
 
 
 def _initial_faults(recipe: Recipe) -> Iterator[str]:
@@ -347,7 +347,7 @@ def lock_faults(structure: Structure, transitions: Sequence[NetTransition]) -> I
 
 
 def lock_warnings(structure: Structure) -> Iterator[str]:
-    """Yield the stored actions that go on after a lock of their step is released."""
+    """Yield the stored actions that continue after a lock of their step is released."""
     needed = needed_by_step(structure)
     resets: dict[str, list[Action]] = {}
     for action in structure.recipe.actions:
@@ -358,7 +358,7 @@ def lock_warnings(structure: Structure) -> Iterator[str]:
         ends = resets.get(action.name, ())
         if rule.stored and locks and not any(locks <= needed[end.step] for end in ends):
             yield (
-                f"action {action.name!r} of step {action.step!r} goes on after the step: "
+                f"action {action.name!r} of step {action.step!r} continues after the step: "
                 f"lock {', '.join(map(repr, sorted(locks)))} is released before its reset"
             )
 

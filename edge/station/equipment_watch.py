@@ -173,7 +173,7 @@ class EquipmentWatch:
             try:
                 await self._report()
             except Unavailable as error:
-                logger.debug("the report on equipment waits for the store", reason=error.message)
+                logger.debug("equipment report waits for the store", reason=error.message)
             await notify_async(self.listeners)
             await next_tick(self._poll_interval_s if self._has_tried else min(_FIRST_POLLS_S, self._poll_interval_s))
 

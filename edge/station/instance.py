@@ -148,11 +148,11 @@ class Instance:
             self._lease, self._renewed = renewed, time.monotonic()
             return
         if await self._acquire():
-            logger.warning("the lease was lost and is held again", name=self._store.consumer)
+            logger.warning("lease lost and acquired again", name=self._store.consumer)
             notify(self.lease_regained)
             await self._begin()
         elif self.lease_held.is_open:
-            logger.warning("another gateway of this name works: this one waits", name=self._store.consumer)
+            logger.warning("another gateway of this name works, waiting", name=self._store.consumer)
             self.lease_held.set_open(is_open=False)
             for publishes in self.publisher_gates.values():
                 publishes.set_open(is_open=False)

@@ -500,7 +500,7 @@ class JobService:
         if answer.status is ReturnStatus.NO_ERROR:
             known = dedupe.mark_transaction(keys, call.scope, transaction, text, self._dedupe_ms, call.source)
             return join((marked, known))
-        # A declined call may be tried again, unless another call of the same transaction has succeeded.
+        # A declined call may be retried, unless another call of the same transaction has succeeded.
         return join((marked, dedupe.transaction_is_new(keys, call.scope, transaction)))
 
 

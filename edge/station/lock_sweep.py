@@ -77,6 +77,6 @@ class LockSweep:
             return
         unchanged = run_store.unchanged(store.keys, loaded.stored) if loaded else NOTHING
         after = release(stored.lock, owner_of(job_id), await server_time(store))
-        # Stale: somebody was faster.
+        # Stale: another instance was faster.
         if isinstance(await store.commit(join((locks.save(store.keys, stored, after), unchanged))), Committed):
             logger.warning("lock released", job=job_id, lock=stored.object_id)

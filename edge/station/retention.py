@@ -240,7 +240,9 @@ class Expiry:
         kept = self._counts[scope] = counts.undelivered + counts.unconfirmed
         if before < limit * ALARM_PART <= kept:
             advice = "Connect the MES, or save them with: edge jobs export FILE"
-            logger.warning("undelivered results pile up", scope=scope, count=kept, limit=limit, advice=advice)
+            logger.warning(
+                "undelivered results above half of limit", scope=scope, count=kept, limit=limit, advice=advice
+            )
         beyond = max(0, kept - limit)
         for job_id in await ended_jobs.oldest_unconfirmed(self._store, scope, beyond):
             await self._drop(scope, job_id, now)

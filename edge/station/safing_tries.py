@@ -1,4 +1,4 @@
-"""When a stop, a reset or a release is tried again until equipment confirms it, and what is known of its tries."""
+"""When a stop, a reset or a release is retried until equipment confirms it, and what is known of its tries."""
 
 import math
 from collections.abc import Sequence

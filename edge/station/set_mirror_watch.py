@@ -78,7 +78,7 @@ class MirrorWatch:
             self._wanted.clear()
 
     async def look(self) -> None:
-        """Read the copies if a run asks for them, and continue the runs that can go on. Raises Unavailable."""
+        """Read the copies if a run asks for them, and continue the runs that can continue. Raises Unavailable."""
         asking = [job_id for job_id, loaded in self._active_runs.loaded.items() if loaded.net.mirrors]
         if not asking:
             return

@@ -104,7 +104,7 @@ class Worker:
             self._room.set()
 
     async def _is_done(self, asked: Work | UnreadableEntry) -> bool:
-        """Try work once; return False when it must be tried again."""
+        """Try work once; return False when it must be retried."""
         try:
             if isinstance(asked, UnreadableEntry):
                 await self._dead_letters.unreadable(asked)
@@ -113,7 +113,7 @@ class Worker:
                     return False
                 await self._dead_letters.work(asked, error)
         except (Unavailable, DocumentTooNew) as error:
-            logger.warning("work is tried again", scope=asked.scope, entry=asked.entry_id, reason=error.message)
+            logger.warning("work retried", scope=asked.scope, entry=asked.entry_id, reason=error.message)
             return False
         except Exception:
             # Work whose letter cannot be written must not stop the others.

@@ -228,7 +228,7 @@ async def _run_apart(service: Callable[[], Coroutine[Any, Any, None]], name: str
 def renewal(lease: str) -> Iterator[None]:
     """Raise RenewalError for a defect in the block, which renews a lease: `poll_store` ends then.
 
-    Work that goes on without its lease would be done twice.
+    Work that continues without its lease would be done twice.
     """
     try:
         yield

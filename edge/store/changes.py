@@ -115,7 +115,7 @@ def _valid_cursor(scope: str, cursor: str) -> str:
     try:
         position_key(cursor)
     except ValueError:
-        logger.error("cursor cannot be read: all changes are published again", scope=scope, cursor=cursor)
+        logger.error("cursor unreadable, publishing all changes again", scope=scope, cursor=cursor)
         return BEGINNING
     return cursor
 

@@ -115,7 +115,7 @@ class Store:
         """End this store for ever: all connections close, and every call raises Unavailable."""
         if self.over.is_set():
             return
-        logger.warning("store over, primary changed", reason=reason)
+        logger.warning("primary changed, store closed", reason=reason)
         self.over.set()
         error = Unavailable(f"the primary of the store has changed: {reason}", _OVER_ADVICE)
         self._connection.end(error)

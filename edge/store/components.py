@@ -11,14 +11,14 @@ from edge.store.commit import Commit, join, operation, spread
 from edge.store.keys import Keys
 
 REMOVE_AFTER = "remove_after_s"
-"""The setting how long a component without a sign of life stays in the list."""
+"""The setting how long a component without a heartbeat stays in the list."""
 DEFAULT_REMOVE_AFTER_S = 30 * 24 * 3600
 _LEAST_REMOVE_AFTER_S = 60
-"""Several signs of life: components that work would come and go."""
+"""Several heartbeats: components that work would come and go."""
 
 
 class KnownComponent(Struct, frozen=True):
-    """A component as it is stored; `seen_s` is its last sign of life, in seconds since the epoch."""
+    """A component as it is stored; `seen_s` is its last heartbeat, in seconds since the epoch."""
 
     component: Component
     seen_s: int
@@ -27,7 +27,7 @@ class KnownComponent(Struct, frozen=True):
 
 
 class Holder(Struct, frozen=True):
-    """The process that holds an id: its token, and its last sign of life."""
+    """The process that holds an id: its token, and its last heartbeat."""
 
     token: str
     seen_s: str
@@ -64,7 +64,7 @@ def put_plugins(keys: Keys, id: str, plugins: Sequence[PluginState]) -> Commit:
 
 
 def touch(keys: Keys, id: str, now_s: int) -> Commit:
-    """Write a sign of life."""
+    """Write a heartbeat."""
     return operation("HSET", keys.discovery_timestamps(), id, now_s)
 
 
@@ -111,12 +111,12 @@ async def load_settings(store: Store) -> Mapping[str, str]:
 
 
 def set_remove_after(keys: Keys, seconds: int) -> Commit:
-    """Set how long a component without a sign of life stays in the list."""
+    """Set how long a component without a heartbeat stays in the list."""
     return operation("HSET", keys.discovery_settings(), REMOVE_AFTER, seconds)
 
 
 async def remove_outdated(store: Store, now_s: int) -> list[str]:
-    """Remove the components that have shown no sign of life for as long as the setting says; return their ids."""
+    """Remove the components that have shown no heartbeat for as long as the setting says; return their ids."""
     seen = await store.execute("HGETALL", store.keys.discovery_timestamps())
     limit_s = _seconds((await load_settings(store)).get(REMOVE_AFTER)) or DEFAULT_REMOVE_AFTER_S
     limit_s = max(limit_s, _LEAST_REMOVE_AFTER_S)

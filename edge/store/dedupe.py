@@ -128,7 +128,7 @@ def room_fault(store: Store, sender: MessageSender) -> str:
 
 
 def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int, taken: Iterable[str] = ()) -> Commit:
-    """Write the tombstone of a removed job order: the instant of its removal, by the clock of whoever asked for it.
+    """Write the tombstone of a removed job order: the instant of its removal, by the clock of its caller.
 
     `taken` are the digests of its results.
     """

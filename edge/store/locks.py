@@ -46,7 +46,7 @@ async def load_all(store: Store, kinds: Iterable[LockKind]) -> list[StoredLock]:
 
 
 def save(keys: Keys, before: StoredLock, lock: Lock | None) -> Commit:
-    """Write the next lock of an object; Stale when somebody changed it meanwhile.
+    """Write the next lock of an object; Stale when it was changed meanwhile.
 
     A job that holds the lock from now on gets work, so that an instance of its scope continues it at once.
     """

@@ -59,7 +59,7 @@ def create(keys: Keys, operation: Operation) -> Commit:
 
 
 def save(keys: Keys, before: StoredOperation, after: Operation, progress: float) -> Commit:
-    """Write the next state of an operation; Stale when somebody changed it meanwhile."""
+    """Write the next state of an operation; Stale when it was changed meanwhile."""
     text, queue = msgspec.json.encode(after).decode(), keys.operations_queue(after.type.value)
     is_queued = after.state is OperationState.SCHEDULED
     queued = ("ZADD", queue, after.due, after.id) if is_queued else ("ZREM", queue, after.id)

@@ -58,7 +58,7 @@ def position_key(position: str) -> tuple[int, int]:
 
 
 class StreamPage(Struct, Generic[_T], frozen=True):
-    """A part of a stream: what could be read of it, and the position after which it goes on; empty at the end."""
+    """A part of a stream: what could be read of it, and the position after which it continues; empty at the end."""
 
     items: Sequence[_T]
     next: str

@@ -60,7 +60,7 @@ def dead_letter(keys: Keys, entry: Entry, reason: str, now: int) -> Commit:
 
 
 class SendAttempt(Struct, frozen=True):
-    """An attempt to send a change of an alarm; an empty error stands for success."""
+    """An attempt to send a change of an alarm; an empty error means success."""
 
     alarm_id: str
     channel: str

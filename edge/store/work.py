@@ -15,7 +15,7 @@ _BATCH = 50
 
 
 class WorkKind(StrEnum):
-    """The work of an entry: begin the run of a job, send the commands of a visitor of the store, go on with a lock."""
+    """The work of an entry: begin the run of a job, send the commands of a visitor of the store, follow a lock."""
 
     START_RECIPE = "start_recipe"
     SEND = "send"
@@ -139,7 +139,7 @@ def _work(scope: str, entry: Entry) -> Work | UnreadableEntry:
     """Read an entry as `add` wrote it."""
     found = entry.fields
     if not found:
-        return UnreadableEntry(entry.entry_id, scope, {}, "somebody has removed it from the stream")
+        return UnreadableEntry(entry.entry_id, scope, {}, "it was removed from the stream")
     try:
         return Work(entry.entry_id, scope, WorkKind(found["action"]), found["job_id"])
     except (KeyError, ValueError) as error:

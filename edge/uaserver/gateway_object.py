@@ -66,7 +66,7 @@ def _bytes(value: int) -> ua.Variant:
 
 
 GATEWAY = (
-    VariableSpec("Status", base(T.String), "How it is: what does not work first.", lambda p: text(p.status)),
+    VariableSpec("Status", base(T.String), "The state of the gateway: faults first.", lambda p: text(p.status)),
     VariableSpec("StoreMemoryUsed", base(T.UInt64), "Bytes that the store takes.", lambda p: _bytes(p.memory_used)),
     VariableSpec(
         "StoreMemoryLimit", base(T.UInt64), "Bytes it may take; 0: no limit.", lambda p: _bytes(p.memory_limit)

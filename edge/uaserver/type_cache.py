@@ -6,7 +6,7 @@ with the declarations of what the server instantiates.
 The index of numeric node ids is two sorted arrays: as a dictionary it would occupy 2 MB. The file is read, not mapped:
 mapped pages would stay in memory next to the nodes that were made of them.
 
-Nodes share their equal attribute values and references: whoever changes one of a node replaces it.
+Nodes share their equal attribute values and references: code that changes one of a node replaces it.
 
 A pickle can execute code: the file is written during the installation, and `read` refuses a file that other users can
 write. A checksum detects what a worn flash returns: a changed byte would make other nodes without an error.
@@ -208,7 +208,7 @@ def read(path: Path, key: bytes) -> TypeNodes:
             file = opened.enter_context(path.open("rb"))
             status = os.fstat(file.fileno())
             if status.st_mode & _OTHERS_MAY_WRITE or status.st_uid not in {0, os.geteuid()}:
-                raise UnusableCache("somebody else may write to it")
+                raise UnusableCache("another user may write to it")
             if status.st_size < _HEADER.size:
                 raise UnusableCache("it is truncated")
             magic, checksum, found, index_at = _HEADER.unpack(file.read(_HEADER.size))

@@ -115,7 +115,7 @@ async def test_killed_component_is_replaced(store: Store) -> None:
     await store.commit(components.take(store.keys, "worker-1", dead))
     async with registered(store, "worker-1", OTHER, described(), heartbeat_s=BEAT_S):
         assert (await listed(store)).token == OTHER
-    # Of a process on another machine only missing signs of life show that it is gone.
+    # Of a process on another machine only missing heartbeats show that it is gone.
     await store.commit(components.take(store.keys, "worker-1", LIVING))
     async with registered(store, "worker-1", OTHER, described(), heartbeat_s=BEAT_S):
         assert (await listed(store)).token == OTHER

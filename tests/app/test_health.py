@@ -257,7 +257,7 @@ async def test_counts_near_their_limit_are_reported_and_full_marks_are_flagged(s
         await looking.check()
     assert f"1 of at most 2 undelivered results kept in {SCOPE}; " in line
     assert re.search(r"[1-9]\d* of at most 1 marks of messages kept; ", line)
-    assert [entry["event"] for entry in logs] == ["marks pile up", "marks of sender pile up"]
+    assert [entry["event"] for entry in logs] == ["marks above half of limit", "marks of sender above half of share"]
     assert "1 of at most 1 marks kept of calls:" in line
     assert store.marks.is_full
 

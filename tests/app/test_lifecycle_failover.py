@@ -46,7 +46,7 @@ async def test_gateway_serves_again_after_a_failover(
             os.kill(os.getpid(), signal.SIGTERM)
             await life
     events = [entry["event"] for entry in logs]
-    assert events.count("store over, primary changed") == 1
+    assert events.count("primary changed, store closed") == 1
     assert events[-1] == "stopped"
 
 

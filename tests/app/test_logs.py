@@ -112,7 +112,7 @@ def record(message: object, *arguments: object, level: int = logging.INFO) -> lo
 
 def test_gateway_record_is_in_the_journal_with_its_fields() -> None:
     reported = {
-        "event": "work is tried again",
+        "event": "work retried",
         "job": "J1",
         "job-order": 7,
         "level": "warning",
@@ -121,7 +121,7 @@ def test_gateway_record_is_in_the_journal_with_its_fields() -> None:
         "_record": "structlog's own",
     }
     message, fields = journal_entry(record(reported, level=logging.WARNING))
-    assert message == "work is tried again (job=J1, job-order=7)"
+    assert message == "work retried (job=J1, job-order=7)"
     ours = {"PRIORITY": "4", "LOGGER": "edge.station.worker", "SYSLOG_IDENTIFIER": "microdcs-edge"}
     assert fields == {"JOB": "J1", "JOB_ORDER": "7", **ours}
 

@@ -36,6 +36,11 @@ WORDS = {
     r"owes?|owed": "open commands, pending",
     r"news": "changes, notifications",
     r"beside(?!s)": "next to, in addition to, concurrently with",
+    r"whoever|somebody|everybody": "name the thing: a client, a person, another instance",
+    r"go(?:es|ing)? on|went on": "continue",
+    r"signs? of life": "heartbeat",
+    r"pile(?:s|d)? up": "above limit",
+    r"pass(?:es|ed)? over": "discarded, skipped",
     r"(?<!there )(?:is|was) no (?!longer|more|wider|bytes)\w+": "is not a ...",
     r"(?<!there )(?:are|were) no (?!longer|more)\w+": "are not ...",
 }

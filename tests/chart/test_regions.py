@@ -68,7 +68,7 @@ def test_paths_of_a_simultaneous_branch_continue_without_a_transition() -> None:
     recipe = recipe_of([("A", "B", "go"), ("B", "E", "done")], [simultaneous(["C"], ["D"])])
     (chain,) = read_regions(recipe)
     branch = next(region for region in chain.regions if region.block == "B")
-    assert all(path.chain.leads_on and path.chain.regions[-1].goes_on for path in branch.paths)
+    assert all(path.chain.leads_on and path.chain.regions[-1].continues for path in branch.paths)
     assert [item.edge.conditions for item in branch.exits] == [("done",)]
 
 

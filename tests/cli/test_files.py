@@ -88,7 +88,7 @@ def test_a_faulty_recipe_reports_every_fault_and_ends_with_status_2(tmp_path: Pa
     file.write_text(json.dumps({"steps": [STEP, STEP], "transitions": [LEAVING | {"condition": "and"}]}))
     answer = check("recipe", file)
     assert answer.exit_code == 2
-    for reported in ("'Init' stands for 2 steps", "unknown target 'End'", "condition 'and'"):
+    for reported in ("'Init' names 2 steps", "unknown target 'End'", "condition 'and'"):
         assert reported in answer.output
     assert json.loads(check("recipe", file, "--json").output)["problems"] == answer.output.splitlines()[:-1]
 

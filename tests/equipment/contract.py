@@ -57,7 +57,7 @@ class Device(Protocol):
         """Disconnect for the length of the block; the current work is lost."""
 
     def cut_off(self) -> AbstractAsyncContextManager[None]:
-        """Disconnect for the length of the block; the work goes on."""
+        """Disconnect for the length of the block; the work continues."""
 
 
 @dataclass

@@ -135,7 +135,7 @@ class BusySpindle(Spindle):
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[str] = []
-        self.resting, self.go_on = asyncio.Event(), asyncio.Event()
+        self.resting, self.resume = asyncio.Event(), asyncio.Event()
 
     async def perform(self, command: Command) -> Any:
         self.calls.append("perform")
@@ -144,7 +144,7 @@ class BusySpindle(Spindle):
     async def rest(self) -> None:
         self.calls.append("rest")
         self.resting.set()
-        await self.go_on.wait()
+        await self.resume.wait()
 
     async def wake(self) -> None:
         self.calls.append("wake")
@@ -157,6 +157,6 @@ async def test_own_command_arriving_during_the_rest_does_not_wake_the_tool(wait_
         await spindle.resting.wait()
         station.unanswered = [WORK]
         await equipment.send(WORK)
-        spindle.go_on.set()
+        spindle.resume.set()
         await wait_until(lambda: station.answers)
     assert spindle.calls[:2] == ["rest", "perform"]

@@ -115,7 +115,7 @@ async def test_result_of_a_task_is_returned() -> None:
 
 @pytest.mark.parametrize("failed_first", [True, False])
 async def test_cancellation_is_kept_when_a_task_fails_at_the_same_time(*, failed_first: bool) -> None:
-    """A loop that ignores the failure went on, and who had cancelled it waited for ever."""
+    """A loop that ignores the failure continued, and who had cancelled it waited for ever."""
     answered = asyncio.Event()
     tries = 0
 

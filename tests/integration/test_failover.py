@@ -1,4 +1,4 @@
-"""A line with equipment, MES and broker goes on after its store has another primary."""
+"""A line with equipment, MES and broker continues after its store has another primary."""
 
 import asyncio
 import signal

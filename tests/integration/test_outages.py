@@ -63,7 +63,7 @@ async def test_changes_during_a_broker_outage_are_published_afterwards(
         await gateway.until("publishing waits")
         await own_broker.start()
         await wait_until(lambda: plant.heard.states() == ENDED)
-        await gateway.until("publishing goes on")
+        await gateway.until("publishing continued")
         answer = await plant.mes.call(SCOPE, "StoreAndStart", order("J2"))
         assert answer.status is ReturnStatus.NO_ERROR
         await wait_until(lambda: plant.heard.states("J2") == ENDED)

@@ -50,7 +50,7 @@ async def test_cancelled_block_cancels_the_background_task() -> None:
 
 
 async def test_cancellation_of_a_block_is_not_swallowed_by_failing_work() -> None:
-    """The owner of the block would go on after its cancellation, and the program would never end."""
+    """The owner of the block would continue after its cancellation, and the program would never end."""
 
     async def work() -> None:
         try:
@@ -71,7 +71,7 @@ async def test_cancellation_of_a_block_is_not_swallowed_by_failing_work() -> Non
 
 
 async def test_work_cancelled_from_within_ends_the_block() -> None:
-    """A service that awaited a cancelled future was gone without a trace, and its block went on without it."""
+    """A service that awaited a cancelled future was gone without a trace, and its block continued without it."""
     awaited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def work() -> None:

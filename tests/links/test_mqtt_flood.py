@@ -87,10 +87,10 @@ async def test_large_qos_1_messages_are_postponed_and_not_lost(
 ) -> None:
     """The broker sent 1,020 events of 250 KB without our acknowledgement, all of them were kept: fault 22."""
     handled: list[int] = []
-    go_on = asyncio.Event()
+    resume = asyncio.Event()
 
     async def handle(message: Message) -> None:
-        await go_on.wait()
+        await resume.wait()
         handled.append(int(message.payload[:10]))
 
     with capture_logs() as logs:
@@ -99,7 +99,7 @@ async def test_large_qos_1_messages_are_postponed_and_not_lost(
             for number in range(60):
                 await tool.publish(f"{unique}/events", b"%010d" % number + bytes(1_000_000))
             await wait_until(lambda: any(entry["event"] == "mqtt messages postponed" for entry in logs))
-            go_on.set()
+            resume.set()
             await wait_until(lambda: len(handled) >= 60)
     assert handled == list(range(60))
     postponed = [entry for entry in logs if entry["event"] == "mqtt messages postponed"]

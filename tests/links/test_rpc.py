@@ -184,5 +184,5 @@ async def test_closed_connection_is_reported_with_its_reason(
             await client.publish(CALL)
             await wait_until(lambda: not client.connected)
             await client.publish(CALL)
-    (reason,) = {entry["reason"] for entry in log if entry["event"] == "the gateway closes the rpc connection"}
+    (reason,) = {entry["reason"] for entry in log if entry["event"] == "rpc connection closed by the gateway"}
     assert reason == "silent for 0.05 s"

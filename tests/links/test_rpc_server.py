@@ -27,7 +27,7 @@ class Plant:
     def __init__(self) -> None:
         self.begun: list[Any] = []
         self.done: list[Any] = []
-        self.go_on = asyncio.Event()
+        self.resume = asyncio.Event()
         self.methods = {
             "echo": self.echo,
             "wait": self.wait,
@@ -43,7 +43,7 @@ class Plant:
 
     async def wait(self, params: Sequence[Any]) -> object:
         self.begun.append(params)
-        await self.go_on.wait()
+        await self.resume.wait()
         self.done.append(params)
         return params
 
@@ -126,7 +126,7 @@ async def test_slow_call_does_not_delay_others(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
         line.send(Request(1, "wait", []))
         assert await line.ask(Request(2, "echo", [])) == Response(2, None, [])
-        plant.go_on.set()
+        plant.resume.set()
         assert await line.hear() == Response(1, None, [])
 
 
@@ -166,7 +166,7 @@ async def test_calls_beyond_the_limit_wait_until_one_is_answered(plant: Plant, w
         async with connected(server) as other:
             assert await other.ask(Request(1, "echo", ["other"])) == Response(1, None, ["other"])
         await wait_until(lambda: len(plant.begun) == 3)
-        plant.go_on.set()
+        plant.resume.set()
         assert sorted([(await line.hear()).id for _ in range(10)]) == list(range(10))
         assert plant.begun == [[number] for number in range(10)]
 
@@ -180,7 +180,7 @@ async def test_large_calls_of_many_clients_are_not_all_read_at_once(plant: Plant
             async with asyncio.timeout(0.05):
                 await two.hear()
         assert len(plant.begun) == 2
-        plant.go_on.set()
+        plant.resume.set()
         assert sorted([(await one.hear()).id for _ in range(2)]) == [1, 2]
         # What is larger than all the room there is has it alone.
         assert sorted([(await two.hear()).id for _ in range(2)]) == [3, 4]
@@ -272,7 +272,7 @@ async def test_call_of_a_disconnected_client_is_completed(plant: Plant, wait_unt
             line.send(Request(1, "wait", ["a"]), Request(2, "wait", ["b"]))
             await wait_until(lambda: len(plant.begun) == 2)
         assert await good.ask(Request(1, "echo", [])) == Response(1, None, [])
-        plant.go_on.set()
+        plant.resume.set()
         await wait_until(lambda: server.clients == 1)
         assert plant.done == [[], ["a"], ["b"]]
 
@@ -281,7 +281,7 @@ async def test_half_closed_client_gets_its_answers(plant: Plant) -> None:
     async with serving(plant) as server, connected(server) as line:
         line.send(Request(1, "echo", []), Request(2, "wait", []))
         line.writer.write_eof()
-        plant.go_on.set()
+        plant.resume.set()
         assert {(await line.hear()).id, (await line.hear()).id} == {1, 2}
         assert await line.hear() is None
 
@@ -329,7 +329,7 @@ def test_server_works_on_uvloop() -> None:
             async with connected(server) as line:
                 assert await line.ask(Request(1, "echo", [])) == Response(1, None, [])
                 line.send(Request(2, "wait", []), b"\xc1")
-                plant.go_on.set()
+                plant.resume.set()
                 assert await line.hear() == Response(2, None, [])
                 assert (await line.hear()).method == "closing"
                 assert await line.hear() is None

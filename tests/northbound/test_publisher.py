@@ -272,7 +272,7 @@ async def test_events_of_a_broker_outage_are_published_afterwards(
             await wait_until(lambda: "publishing waits" in {entry["event"] for entry in logs})
             await own_broker.start()
             await wait_until(lambda: bench.heard.states("J4"))
-            await wait_until(lambda: "publishing goes on" in {entry["event"] for entry in logs})
+            await wait_until(lambda: "publishing continued" in {entry["event"] for entry in logs})
     assert [bench.heard.states(f"J{number}") for number in range(2, 5)] == [[["Aborted"]]] * 3
     assert sum(entry["event"] == "publishing waits" for entry in logs) == 1
 

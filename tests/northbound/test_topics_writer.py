@@ -90,7 +90,7 @@ async def test_next_publisher_publishes_events_refused_to_the_previous_one(
 async def test_refused_events_survive_a_silent_broker(
     store: Store, tmp_path: Path, unique: str, wait_until: WaitUntil
 ) -> None:
-    """Its connection stays, so its index is not checked again: waiting events must go on waiting."""
+    """Its connection stays, so its index is not checked again: waiting events must continue waiting."""
     rules = allowing(tmp_path, "readwrite #", f"deny {unique}/+/events")
     async with (
         open_broker(rules) as broker,

@@ -14,7 +14,7 @@ class DeviceFault(StrEnum):
 
     NONE = "none"
     IGNORES_STOPS = "ignores stops"
-    GOES_ON_AFTER_A_STOP = "confirms a stop and goes on"
+    GOES_ON_AFTER_A_STOP = "confirms a stop and continues"
     WORKS_AGAIN = "works again for a start that it has answered"
     WORKS_TWICE_AT_ONCE = "works again for a start that it is working on"
     IGNORES_THE_LOCK = "works without permission"

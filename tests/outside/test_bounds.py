@@ -151,7 +151,7 @@ def test_results_outlast_a_weekend_without_the_mes(plant: Plant) -> None:
         operator.client.close()
 
 
-def test_line_goes_on_when_the_mes_never_confirms(plant: Plant) -> None:
+def test_line_continues_when_the_mes_never_confirms(plant: Plant) -> None:
     """Beyond the limit the oldest delivered results go, each counted and named in the log; no order is refused."""
     _restart_with(plant, "[retention]\nended_jobs = 1\nundelivered_jobs = 3\n")
     for number in range(8):

@@ -39,7 +39,7 @@ def cut_power(gateway: Gateway, store: Path) -> None:
 
 
 @pytest.mark.slow
-def test_gateway_goes_on_after_a_power_cut_with_zeros_in_its_store(plant: Plant, tmp_path: Path) -> None:
+def test_gateway_continues_after_a_power_cut_with_zeros_in_its_store(plant: Plant, tmp_path: Path) -> None:
     store = tmp_path / "embedded"
     plant.gateway.kill()
     gateway = plant.new_gateway("cut", None)

@@ -76,7 +76,7 @@ def test_killed_filling_of_a_store_is_continued_by_the_next_gateway(store: Store
         os.kill(killed.pid, signal.SIGKILL)
         assert int(store.cli("scard", masters)) < NUMBER
         assert store.cli("get", f"{KEY}:initialized") == "0"
-        wait_for(lambda: store.cli("get", f"{KEY}:initialized") == "1", "the next one goes on")
+        wait_for(lambda: store.cli("get", f"{KEY}:initialized") == "1", "the next one continues")
         found = json.loads(gateways[0].cli("station", "diff", "--json"))
         assert (found["initialized"], found["differences"]) == ("filled", [])
         revisions = {

@@ -32,7 +32,7 @@ def test_end_under_a_second_id_is_a_fault_of_a_replicated_line() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_divided_network_repeats_no_work(tmp_path: Path) -> None:
-    """Each side has a gateway; only one of them may go on."""
+    """Each side has a gateway; only one of them may continue."""
     with open_plant(tmp_path, build_clock_shim(tmp_path), nodes=3) as plant:
         campaign = Campaign(plant)
         campaign.run([BY_NAME["split, publisher with primary"], BY_NAME["failover by command"]])

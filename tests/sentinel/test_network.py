@@ -55,7 +55,7 @@ def _is_silent(end: socket.socket) -> bool:
 
 
 def test_cut_direction_holds_data_until_the_repair(ends: Ends) -> None:
-    """The opposite direction goes on; the order stays."""
+    """The opposite direction continues; the order stays."""
     ends.network.cut(["near"], ["far"], both=False)
     ends.near.sendall(b"12")
     assert _is_silent(ends.far)

@@ -16,7 +16,7 @@ INTO = [transition("I", "par"), transition("par", "End")]
     [
         ({"steps": []}, "exactly one step must be initial, not none"),
         ({"steps": [{"name": "A"}]}, "exactly one step must be initial, not none"),
-        (chain("A B A"), "the name 'A' stands for 2 steps or branches"),
+        (chain("A B A"), "the name 'A' names 2 steps or branches"),
         (recipe("A B", [], [], branch("sel", "selection")), "branch 'sel' has no path"),
         (recipe("A B", [], [], branch("sel", "selection", "B", "")), "branch 'sel': path 1 is empty"),
         (
@@ -104,7 +104,7 @@ def test_all_faults_of_all_kinds_are_reported_together() -> None:
     )
     found = "\n".join(faults_of(data))
     for part in (
-        "'B' stands for 2",
+        "'B' names 2",
         "unknown target 'Q'",
         "write '=='",
         "duration_seconds",
@@ -268,7 +268,7 @@ def test_invalid_lock_is_refused(value: object) -> None:
 def test_a_stored_action_that_outlives_its_lock_is_reported() -> None:
     actions = action("clamp", "B", "S"), action("clamp", "C", "R")
     assert net_of(locked(chain("A B C D", *actions), "B", "wrench")).warnings == (
-        "action 'clamp' of step 'B' goes on after the step: lock 'wrench' is released before its reset",
+        "action 'clamp' of step 'B' continues after the step: lock 'wrench' is released before its reset",
     )
     both = locked(locked(chain("A B C D", *actions), "B", "wrench"), "C", "wrench")
     assert not net_of(both).warnings

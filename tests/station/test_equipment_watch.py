@@ -184,7 +184,7 @@ async def test_command_answered_at_another_instance_is_not_outstanding(
         async with watching(plant, tool) as watch:
             await wait_until(lambda: watch.health and watch.health[0].outstanding == 1)
             await other.answer(tool.commands[0])
-            # The run goes on and waits for an event.
+            # The run continues and waits for an event.
             await wait_until(lambda: watch.health[0].outstanding == 0)
 
 

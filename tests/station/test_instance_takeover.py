@@ -129,7 +129,7 @@ async def test_busy_and_starting_instances_are_not_taken_over(
             await asyncio.sleep(LIFETIME_S + 2)
             assert own.gone.empty()
             assert tool.commands == []
-        slow.go_on.set()
+        slow.resume.set()
         await until_true(lambda: slow.received() == ["a"])
 
 
@@ -138,11 +138,11 @@ class SlowEquipment(FakeEquipment):
 
     def __init__(self) -> None:
         super().__init__("slow")
-        self.busy, self.go_on = asyncio.Event(), asyncio.Event()
+        self.busy, self.resume = asyncio.Event(), asyncio.Event()
 
     async def send(self, command: Command) -> None:
         self.busy.set()
-        await self.go_on.wait()
+        await self.resume.wait()
         await super().send(command)
 
 

@@ -97,7 +97,7 @@ async def test_undelivered_results_are_bounded_if_deletion_is_configured(store: 
             await expiry.expire(job, NOW)
     assert await ended_jobs.oldest(store, SCOPE, 9) == ["J2", "J3", "J4", "J5"]
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [
-        ("undelivered results pile up", "warning"),
+        ("undelivered results above half of limit", "warning"),
         ("result deleted undelivered", "error"),
     ]
     assert await jobs.load(store, "J1") is None

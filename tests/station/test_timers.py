@@ -177,12 +177,12 @@ async def test_real_deadline_wakes_the_timer_task_in_time(redis: RedisSettings, 
 async def test_deadline_committed_during_the_poll_is_not_missed(
     tmp_path: Path, redis: RedisSettings, plant: Plant, tool: FakeEquipment
 ) -> None:
-    looked, go_on = asyncio.Event(), asyncio.Event()
+    looked, resume = asyncio.Event(), asyncio.Event()
 
     async def hold_the_look(request: bytes) -> bool:
         if b"WITHSCORES" in request:
             looked.set()
-            await go_on.wait()
+            await resume.wait()
         return True
 
     await plant.teach("supervised", linear(action("a", "one", timeout_seconds=0.1)))
@@ -198,7 +198,7 @@ async def test_deadline_committed_during_the_poll_is_not_missed(
             await looked.wait()
             await far.order(Cause.STORE_AND_START, order("J1", "supervised"))
             await until_true(lambda: tool.received() == ["a"])
-            go_on.set()
+            resume.set()
             await far.until_state("J1", JobState.ABORTED)
 
 

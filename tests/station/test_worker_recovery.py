@@ -122,7 +122,7 @@ async def test_work_is_shared_among_instances_and_each_job_runs_once(
 
 
 async def test_work_entry_added_outside_a_commit_is_processed(plant: Plant, tool: FakeEquipment) -> None:
-    """As from another instance of whose commit somebody else's entry was taken."""
+    """As from another instance of whose commit another client's entry was taken."""
     tool.replies = obliging
     async with plant.at_work():
         await plant.order(Cause.STORE, order("J1"))

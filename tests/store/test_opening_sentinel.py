@@ -190,7 +190,7 @@ async def test_store_opens_with_the_rights_of_the_documentation(tmp_path: Path, 
 
 
 async def test_store_that_is_over_leaves_no_connection_open(tmp_path: Path, unique: str) -> None:
-    """A recorder of traffic went on listening to the former primary, and the connection of begun marks stayed."""
+    """A recorder of traffic continued listening to the former primary, and the connection of begun marks stayed."""
     async with open_line(tmp_path) as line:
 
         async def connections() -> set[str]:

@@ -24,5 +24,5 @@ async def test_nested_document_is_skipped(store: Store) -> None:
 
 @pytest.mark.parametrize("milliseconds", [10**18, -(10**18), 10**400])
 def test_time_out_of_range_is_shown_empty(milliseconds: int) -> None:
-    """A component writes its signs of life itself: one instant must not fail the list of all."""
+    """A component writes its heartbeats itself: one instant must not fail the list of all."""
     assert local_time(milliseconds) == ""

@@ -206,7 +206,7 @@ async def test_user_without_the_rights_changes_nothing(tmp_path: Path, unique: s
 
 
 async def test_user_without_the_right_to_demote_changes_nothing(tmp_path: Path, unique: str) -> None:
-    """The replica was promoted, and the former primary went on as a second one for ten seconds."""
+    """The replica was promoted, and the former primary continued as a second one for ten seconds."""
     async with open_line(tmp_path) as line:
         await line.nodes[0].call("ACL", "SETUSER", "default", "-replicaof")
         with pytest.raises(Refused, match="the server refuses: NOPERM"):

@@ -72,7 +72,7 @@ class Machine:
                 *("systemd-nspawn", "--quiet", f"--directory={self.root}", f"--machine={self._name}", "--boot"),
                 # Neither a systemd around us nor a terminal is needed.
                 *("--register=no", "--keep-unit", "--console=pipe", "--resolv-conf=off", "--timezone=off"),
-                # As on a computer of its own, everybody may read whether the clock is kept.
+                # As on a computer of its own, every user may read whether the clock is kept.
                 "--system-call-filter=adjtimex clock_adjtime",
                 *("--link-journal=no", f"--bind-ro={self._shared}:/shared", *options),
                 f"--network-bridge={self._bridge}" if self._bridge else "--network-veth",

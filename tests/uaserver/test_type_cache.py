@@ -154,5 +154,5 @@ def test_missing_cache_file_is_reported(tmp_path: Path) -> None:
 
 def test_cache_file_writable_by_others_is_refused(path: Path) -> None:
     path.chmod(0o666)
-    with pytest.raises(UnusableCache, match="somebody else"):
+    with pytest.raises(UnusableCache, match="another user"):
         type_cache.read(path, KEY)

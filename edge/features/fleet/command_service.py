@@ -108,7 +108,7 @@ class FleetService:
     async def recover(self) -> list[FleetAnswer]:
         """Write the results of the commands that a former process had begun. Raises Unavailable.
 
-        Upgrades are left to `follow_upgrades`: they go on.
+        Upgrades are left to `follow_upgrades`: they continue.
         """
         answers = []
         for id, begun in (await self._begun_before()).items():

@@ -76,7 +76,7 @@ async def open_fleet(stack: contextlib.AsyncExitStack, parts: GatewayParts, work
 
 
 async def _finish_begun(service: FleetService, publish: Callable[[FleetAnswer], Awaitable[None]]) -> None:
-    """Write and publish the results of commands that a former process had begun; upgrades go on, and come last."""
+    """Write and publish the results of commands that a former process had begun; upgrades continue, and come last."""
     for finish in (service.recover, functools.partial(service.follow_upgrades, follow_upgrade)):
         for answer in await retry_while_unavailable("fleet results", finish):
             await retry_while_unavailable("fleet results", functools.partial(publish, answer))

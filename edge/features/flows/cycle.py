@@ -149,14 +149,14 @@ class AttemptInterrupted(Struct, frozen=True):
 
 
 class NodeTerminated(Struct, frozen=True):
-    """Somebody ended the task of a node."""
+    """A user ended the task of a node."""
 
     node: str
     reason: str
 
 
 class ComponentStopped(Struct, frozen=True):
-    """Somebody stopped a component, by index: its nodes that have not started are skipped."""
+    """A user stopped a component, by index: its nodes that have not started are skipped."""
 
     component: int
 

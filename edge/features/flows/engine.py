@@ -262,7 +262,7 @@ class FlowEngine:
             return
         record = await self._state.load_cycle(flow, flow.last_cycle)
         if record is None or record.ended_at is not None:
-            # The cycle has expired or was removed by hand: the flow goes on with the next.
+            # The cycle has expired or was removed by hand: the flow continues with the next.
             await self._state.commit(FlowChange(Written(flow, decision.lose_cycle(flow, self._context.clock()))))
             self._wake.set()
             return

@@ -202,7 +202,7 @@ class CycleRunner:
         answers = await self._context.state.answers(self._record.cycle)
         running = [node for node, task in self._record.cycle.tasks.items() if task.status is NodeStatus.RUNNING]
         self._resumed = frozenset(node for node, task in self._record.cycle.tasks.items() if task.is_active)
-        # Workers go on while gateways change.
+        # Workers continue while gateways change.
         self._outcomes += [
             _outcome_of_answer(node, answers[node]) if node in answers else AttemptInterrupted(node)
             for node in running

@@ -108,7 +108,7 @@ class TakenTask:
         self.entry_id = entry_id
         self.begun_at = now_ms()
         self.mark = ""
-        """The mark as this worker wrote it; whoever takes the task over writes another."""
+        """The mark as this worker wrote it; a worker that takes the task over writes another."""
 
 
 class WorkQueue:

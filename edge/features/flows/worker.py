@@ -19,7 +19,7 @@ logger = structlog.get_logger(__name__)
 
 HEARTBEAT_S = 30.0
 TERMINATION_S = 5.0
-"""How long a terminated attempt may go on until its next progress report."""
+"""How long a terminated attempt may continue until its next progress report."""
 _BLOCK_MS = 1000
 _RETURN_S = 2.0
 _PAUSE_AFTER_DEFECT_S = 1.0
@@ -111,7 +111,7 @@ class FlowWorker:
             return
         result = running.result()
         if not await retry_while_unavailable("node result", lambda: self._queue.report(taken, result)):
-            logger.warning("node task was taken over", flow=task.flow_id, cycle=task.cycle, node=task.node_id)
+            logger.warning("node task taken over", flow=task.flow_id, cycle=task.cycle, node=task.node_id)
 
     async def _return_task(self, taken: TakenTask) -> None:
         """Release the task of a killed attempt; one that must not run twice ends here as interrupted."""

@@ -373,7 +373,7 @@ class Controller:
                 if not await self._results.is_awaited(command):
                     raise ObsoleteCommandError
                 refusal = await lock.note_foreign()
-                # A joining that goes on when the tool is enabled again would have no command.
+                # A joining that continues when the tool is enabled again would have no command.
                 self._tool.make_safe_at_rest(command, is_running=True)
                 raise refusal
         return result

@@ -45,9 +45,9 @@ class SharedTool(Struct, frozen=True):
 class ToolLock:
     """Enables and disables one tool, identified by its ProductInstanceUri; an empty `uri` means the only tool.
 
-    Without `is_on`, the tool stays enabled after a command, and is enabled whoever disabled it. A tool that is enabled
-    for `settled_s` seconds without a command was enabled by another system. Every call raises Refused when the
-    controller declines it, Unavailable when the connection is lost.
+    Without `is_on`, the tool stays enabled after a command, and is enabled even if another system disabled it. A tool
+    that is enabled for `settled_s` seconds without a command was enabled by another system. Every call raises
+    Refused when the controller declines it, Unavailable when the connection is lost.
     """
 
     def __init__(

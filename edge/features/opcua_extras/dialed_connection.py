@@ -71,11 +71,11 @@ class DialedConnection(ClientConnection):
             self._on_lost()
 
     async def _process_one_msg(self, header: ua.Header, buf: Buffer) -> bool:
-        goes_on = await super()._process_one_msg(header, buf)
+        continues = await super()._process_one_msg(header, buf)
         if not self._is_open and self.processor is not None and self.processor.channel.is_open():
             self._is_open = True
             self._changed.set()
-        return goes_on
+        return continues
 
 
 async def dial(listener: TcpListener, greeting: bytes, host: str, port: int) -> DialedConnection:

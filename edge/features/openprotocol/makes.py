@@ -13,7 +13,7 @@ from edge.features.openprotocol.protocol.result_fields import LIGHT_REVISION
 class ControllerMake(Struct, frozen=True):
     """A make: its name and what its controllers need.
 
-    `keep_alive` are the seconds between two signs of life. `result_revisions` are tried for the subscription of
+    `keep_alive` are the seconds between two heartbeats. `result_revisions` are tried for the subscription of
     results, from the first on. Without `alarms`, alarms are not subscribed to. Without `counts_results`, the numbers of
     results do not match those of old results: a missed result cannot be requested. One that `reports_lock` knows the
     relay function of a locked tool.
@@ -33,7 +33,7 @@ MAKES: Mapping[str, ControllerMake] = MappingProxyType(
     {
         "ACT": ControllerMake("Atlas Copco", reports_lock=True),
         "ATG": ControllerMake("Cleco", keep_alive=2.0),
-        # Some of its controllers stop answering when signs of life come more often.
+        # Some of its controllers stop answering when heartbeats come more often.
         "BRC": ControllerMake("Bosch Rexroth", keep_alive=5.0),
         "BTC": ControllerMake("HS-Technik", keep_alive=2.0),
         "CEL": ControllerMake("Crane Electronics", keep_alive=1.0),

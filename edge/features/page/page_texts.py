@@ -209,7 +209,7 @@ CATALOGUE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "maintenance_on": ("Maintenance on", "Wartung ein"),
         "maintenance_off": ("Maintenance off", "Wartung aus"),
         "confirm_maintenance": (
-            "Switch the maintenance mode on? Running jobs end, no further job starts. The text is shown to everybody.",
+            "Switch the maintenance mode on? Running jobs end, no further job starts. Every user sees the text.",
             "Wartung einschalten? Laufende Aufträge enden, kein weiterer beginnt. Der Text wird allen angezeigt.",
         ),
         "operations": ("Operations", "Vorgänge"),

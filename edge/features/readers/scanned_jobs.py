@@ -1,4 +1,4 @@
-"""Starts the jobs that codes stand for, one after the other, as a call of the MES does."""
+"""Starts the jobs of codes, one after the other, as a call of the MES does."""
 
 import asyncio
 from functools import partial

@@ -192,7 +192,7 @@ def judge_stop(times: WorkTimes, began: float, answers: Sequence[TimedAnswer]) -
         detail = f"the result came after {took:.2f} s, as without a stop ({times.work:.2f} s): it may ignore stops"
         return CheckFinding(check, Grade.NOTE, detail)
     if late:
-        return CheckFinding(check, Grade.FAILED, "a result came after it had confirmed the stop: it went on working")
+        return CheckFinding(check, Grade.FAILED, "a result came after it had confirmed the stop: it continued working")
     return CheckFinding(check, Grade.OK, f"an answer confirms the stop{_unless_measurable(times)}")
 
 

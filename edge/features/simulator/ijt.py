@@ -197,7 +197,7 @@ class JoiningController:
         if is_batch:
             self._parts.append(number)
         if is_batch and not self.processes.is_complete:
-            # The operator goes on with the next bolt, or tightens the bad one again.
+            # The operator continues with the next bolt, or tightens the bad one again.
             self._joining = process
         await self._report(number)
         if is_batch and self.processes.is_complete:

@@ -207,7 +207,7 @@ class TighteningController:
         self.results[number] = self._result(number, work, is_nok=is_nok)
         self.finished.append(work.identifier)
         if self.enabled and self.batch_counter < self.batch_size > 1:
-            # The operator goes on with the next bolt, or tightens the bad one again.
+            # The operator continues with the next bolt, or tightens the bad one again.
             self._begin()
         if self.fault is not OpenProtocolFault.UNREPORTED:
             self.report(number)

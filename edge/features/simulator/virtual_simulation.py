@@ -56,7 +56,7 @@ class LockTable(Struct):
     locks: dict[str, Lock] = field(default_factory=dict)
 
     def change(self, job_id: str, change: LockChange, now: int) -> list[str]:
-        """Apply what a decision does with the locks of its job; return the jobs that may go on."""
+        """Apply what a decision does with the locks of its job; return the jobs that may continue."""
         woken = []
         for name in change.names:
             if name in change.released:

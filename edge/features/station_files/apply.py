@@ -76,7 +76,7 @@ async def fill_store(
         async def fill() -> None:
             nonlocal written
             for difference in await find_differences(store, scopes, files):
-                # What was changed since the filling began is a decision of somebody: it shows as a difference.
+                # What was changed since the filling began is a decision of a user: it shows as a difference.
                 if difference.change is ObjectChange.MISSING:
                     written += await writer.put(difference.subject, files[difference.subject])
 

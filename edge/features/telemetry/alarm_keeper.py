@@ -141,7 +141,7 @@ class AlarmKeeper:
         return join(operation("HINCRBY", key, name, count) for name, count in stats.items())
 
     async def _look(self, now: int) -> None:
-        """Read the alarms when somebody else has changed them: a person, or the maintenance mode."""
+        """Read the alarms when a person or the maintenance mode has changed them."""
         if abs(now - self._looked_at) < LOOK_MS:
             return
         self._looked_at = now

@@ -197,7 +197,7 @@ class AlarmPublisher:
             await self._send_event(event)
 
     async def _send_event(self, event: Message) -> None:
-        """Publish an event; shortly after a connection wait until somebody subscribes, if somebody did before."""
+        """Publish an event; shortly after a connection wait for a subscriber, if there was one before."""
         while not await self._session.send(event):
             if not self._expects_mes or self._monotonic() >= self._connected_at + self._times.mes:
                 self._expects_mes = False

@@ -42,7 +42,7 @@ class AlarmSuppression:
         stored = await alarms.load(self._store)
         changes = plan_suppression(stored.alarms, self._rules if is_on else (), self._clock())
         if changes:
-            # Stale: somebody changed an alarm; the next look decides again.
+            # Stale: an alarm was changed; the next look decides again.
             await self._store.commit(alarms.save(self._store.keys, stored, changes))
         self._may_be_suppressed = is_on or bool(changes)
 

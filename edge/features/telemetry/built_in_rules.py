@@ -207,7 +207,7 @@ BUILT_IN: Final[tuple[dict[str, Any], ...]] = (
         "tag": "gateway.failing_tasks",
         "limits": {"high": {"at": 0, "severity": 700}},
         "message": {
-            "en": "{value} background tasks fail and are tried again: the status line names them",
+            "en": "{value} background tasks fail and are retried: the status line names them",
             "de": "{value} Hintergrundaufgaben schlagen fehl und werden wiederholt: die Statuszeile nennt sie",
         },
     },

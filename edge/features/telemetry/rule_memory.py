@@ -54,7 +54,7 @@ def encode_facts(facts: StreamFacts) -> str:
 
 
 def decode_facts(text: str) -> StreamFacts:
-    """Return facts of a text; an empty text stands for none. Raises msgspec.DecodeError."""
+    """Return facts of a text; an empty text means none. Raises msgspec.DecodeError."""
     return msgspec.json.decode(text, type=StreamFacts) if text else StreamFacts()
 
 

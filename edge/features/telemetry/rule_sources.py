@@ -45,7 +45,7 @@ class SentRules(Struct, frozen=True):
 
 
 def read_rules(file: str) -> tuple[Rule, ...]:
-    """Return the rules of a file; an empty name stands for none. Raises SettingsError with all their faults."""
+    """Return the rules of a file; an empty name means none. Raises SettingsError with all their faults."""
     if not file:
         return ()
     try:

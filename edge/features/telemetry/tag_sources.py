@@ -12,7 +12,7 @@ from edge.store.resources import TAGS
 
 
 def read_definitions(file: str) -> TagDefinitions:
-    """Return the definitions of a file; an empty name stands for none. Raises SettingsError with all their faults."""
+    """Return the definitions of a file; an empty name means none. Raises SettingsError with all their faults."""
     if not file:
         return TagDefinitions()
     try:

@@ -115,7 +115,7 @@ class VisionResults:
             data[FILE_MEMBER] = await self._files.read_late(command_id, {"Id": result["ResultId"]})
 
     async def _report_own(self, result: VisionResult, result_id: str) -> bool:
-        """Report the result of a picture that somebody else has taken; return whether a job has used it."""
+        """Report the result of a picture that another client has taken; return whether a job has used it."""
         try:
             result = await self.fetch_content(result)
         except Refused as refusal:

@@ -47,7 +47,7 @@ class StateReader:
         self._known: dict[str, VisionState] = {}
 
     async def state(self, value: Any) -> VisionState:
-        """Return the state that a value of a watched variable stands for."""
+        """Return the state of a value of a watched variable."""
         match value:
             case int():
                 return _state_of(value)

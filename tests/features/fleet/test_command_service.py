@@ -170,7 +170,7 @@ async def test_upgrade_of_an_earlier_process_is_followed_to_its_end(store: Store
     begun = FleetResult(state=FleetState.EXECUTING, at=NOW_MS, component="gw-1", command="upgrade")
     assert await fleet.begin(store, COMMAND.jti, f"{COMMAND.jti}.{PUBLIC.kid}", begun, 60_000)
     component = Component(store)
-    assert await component.service.recover() == [], "it goes on"
+    assert await component.service.recover() == [], "it continues"
 
     async def follow(id: str) -> str:
         assert id == COMMAND.jti

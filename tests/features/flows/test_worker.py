@@ -46,7 +46,7 @@ async def test_task_of_a_flow_runs_in_a_worker(store: Store, tmp_path: Path) -> 
 async def test_result_of_a_worker_reaches_the_gateway_after_a_restart(
     store: Store, tmp_path: Path, *, restarted: bool
 ) -> None:
-    """The cycle goes on, although no gateway was there when the worker reported."""
+    """The cycle continues, although no gateway was there when the worker reported."""
     folder = write_check(tmp_path)
     kinds = load_kinds(folder)
     plant = Plant(RedisFlowState(store), Plans(kinds))

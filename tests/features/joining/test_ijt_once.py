@@ -318,7 +318,7 @@ async def test_restarted_gateway_does_not_repeat_a_running_joining(
 async def test_error_of_the_controller_at_work_aborts_the_joining(
     opener: Opener, controller: JoiningController, wait_until: WaitUntil
 ) -> None:
-    """The command failed, and the joining went on: the tool turned, without a command."""
+    """The command failed, and the joining continued: the tool turned, without a command."""
     async with opener() as bench:
         await begun(bench, wait_until)
         await controller.report_error("the spindle is hot")

@@ -1,4 +1,4 @@
-"""Results are confirmed when they are durable, also where a controller waits for that before it goes on."""
+"""Results are confirmed when they are durable, also where a controller waits for that before it continues."""
 
 import asyncio
 import copy

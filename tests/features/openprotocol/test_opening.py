@@ -47,10 +47,10 @@ async def test_names_of_50_parameter_sets_delay_no_acknowledgement(wait_until: W
 
 
 async def test_unanswered_optional_messages_are_not_a_silence(wait_until: WaitUntil) -> None:
-    """Each is waited for 0.5 s, silence ends a connection after 2 s: signs of life are answered meanwhile."""
+    """Each is waited for 0.5 s, silence ends a connection after 2 s: heartbeats are answered meanwhile."""
     times = TIMES.__class__(TIMES.session.__class__(optional=0.5, silence=2.0), poll=0.2, curves=0.1)
     unanswered = OPTIONAL - {12, 32, 216}
-    # A make with a sign of life each second.
+    # A make with a heartbeat each second.
     quirks = Quirks(unanswered=unanswered, greeting={"supplier": "CEL"})
     async with strict(wait_until, quirks, times=times, traces="on", clock="set") as bench:
         await wait_until(lambda: unanswered <= set(bench.controller.mids()))

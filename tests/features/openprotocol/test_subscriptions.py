@@ -103,7 +103,7 @@ async def test_unreadable_plot_is_recorded_and_acknowledged(
 async def test_tool_that_another_system_locks_during_a_command_is_a_problem(
     controller: TighteningController, wait_until: WaitUntil
 ) -> None:
-    """It is named while the tool is locked; the command goes on when it is enabled again."""
+    """It is named while the tool is locked; the command continues when it is enabled again."""
     async with connected(controller, wait_until) as bench:
         await bench.equipment.send(WORK)
         await wait_until(lambda: bench.device.begun)

@@ -62,7 +62,7 @@ async def test_request_that_is_not_http_is_refused(services: WebServices) -> Non
 
 
 async def test_content_length_with_transfer_encoding_closes_the_connection(services: WebServices) -> None:
-    """A proxy that takes the other length of the two hands the rest of the body over as a request of somebody else."""
+    """A proxy that takes the other length of the two hands the rest of the body over as a request of another client."""
     smuggled = b"GET /static/icon.svg HTTP/1.1\r\nhost: x\r\n\r\n"
     both = b"content-length: 4\r\ntransfer-encoding: chunked\r\n"
     async with serving(services) as browser, asyncio.timeout(60):

@@ -1,7 +1,7 @@
 """A client from another vendor (npm node-nutrunner-open-library) works with the simulated controller.
 
 Version 1.2.7 writes a header of 24 characters, so the data of its messages are shifted, and it cannot read a frame of
-20 characters, such as a sign of life: it proves messages without data, and everything that it receives.
+20 characters, such as a heartbeat: it proves messages without data, and everything that it receives.
 """
 
 import asyncio

@@ -42,7 +42,7 @@ def test_a_faulty_recipe_is_rejected_with_all_its_faults() -> None:
     )
     assert trace.error is not None
     assert "unknown key 'foo'" in trace.error
-    assert "stands for 2" in trace.error
+    assert "names 2" in trace.error
 
 
 def test_a_run_that_does_not_end_is_running_at_the_horizon() -> None:

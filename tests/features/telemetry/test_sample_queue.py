@@ -197,7 +197,7 @@ async def test_implausible_source_clock_is_corrected_at_arrival(
         await wait_until(lambda: queue.appended == 1, 30)
     (batch,) = await batches(store)
     assert [line.at - BEGIN for line in batch.lines] == [corrected]
-    # Whoever reads it later, after an outage too, corrects nothing again.
+    # A later reader, also after an outage, corrects nothing again.
     assert batch.is_placed
 
 

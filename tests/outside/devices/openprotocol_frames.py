@@ -159,5 +159,5 @@ def split(buffer: bytearray) -> Iterator[bytes]:
 
 
 def _growing(tables: Mapping[int, str], revision: int, values: Values) -> str:
-    """Return the fields of the tables up to a revision; their parameter ids go on."""
+    """Return the fields of the tables up to a revision; their parameter ids continue."""
     return fields(" ".join(table for n, table in tables.items() if n <= revision), values)

@@ -21,7 +21,7 @@ _FIXED_DATES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the physical log; `at` is in seconds of a clock that only goes on."""
+    """One line of the physical log; `at` is in seconds of a clock that only continues."""
 
     at: float
     what: str

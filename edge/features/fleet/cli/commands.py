@@ -88,6 +88,6 @@ fleet.add_command(upgrade)
 
 
 async def _load(settings_file: Path | None) -> tuple[dict[str, KnownComponent], int]:
-    """Return the components, and the present instant by the clock that their signs of life have."""
+    """Return the components, and the present instant by the clock that their heartbeats have."""
     async with open_access(settings_file) as at:
         return await load_all(at.store), await server_time(at.store)

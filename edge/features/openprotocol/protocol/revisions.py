@@ -52,7 +52,7 @@ def decode_revisions(text: str) -> dict[int, int]:
 class Revisions:
     """The revision of each message: fixed, learnt from an earlier answer, or still to be tried.
 
-    `learnt` outlives the connection. A rejected revision is not tried again until every other one is rejected, too.
+    `learnt` outlives the connection. A rejected revision is not retried until every other one is rejected, too.
     """
 
     def __init__(self, fixed: Mapping[int, int] = _NOTHING, learnt: Mapping[int, int] = _NOTHING) -> None:

@@ -183,7 +183,7 @@ class OpenProtocolSession:
             self._write(encode_frame(MidFrame(Mid.STOP)))
 
     def set_keep_alive(self, seconds: float) -> None:
-        """Set the seconds between two signs of life: some makes need other ones than the default."""
+        """Set the seconds between two heartbeats: some makes need other ones than the default."""
         self._keep_alive_s = seconds
 
     async def messages(self) -> AsyncIterator[MidFrame]:
@@ -334,7 +334,7 @@ class OpenProtocolSession:
             raise lost
 
     async def keep_alive(self) -> None:
-        """Send a sign of life where nothing was sent or received; raise Unavailable after too long a silence."""
+        """Send a heartbeat where nothing was sent or received; raise Unavailable after too long a silence."""
         loop = asyncio.get_running_loop()
         last_sign = loop.time()
         while True:

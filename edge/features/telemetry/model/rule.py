@@ -67,7 +67,7 @@ class _RuleBase(
         RuleText | dict[str, str] | None,
         Meta(
             description='Text of the alarm, or an object with a text for each language: `{"en": "{subject} has {value} '
-            '°C", "de": "…"}`. Placeholders: `{rule}`, `{subject}`, `{name}` (what `*` in the tag stands for), '
+            '°C", "de": "…"}`. Placeholders: `{rule}`, `{subject}`, `{name}` (the text that `*` in the tag matches), '
             "`{severity}`, `{value}`, `{job}`, `{at}`; of an occurrence `{data.<member>}`; of a result "
             "`{data.process}`, `{data.action}`, `{data.carrier}`. Without it kind and value."
         ),

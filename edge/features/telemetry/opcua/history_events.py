@@ -131,7 +131,7 @@ class EventHistory:
 
 
 class _Feed:
-    """The changes of one source that are left; `after` is the position to go on from, None at the end."""
+    """The changes of one source that are left; `after` is the position to continue from, None at the end."""
 
     def __init__(self, source: EventSource, rest: EventRange) -> None:
         self.source = source

@@ -96,7 +96,7 @@ class Unsuppress(Struct, frozen=True):
 
 
 class Disable(Struct, frozen=True):
-    """A person takes the alarm out of service: it is silent until somebody enables it."""
+    """A person takes the alarm out of service: it is silent until a person enables it."""
 
     by: str
     comment: str = ""

@@ -43,7 +43,7 @@ class RunningJobs(msgspec.Struct, frozen=True):
         return replace(self, ids=ids, since=self.since if ids else None)
 
     def begin_span(self, span: Span, at: int) -> "RunningJobs":
-        """Return the spans after a beginning; one that has begun already goes on."""
+        """Return the spans after a beginning; one that has begun already continues."""
         return self if span in dict(self.spans) else replace(self, spans=(*self.spans, (span, at)))
 
     def end_span(self, span: Span) -> "RunningJobs":

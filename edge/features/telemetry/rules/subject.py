@@ -53,7 +53,7 @@ def subject_of_occurrence(rule: OccursRule, given: Occurrence) -> str:
 
 
 def name_in_subject(rule: Rule, subject: str) -> str:
-    """Return the name that the `*` in the tag of a rule stands for, with what follows the tag in round brackets.
+    """Return the text that the `*` in the tag of a rule matches, with what follows the tag in round brackets.
 
     For `equipment.*.connected` and `equipment.wrench.connected[press-2]` it is `wrench (press-2)`; for a tag without
     `*`, or with several, it is the subject.

@@ -56,7 +56,7 @@ def observe(condition: TagCondition, state: ConditionState, tag: str, value: Any
 
 
 def tag_of(name: Name) -> str:
-    """Return the tag that a name stands for: its parts joined by dots, an index in brackets."""
+    """Return the tag of a name: its parts joined by dots, an index in brackets."""
     first, *rest = name.path
     return str(first) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
 

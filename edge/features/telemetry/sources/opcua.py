@@ -176,7 +176,7 @@ class OpcuaSource:
         """Monitor values; log the refused ones and return them."""
         refused = await watch.add(values)
         for tag, reason in refused.items():
-            advice = f"Correct nodes of [source.{self._name}], or the server; it is tried again."
+            advice = f"Correct nodes of [source.{self._name}], or the server; it is retried."
             self._faults.warning("source node refused", tag, source=self._name, tag=tag, reason=reason, advice=advice)
             self._take(Sample(self._clock(), tag, None, Quality.BAD))
         return [value for value in values if value.tag in refused]

@@ -1,4 +1,4 @@
-"""Which revision of a message is tried next: a fixed, a learnt or the newest one; a rejected one is not tried again."""
+"""Which revision of a message is tried next: a fixed, a learnt or the newest one; a rejected one is not retried."""
 
 import pytest
 from hypothesis import given

@@ -45,7 +45,7 @@ def tags() -> None:
     """Show tags with their last samples, watch samples, or export history.
 
     A gateway records the samples that a rule evaluates, with `[telemetry] record = "all"` every sample. PATTERN is the
-    name of a tag; * stands for any characters. The exit status is 0 on success, 1 when the store is unavailable, and 2
+    name of a tag; * matches any characters. The exit status is 0 on success, 1 when the store is unavailable, and 2
     when settings or arguments are invalid.
     """
 
@@ -94,7 +94,7 @@ def export(
 ) -> None:
     """Export the samples that history keeps.
 
-    TAG is the name of a tag; * stands for any characters. `json` is one sample per line in the form of `edge rules
+    TAG is the name of a tag; * matches any characters. `json` is one sample per line in the form of `edge rules
     test`, `arrow` a stream of Arrow record batches. The newest samples are written after `[telemetry]
     history_interval` seconds. The exit status is 0 on success, 2 when settings or arguments are invalid or no history
     is kept.
