@@ -25,7 +25,7 @@ def needed_locks(net: Net, steps: frozenset[str] | set[str]) -> frozenset[str]:
 def update_locks(draft: Draft, waiting: Sequence[NetTransition]) -> None:
     """Drop the locks that no step needs any more, and wait for those that keep transitions from clearing.
 
-    A wait for the same steps goes on: its age and its deadline stay.
+    A wait for the same steps continues: its age and its deadline stay.
     """
     before = draft.locks
     if not waiting and before is NO_LOCKS:
@@ -33,18 +33,18 @@ def update_locks(draft: Draft, waiting: Sequence[NetTransition]) -> None:
     active = needed_locks(draft.net, draft.active)
     entering = tuple(sorted({target for transition in waiting for target in transition.targets}))
     wanted = needed_locks(draft.net, set(entering)) - active
-    goes_on = bool(before.entering) and set(before.entering).issubset(entering)
+    continues = bool(before.entering) and set(before.entering).issubset(entering)
     # A lock of a step that was left is released before the run waits: it never waits with what it has not to hold.
-    kept = active | wanted if goes_on else active
+    kept = active | wanted if continues else active
     held = tuple(text for text in before.held if text in kept)
     forced = tuple(net_transition.index for net_transition in waiting if net_transition.index in before.forced)
     after = RunLocks(held=held, forced=forced)
     if waiting:
-        added = [name for name in entering if not goes_on or name not in before.entering]
+        added = [name for name in entering if not continues or name not in before.entering]
         limits = [draft.now + limit for name in added if (limit := draft.net.steps[name].lock_timeout_ms)]
-        if goes_on and before.deadline is not None:
+        if continues and before.deadline is not None:
             limits.append(before.deadline)
-        since = before.since if goes_on else draft.now
+        since = before.since if continues else draft.now
         after = RunLocks(held, entering, tuple(sorted(wanted)), since, min(limits, default=None), forced)
     if after != before:
         draft.locks = after

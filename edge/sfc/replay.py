@@ -146,14 +146,14 @@ def _is_of_a_person(signal: Signal) -> bool:
 
 
 class _ActionSpans:
-    """The spans of actions so far; a command that was left behind goes on under its own key."""
+    """The spans of actions so far; a command that was left behind continues under its own key."""
 
     def __init__(self) -> None:
         self.spans: list[ActionSpan] = []
         self._open: dict[AssociationKey, int] = {}
 
     def follow(self, change: ActionChange, at: int) -> None:
-        """Follow a change: it begins a span, ends one, or changes the state of one that goes on."""
+        """Follow a change: it begins a span, ends one, or changes the state of one that continues."""
         key, state = change.key, change.state
         number = self._open.pop(key, None)
         if number is None and key.is_left_behind:

@@ -173,7 +173,7 @@ MODE_INTERVAL_S = 1.0
 
 
 class MaintenancePause:
-    """Pauses jobs as the MES would; they stay paused after the maintenance until somebody resumes them."""
+    """Pauses jobs as the MES would; they stay paused after the maintenance until a person resumes them."""
 
     def __init__(
         self, runs: Runs, active: Mapping[str, LoadedJob], mode: ModeWatch, poll_interval_s: float = MODE_INTERVAL_S

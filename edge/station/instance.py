@@ -244,7 +244,7 @@ class TakeOver:
         found = [await self._take_outbox(job_id, former) for job_id in await runs.jobs_with_outbox(self._store, former)]
         if claimed or _Outcome.TAKEN in found:
             taken = found.count(_Outcome.TAKEN)
-            logger.info("took over from an instance that is gone", former=former, work=claimed, jobs=taken)
+            logger.info("instance taken over", former=former, work=claimed, jobs=taken)
         elif _Outcome.LEFT in found:
             # The wait begins again: an unregistered instance would not be found.
             self._since.pop(former, None)

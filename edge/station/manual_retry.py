@@ -1,4 +1,4 @@
-"""What a person has tried again: the work of a dead letter, and the commands of a job that have no answer."""
+"""What a person has retried: the work of a dead letter, and the commands of a job that have no answer."""
 
 from typing import assert_never
 

@@ -309,7 +309,7 @@ class KeptJobs:
             except Unavailable as error:
                 logger.debug("store unavailable, retrying", task="kept jobs", reason=error.message)
             except Exception:
-                # The jobs go on; the next sweep tries again.
+                # The jobs continue; the next sweep tries again.
                 logger.exception("kept jobs not bounded")
             await asyncio.sleep(_BUNDLE_S)
             with contextlib.suppress(TimeoutError):

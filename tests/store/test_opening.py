@@ -200,7 +200,7 @@ async def test_visitor_that_stops_ends_between_two_stores(redis: RedisSettings) 
 
 
 async def test_visitor_that_is_cancelled_between_two_stores_leaves_no_task(redis: RedisSettings) -> None:
-    """The pause and the wait for the stop went on in tasks of their own."""
+    """The pause and the wait for the stop continued in tasks of their own."""
 
     async def end(store: Store) -> None:
         store.end("the primary has changed")
