@@ -172,7 +172,7 @@ async def _claim(store: Store, id: str, token: str, heartbeat_s: float) -> None:
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LIVES_S: Final = 3 * HEARTBEAT_S
 MOST_SIDECARS: Final = 100
-"""The most sidecars of a store: whoever may call can register under any name."""
+"""The most sidecars of a store: a program that may call can register under any name."""
 
 _Short = Annotated[str, Meta(max_length=200)]
 
@@ -190,9 +190,9 @@ class SidecarReport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 async def register_sidecar(store: Store, report: SidecarReport, now_s: int) -> float:
-    """Register a sidecar, or write its sign of life; return the seconds within which the next one is expected.
+    """Register a sidecar, or write its heartbeat; return the seconds within which the next one is expected.
 
-    Raises Refused when the name is invalid, another sidecar of this name shows signs of life, a gateway or worker has
+    Raises Refused when the name is invalid, another sidecar of this name shows heartbeats, a gateway or worker has
     it, or too many sidecars live.
     """
     if not _NAME.fullmatch(report.id):

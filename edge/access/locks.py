@@ -2,7 +2,7 @@
 
 `LockPlan.commit` may be joined to the commit of a step: the step then holds its locks from that commit on.
 
-A lock that is free is None. Every decision first drops the claims whose lease has ended: the next that waits goes on.
+A lock that is free is None. Every decision first drops the claims whose lease has ended: the next that waits continues.
 """
 
 import asyncio

@@ -41,7 +41,7 @@ def test_state_of_a_process_on_another_host_is_unknown() -> None:
 
 
 def test_ended_holder_of_this_process_is_dead() -> None:
-    """The process goes on: it opens the gateway again."""
+    """The process continues: it opens the gateway again."""
     ended, other = process_token(), process_token()
     end_token(ended)
     assert is_surely_dead(ended)

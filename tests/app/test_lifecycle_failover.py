@@ -94,7 +94,7 @@ async def test_gateway_without_a_primary_stops_on_a_signal(tmp_path: Path, uniqu
 
         def freeze_at_the_end(_logger: object, _name: str, entry: EventDict) -> EventDict:
             """Freeze the sentinels neither before the store is over nor after it is opened again."""
-            if entry["event"] == "store over, primary changed":
+            if entry["event"] == "primary changed, store closed":
                 for sentinel in line.sentinels:
                     sentinel.signal(signal.SIGSTOP)
             return entry
