@@ -20,8 +20,8 @@ from edge.station.equipment import EquipmentPort
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store.bounds import NO_LIMITS, BoundedCounts, CountLimits
 from edge.store.client import Store
+from edge.store.dedupe import MarkCounter
 from edge.store.fence import quorum_problem
-from edge.store.mark_senders import MarkCounter
 from edge.store.server_check import MemoryUsage, ServerState, read_state
 
 logger = structlog.get_logger(__name__)

@@ -66,7 +66,7 @@ from edge.station.start import Starter, StartSweep
 from edge.station.timers import Timers
 from edge.station.traffic_publisher import TrafficPublisher
 from edge.station.worker import Worker
-from edge.store import mark_senders
+from edge.store import dedupe
 from edge.store.bounds import CountLimits
 from edge.store.generation import JobsClock
 from edge.store.opening import open_store
@@ -252,7 +252,7 @@ async def _open_background_work(
         ),
         ("start sweep", StartSweep(store, scopes, core.clock, worker.claimed, mode=core.mode).run),
         ("locks", functools.partial(keep_swept, store)),
-        ("marks", functools.partial(mark_senders.keep_swept, store, core.retention.dedupe_ms)),
+        ("marks", functools.partial(dedupe.keep_swept, store, core.retention.dedupe_ms)),
         ("locks of jobs", LockSweep(runs, core.active_runs).run),
         ("maintenance pause", MaintenancePause(runs, core.active_runs.loaded, core.mode).run),
         *((("mirrors of conditions", MirrorWatch(runs, core.active_runs, mirrors).run),) if mirrors else ()),

@@ -16,9 +16,9 @@ from edge.cli.terminal.store_access import json_option, open_access, open_consol
 from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.config import main_file
 from edge.foundation.errors import Refused
-from edge.store import mark_senders
+from edge.store import dedupe
 from edge.store.bounds import BoundedCount
-from edge.store.mark_senders import count_by_sender
+from edge.store.dedupe import count_by_sender
 from edge.store.refused import DECLINED_COUNTER, RefusedMessage, count, newest
 
 
@@ -68,10 +68,10 @@ def drop(sender: str, settings_file: Path | None) -> None:
 
     async def work() -> int:
         async with open_access(settings_file) as at, recorded(at, "marks drop", sender):
-            message_sender = mark_senders.parse_sender(sender)
-            if message_sender is None or not await mark_senders.is_known(at.store, message_sender):
+            message_sender = dedupe.parse_sender(sender)
+            if message_sender is None or not await dedupe.is_known_sender(at.store, message_sender):
                 raise Refused("unknown_sender", f"no mark is of {sender!r}", "List the senders: edge marks list")
-            return await mark_senders.drop(at.store, message_sender)
+            return await dedupe.drop_marks(at.store, message_sender)
 
     print_text(f"{printable(sender)}: {asyncio.run(work())} marks dropped")
 

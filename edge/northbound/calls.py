@@ -57,9 +57,8 @@ from edge.northbound.reply import (
 )
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest, ReleaseRequest, intervene, names_of, release
-from edge.station.job_call import JobCall
+from edge.station.job_call import UNKNOWN_AGE, JobCall, RefusalRecorder, refuse_expired
 from edge.station.jobs import JobService
-from edge.station.refusals import UNKNOWN_AGE, RefusalRecorder, refuse_expired
 from edge.station.response import ResponseProvider
 from edge.station.retention import Deliveries
 from edge.station.settings import EventOrigin, SettingsMethod, StationSettings

@@ -20,7 +20,6 @@ from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.identifiers import AssociationKey, CommandKey, parse_command_id
 from edge.sfc.intervention import intervene, resolve
-from edge.sfc.left_failure import stands
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, KeptEvent, Outcome, PastAttempt, Run, key_of_command
 from edge.sfc.signal import (
@@ -46,7 +45,7 @@ from edge.sfc.signal import (
     Unknown,
     Withdrawn,
 )
-from edge.sfc.view import wakes_after
+from edge.sfc.view import stands, wakes_after
 
 MAX_EARLY_EVENTS: Final = 100
 

@@ -24,8 +24,7 @@ from edge.sfc.check import (
 )
 from edge.sfc.condition import NO_IDENTIFIERS, Condition, Identifiers, Names, compile_condition
 from edge.sfc.identifiers import AssociationKey
-from edge.sfc.left_failure import HELPS_A_FAILURE
-from edge.sfc.net import QUALIFIER_RULES, Net, NetAction, NetStep, NetTransition
+from edge.sfc.net import HELPS_A_FAILURE, QUALIFIER_RULES, Net, NetAction, NetStep, NetTransition
 from edge.sfc.structure import Structure, TooManyWaysError
 
 

@@ -76,6 +76,10 @@ QUALIFIER_RULES: Final[dict[Qualifier, QualifierRule]] = {
 }
 
 
+HELPS_A_FAILURE: Final = frozenset({Intervention.RETRY, Intervention.SKIP})
+"""The interventions for which a failure waits, where the recipe allows one of them."""
+
+
 class NetAction(Struct, frozen=True):
     """An action association, ready to run; `key` identifies it. Times are milliseconds."""
 

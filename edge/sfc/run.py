@@ -5,17 +5,15 @@ A run is a value: the next run shares with it whatever a decision did not change
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from edge.sfc.identifiers import AssociationKey, command_id, parse_command_id
-
-if TYPE_CHECKING:
-    from edge.sfc.draft import Draft
 
 
 class RunLocks(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -311,6 +309,26 @@ class Run(msgspec.Struct, frozen=True):
         return self.outcome is not Outcome.RUNNING
 
 
+class RunState(Protocol):
+    """What a run and its working copy have in common while it is decided about."""
+
+    @property
+    def active(self) -> AbstractSet[str]:
+        """The names of the active steps."""
+
+    @property
+    def open(self) -> AbstractSet[AssociationKey]:
+        """The associations that an answer, an event or a duration may still change."""
+
+    @property
+    def associations(self) -> Mapping[AssociationKey, Association]:
+        """The latest activation of each association."""
+
+    @property
+    def faults(self) -> Sequence[AssociationKey]:
+        """The associations that failed, until they are judged."""
+
+
 def new_run(job_id: str, scope: str, run_id: str, parameters: Mapping[str, Any]) -> Run:
     """Return the run of a job that has not started; the parameters are those of its job order."""
     return Run(job_id=job_id, scope=scope, run_id=run_id, parameters=dict(parameters))
@@ -336,7 +354,7 @@ def find_command(run: Run, command: str) -> Association | None:
     return None if key is None else run.associations[key]
 
 
-def key_of_command(run: Run | Draft, command: str) -> AssociationKey | None:
+def key_of_command(run: RunState, command: str) -> AssociationKey | None:
     """Return the key of the association whose command awaits an outcome; None when there is none."""
     for key in run.open:
         association = run.associations[key]

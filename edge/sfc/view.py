@@ -1,4 +1,8 @@
-"""A view of a run with its net: the values for conditions at an instant, the next deadline, the results."""
+"""A view of a run with its net: values for conditions at an instant, the next deadline, results, failures left.
+
+A falling pulse (P0) is sent when its step is left, and a stored action may fail after its step. Where the recipe allows
+to retry or skip the action, no transition clears before a person does so.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,48 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from edge.expression.value import UNKNOWN
+from edge.model.recipe import Intervention
 from edge.sfc.condition import wake_instants
 from edge.sfc.identifiers import AssociationKey
-from edge.sfc.left_failure import stands
-from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Association, Run, StepState
+from edge.sfc.net import HELPS_A_FAILURE, Moment, Net
+from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, Run, RunState, StepState
 from edge.sfc.signal import NO_MIRRORS, AskedMirrors, Mirrors
+
+
+def left_failures(net: Net, state: RunState) -> tuple[AssociationKey, ...]:
+    """Return the recorded failures that no active step can handle, in the order in which they occurred.
+
+    The failure of a pulse or reset that its step did not wait for is not included: it does not concern the run.
+    """
+    if not state.faults:
+        return ()
+    failed = [
+        key
+        for key in dict.fromkeys(state.faults)
+        if key in state.associations and state.associations[key].state in UNSUCCESSFUL
+    ]
+    attended = {key.action for key in failed if key.step in state.active}
+    return tuple(key for key in failed if _is_left(net, key, attended))
+
+
+def _is_left(net: Net, key: AssociationKey, attended: set[str]) -> bool:
+    rule = net.actions[key.latest].rule
+    return rule.sends is Moment.DEACTIVATION or (rule.stored and key.action not in attended)
+
+
+def remedies(net: Net, key: AssociationKey) -> frozenset[Intervention]:
+    """Return the interventions that the recipe allows for the failure of an action.
+
+    A start that was left behind is not retried: its step is active again, and starts the action in its turn.
+    """
+    allowed = net.actions[key.latest].interventions & HELPS_A_FAILURE
+    return allowed - {Intervention.RETRY} if key.is_left_behind else allowed
+
+
+def stands(net: Net, state: RunState) -> bool:
+    """Return whether no transition clears before a person has decided about a failure."""
+    return bool(left_failures(net, state))
+
 
 _OVER = frozenset({ActionState.COMPLETED, ActionState.STOPPED})
 

@@ -14,11 +14,10 @@ from edge.expression.value import EvaluationError
 from edge.model.recipe import Intervention
 from edge.sfc.advance import advance
 from edge.sfc.intervention import HeldFailure, held_failures
-from edge.sfc.left_failure import left_failures
 from edge.sfc.net import Net, NetTransition
 from edge.sfc.run import ActionState, Run
 from edge.sfc.signal import NO_MIRRORS, Advanced, Intervene, Mirrors
-from edge.sfc.view import RunView
+from edge.sfc.view import RunView, left_failures
 
 START: Final = "start"
 """Stands for the sources of the entry of the initial step, which has none."""

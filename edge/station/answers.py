@@ -32,15 +32,14 @@ from edge.station.direct_commands import DirectCommands
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentEvent, LateResult, OutcomeUnknown
 from edge.station.equipment_events import EquipmentEvents, EventReply
 from edge.station.equipment_watch import EquipmentStats
-from edge.station.refusals import RefusalRecorder
+from edge.station.job_call import RefusalRecorder
 from edge.station.runs import NoRun, Runs
 from edge.station.sender import command_of, permit_start
 from edge.store import dead_letters, dedupe, equipment_memory
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.dedupe import had_result, was_taken
-from edge.store.mark_senders import equipment_sender
+from edge.store.dedupe import equipment_sender, had_result, was_taken
 from edge.store.refused import RefusedMessage
 from edge.store.runs import active_jobs
 

@@ -19,8 +19,7 @@ from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
 from edge.store import dedupe, jobs, responses, runs
 from edge.store.commit import Absent, Commit, Stale, join
-from edge.store.dedupe import DiscardedEvent
-from edge.store.mark_senders import equipment_sender
+from edge.store.dedupe import DiscardedEvent, equipment_sender
 
 EventReply = Task | Kept | None
 """The work that the event was used for, that it is kept for its job, or None when it was discarded."""

@@ -34,18 +34,17 @@ from edge.model.job_state import (
 )
 from edge.sfc.signal import Ignored, Signal
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run, method_signal
-from edge.station.job_call import CallAnswer, JobCall, StoredAnswer, call_digest, run_id_of
+from edge.station.job_call import CallAnswer, JobCall, StoredAnswer, call_digest, refuse_expired, run_id_of
 from edge.station.recipe_lookup import FoundRecipe, NoRecipe, RecipeLookup
-from edge.station.refusals import refuse_expired
 from edge.station.retention import plan_removal
 from edge.station.runs import NoRun, Runs
 from edge.station.start import plan_start
 from edge.store import dedupe, ended_jobs, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
+from edge.store.dedupe import caller
 from edge.store.jobs import Job
 from edge.store.keys import Keys
-from edge.store.mark_senders import caller
 from edge.store.query import Replies, StoreQuery
 from edge.store.refused import RefusedMessage, record_decline
 

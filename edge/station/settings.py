@@ -18,7 +18,7 @@ from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.store import dedupe, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, join
-from edge.store.mark_senders import caller
+from edge.store.dedupe import caller
 from edge.store.resources import SettingTexts
 
 MAX_ITEM_BYTES: Final = 16_384

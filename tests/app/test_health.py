@@ -25,9 +25,9 @@ from edge.store.background import Heartbeat
 from edge.store.bounds import CountLimits
 from edge.store.client import HighAvailability, Store
 from edge.store.connection import CommandConnection, Endpoint
+from edge.store.dedupe import MarkCounter
 from edge.store.fence import Fence
 from edge.store.generation import GenerationCheck
-from edge.store.mark_senders import MarkCounter
 from edge.store.opening import open_store
 from edge.store.replication import Replication
 from edge.store.sentinels import Primary, SentinelAddress, Sentinels

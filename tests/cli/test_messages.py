@@ -7,7 +7,7 @@ import pytest
 from edge.model.job_state import Cause
 from edge.store import audit, dedupe
 from edge.store.client import Store
-from edge.store.mark_senders import equipment_sender
+from edge.store.dedupe import equipment_sender
 from edge.store.refused import RefusedMessage, record_refusal
 from tests.cli.calling import Edge
 from tests.station.plant import Plant

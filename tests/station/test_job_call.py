@@ -1,17 +1,25 @@
 """The id of a run follows from the call that stored its job: the same call, the same id at each gateway."""
 
+import asyncio
+import contextlib
 import uuid
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
-from edge.foundation.errors import Refused
+from edge.foundation.errors import Refused, Unavailable
 from edge.model.isa95 import IdCall, OrderCall, Parameter, ReturnStatus
 from edge.model.job_state import Cause, JobState
-from edge.station.job_call import JobCall, call_digest, run_id_of
+from edge.station.job_call import UNKNOWN_AGE, JobCall, RefusalRecorder, call_digest, refuse_expired, run_id_of
+from edge.store import refused
+from edge.store.client import Store
+from edge.store.opening import open_store
+from edge.store.refused import RefusedMessage
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance, obliging, order
+from tests.store.servers import own_server
 
 AT = "2026-11-26T16:00:00Z"
 ORDER = OrderCall(job_order=order("J1", job_order_parameters=(Parameter(id="torque", value={"b": 1, "a": 2}),)))
@@ -117,3 +125,62 @@ async def forget(plant: Plant) -> None:
     """Remove the marks, as after `[retention] dedupe`."""
     for key in await plant.store.execute("KEYS", plant.store.keys.cededupe("*")):
         await plant.store.execute("DEL", key)
+
+
+def message(way: str, number: int) -> RefusedMessage:
+    return RefusedMessage(way, "", str(number), "unreadable", "no JSON", b"{")
+
+
+async def test_flood_of_refused_messages_is_stored_at_a_limited_rate(store: Store) -> None:
+    seconds = 0.0
+    recorder = RefusalRecorder(store, most=3, clock=lambda: seconds)
+    for number in range(50):
+        await recorder.record(message("flood", number))
+    await recorder.record(message("other", 50))
+    assert [item.event_id for item in await refused.newest(store, 10)] == ["50", "2", "1", "0"]
+    assert await refused.count(store) == 51
+    seconds = 11.0
+    await recorder.record(message("flood", 51))
+    assert (await refused.newest(store, 1))[0].event_id == "51"
+    assert await refused.count(store) == 52
+
+
+async def test_invented_topics_of_a_sender_share_a_limit(store: Store) -> None:
+    recorder = RefusalRecorder(store, most=1, clock=lambda: 0.0)
+    for number in range(150):
+        await recorder.record(message(f"way {number}", number))
+    assert len(await refused.newest(store, 1000)) == 101
+
+
+async def test_refusals_of_an_outage_are_counted_after_it(tmp_path: Path) -> None:
+    async with own_server(tmp_path) as server, open_store(RedisSettings(url=server.url), "edge") as store:
+        seconds = 0.0
+        recorder = RefusalRecorder(store, most=1, clock=lambda: seconds)
+        await recorder.record(message("way", 1))
+        await recorder.record(message("way", 2))
+        await server.kill()
+        seconds = 11.0
+        with pytest.raises(Unavailable):
+            await recorder.record(message("way", 3))
+        await server.start()
+        async with asyncio.timeout(30):
+            while True:
+                seconds += 11.0
+                with contextlib.suppress(Unavailable):
+                    await recorder.record(message("way", 3))
+                    break
+        assert await refused.count(store) == 3
+
+
+@pytest.mark.parametrize("expires_at", [None, 1_000, 1_001])
+def test_message_within_its_expiry_is_accepted(expires_at: int | None) -> None:
+    refuse_expired(expires_at, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "kind", "reason"), [(990, "expired", "10 ms ago"), (UNKNOWN_AGE, "retained", "may be of any age")]
+)
+def test_late_message_is_refused_with_the_reason(expires_at: int, kind: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason) as refusal:
+        refuse_expired(expires_at, 1_000)
+    assert refusal.value.kind == kind

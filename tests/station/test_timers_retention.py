@@ -12,7 +12,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.links.background_task import background_task
 from edge.model.job_state import Cause
-from edge.store import changes, jobs, mark_senders
+from edge.store import changes, dedupe, jobs
 from edge.store.client import Store
 from edge.store.commit import fields
 from edge.store.key_spec import Lifetime
@@ -80,7 +80,7 @@ async def forget_calls(plant: Plant) -> None:
 
 async def sweep_marks(plant: Plant) -> None:
     """Remove the index of the marks, as the sweep of a gateway does when their time is over."""
-    await mark_senders.sweep(plant.store, 0, await server_time(plant.store) + 1)
+    await dedupe.sweep_marks(plant.store, 0, await server_time(plant.store) + 1)
 
 
 async def fill_streams(plant: Plant) -> None:

@@ -3,7 +3,7 @@
 from edge.store import dedupe
 from edge.store.bounds import BoundedCount, MarksBySender
 from edge.store.client import Store
-from edge.store.mark_senders import caller, equipment_sender
+from edge.store.dedupe import caller, equipment_sender
 
 
 def test_count_is_full_only_at_its_limit() -> None:

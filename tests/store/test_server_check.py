@@ -13,8 +13,8 @@ from edge.foundation.errors import SettingsError, Unavailable
 from edge.store.bounds import NO_LIMITS
 from edge.store.client import Store
 from edge.store.commit import join, operation
+from edge.store.dedupe import MarkCounter
 from edge.store.keys import key_specs
-from edge.store.mark_senders import MarkCounter
 from edge.store.opening import open_store
 from edge.store.server_check import STORE_VERSION, MemoryUsage, ServerState, can_write, read_state
 from tests.free_ports import free_port

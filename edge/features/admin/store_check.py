@@ -18,7 +18,7 @@ from edge.station.safing_tries import problem_of
 from edge.store import components, equipment_memory
 from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimits
 from edge.store.client import Store
-from edge.store.mark_senders import MarkCounter
+from edge.store.dedupe import MarkCounter
 from edge.store.observer import observer_of
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from edge.store import dedupe, ended_jobs, mark_senders
+from edge.store import dedupe, ended_jobs
 from edge.store.bounds import BoundedCount, CountLimits
 from edge.store.client import Store
 from edge.store.commit import join, operation
-from edge.store.mark_senders import MarkCounter, MessageSender, SenderKind, caller, equipment_sender, parse_sender
+from edge.store.dedupe import MarkCounter, MessageSender, SenderKind, caller, equipment_sender, parse_sender
 from edge.store.server_check import read_state
 from edge.store.server_time import server_time
 
@@ -24,7 +24,7 @@ async def test_marks_are_counted_by_sender_with_its_share(store: Store) -> None:
     await _mark(store, "/mes", 0, 3)
     await store.commit(dedupe.mark_transaction(store.keys, "station-1", "T1", "null", 60_000, "/mes"))
     await _mark(store, "/tool", 0, 2, WRENCH)
-    counts = await mark_senders.count_by_sender(store, 1000)
+    counts = await dedupe.count_by_sender(store, 1000)
     assert counts.senders == {"calls:/mes": BoundedCount(4, 500), "events:wrench": BoundedCount(2, 250)}
     assert counts.events == BoundedCount(2, 500)
     assert counts.nearly_full == {}
@@ -40,10 +40,10 @@ async def test_sender_is_named_long_before_all_marks_are_used(store: Store) -> N
 async def test_sender_without_a_mark_is_forgotten_by_the_sweep(store: Store) -> None:
     await _mark(store, "/tool", 0, 3, WRENCH)
     now = await server_time(store)
-    await mark_senders.sweep(store, 60_000, now)
-    assert (await mark_senders.count_by_sender(store, 1000)).senders["events:wrench"].count == 3
-    await mark_senders.sweep(store, 60_000, now + 61_000)
-    assert (await mark_senders.count_by_sender(store, 1000)).senders == {}
+    await dedupe.sweep_marks(store, 60_000, now)
+    assert (await dedupe.count_by_sender(store, 1000)).senders["events:wrench"].count == 3
+    await dedupe.sweep_marks(store, 60_000, now + 61_000)
+    assert (await dedupe.count_by_sender(store, 1000)).senders == {}
     assert not await store.execute("EXISTS", store.keys.marks_of(WRENCH.id), store.keys.mark_senders())
 
 
@@ -51,12 +51,12 @@ async def test_dropped_marks_are_gone_and_others_stay(store: Store) -> None:
     await _mark(store, "/tool", 0, 3, WRENCH)
     await _mark(store, "/mes", 0, 1)
     await store.commit(dedupe.mark_transaction(store.keys, "s", "t", "null", 60_000, "/mes"))
-    assert await mark_senders.drop(store, WRENCH) == 3
+    assert await dedupe.drop_marks(store, WRENCH) == 3
     assert await dedupe.load_answer(store, "/tool", "0") is None
     assert await dedupe.load_answer(store, "/mes", "0") == "null"
-    assert await mark_senders.drop(store, caller("/mes")) == 2
+    assert await dedupe.drop_marks(store, caller("/mes")) == 2
     assert await store.fetch(dedupe.query_transaction_answer(store.keys, "s", "t")) is None
-    assert (await mark_senders.count_by_sender(store, 1000)).senders == {}
+    assert (await dedupe.count_by_sender(store, 1000)).senders == {}
 
 
 @pytest.mark.parametrize(

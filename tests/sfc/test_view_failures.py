@@ -9,7 +9,6 @@ from edge.model.recipe import Intervention
 from edge.sfc.history import DecisionRecord, read_record, record_decision
 from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.intervention import held_failures
-from edge.sfc.left_failure import stands
 from edge.sfc.net import Net
 from edge.sfc.replay import differing_fields, replay
 from edge.sfc.run import ActionState, Outcome, Run
@@ -31,7 +30,7 @@ from edge.sfc.signal import (
     Tick,
     Unknown,
 )
-from edge.sfc.view import next_deadline
+from edge.sfc.view import next_deadline, stands
 from edge.sfc.waiting import explain_waiting
 from tests.sfc.charts import DAY, recipes
 from tests.sfc.driving import Driven
