@@ -2,9 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeVar
 
-import msgspec
 import structlog
 from msgspec import Struct, field
 
@@ -12,7 +10,6 @@ from edge.access.audit_trail import AuditTrail
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.links.log_throttle import LogThrottle
-from edge.model.audit import AuditRecord
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import (
     ACKNOWLEDGE_TYPE,
@@ -31,7 +28,6 @@ from edge.model.isa95 import (
     InterveneCall,
     JobResponse,
     OrderCall,
-    Payload,
     ReleaseAnswer,
     ReleaseCall,
     ResolveCall,
@@ -39,18 +35,19 @@ from edge.model.isa95 import (
     ResponsesAnswer,
     ReturnStatus,
     StateCall,
-    read_payload,
 )
 from edge.model.job_message import AcknowledgeAnswer, AcknowledgeCall
 from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS, Cause
 from edge.model.recipe import Intervention
-from edge.northbound.gateway_calls import languages_of
 from edge.northbound.reply import (
     CallEffect,
     Handler,
     Reply,
+    arguments_of,
+    call_record,
     caller_of,
     change_of,
+    languages_of,
     method_reply,
     refusal_reply,
     settings_method,
@@ -132,8 +129,6 @@ def responses_in(data: object) -> Sequence[JobResponse]:
 
 
 logger = structlog.get_logger(__name__)
-
-_P = TypeVar("_P", bound=Payload)
 
 _METHOD_OF_TYPE: Mapping[str, Cause] = {METHOD_TYPE.format(method): method for method in METHODS}
 _BY_ID, _BY_STATE = map(METHOD_TYPE.format, RESPONSE_METHODS)
@@ -232,18 +227,7 @@ class CallHandler:
     def _record_change(self, call: IncomingCall, event: CloudEvent, reply: Reply) -> None:
         if self._trail is None or (change := reply.change) is None:
             return
-        record = AuditRecord(
-            at=self._trail.clock(),
-            kind="rpc.call" if call.source == "rpc" else "mes.call",
-            instance=self._trail.instance,
-            user=change.by or event.source,
-            application=event.source if change.by else "",
-            address="" if call.source == "rpc" else call.source,
-            action=change.action,
-            subject=change.subject,
-            comment=change.comment,
-            status=reply.reason or "Good",
-        )
+        record = call_record(self._trail, event, call.source, change, reply.reason or "Good")
         # Each gateway of the store receives the call, and a broker may deliver it again.
         name = f"{event.id}\n{record.kind}\n{record.action}\n{record.status}"
         self._trail.record(record, audit.call_claim(event.source, name, record.at))
@@ -270,20 +254,20 @@ class CallHandler:
         if (advice := self._services.switched_off.get(event_type)) is not None:
             raise Refused("unknown_type", f"this gateway does not serve type {event.type!r}.", advice)
         if event_type == RESOLVE_TYPE:
-            decided = _arguments(event, ResolveCall)
+            decided = arguments_of(event, ResolveCall)
             return await self._intervene(scope, event, decided.job_order_id, resolve_signal(decided))
         if event_type == INTERVENE_TYPE:
-            intervention = _arguments(event, InterveneCall)
+            intervention = arguments_of(event, InterveneCall)
             return await self._intervene(scope, event, intervention.job_order_id, intervene_signal(intervention))
         if event_type == ACKNOWLEDGE_TYPE:
-            acknowledged = await acknowledge(self._services.deliveries, scope, _arguments(event, AcknowledgeCall))
+            acknowledged = await acknowledge(self._services.deliveries, scope, arguments_of(event, AcknowledgeCall))
             return Reply(acknowledged, change=CallEffect("Acknowledge", ", ".join(acknowledged.acknowledged)))
         if event_type == RELEASE_TYPE:
             return await self._release(scope, event)
         if event_type == _BY_ID:
-            return await self._response_by_id(scope, _arguments(event, IdCall))
+            return await self._response_by_id(scope, arguments_of(event, IdCall))
         if event_type == _BY_STATE:
-            return await self._responses_by_state(scope, _arguments(event, StateCall))
+            return await self._responses_by_state(scope, arguments_of(event, StateCall))
         raise Refused("unknown_type", f"type {event.type!r} is not known here.", "Call a job method or send settings.")
 
     def _expiry(self, call: IncomingCall, event: CloudEvent, sent_at: int | None) -> int | None:
@@ -301,7 +285,7 @@ class CallHandler:
         call = JobCall(
             scope,
             method,
-            _arguments(event, taken),
+            arguments_of(event, taken),
             event.source,
             event.id,
             transaction=event.extensions.get("transactionid", ""),
@@ -339,7 +323,7 @@ class CallHandler:
             await self._services.deliveries.record_request(responses_in(answer.data))
 
     async def _release(self, scope: str, event: CloudEvent) -> Reply:
-        arguments = _arguments(event, ReleaseCall)
+        arguments = arguments_of(event, ReleaseCall)
         request = ReleaseRequest(
             equipment=arguments.equipment,
             scopes=(scope,),
@@ -385,11 +369,3 @@ class CallHandler:
             extensions=MappingProxyType({name: extensions[name] for name in _TRACE_CONTEXT if name in extensions}),
             data=reply.data,
         )
-
-
-def _arguments(event: CloudEvent, kind: type[_P]) -> _P:
-    try:
-        return read_payload(event.data, kind)
-    except msgspec.ValidationError as error:
-        reason = f"the payload does not have the arguments of {event.type}: {error}."
-        raise Refused("invalid_payload", reason, "Send its arguments in OPC UA spelling.") from None

@@ -6,31 +6,22 @@ from functools import partial
 import msgspec
 
 from edge.access.audit_trail import AuditTrail, plan_append
-from edge.access.localization import localize, parse_languages
+from edge.access.localization import localize
 from edge.access.locks import delete_locks, find_locks
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, mode_in_force, switch_mode
 from edge.foundation.errors import Refused
-from edge.model.audit import AuditRecord
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import LOCKS_METHOD_TYPE, MAINTENANCE_METHOD_TYPE
 from edge.model.instant import milliseconds, utc
-from edge.model.isa95 import ReturnStatus, read_payload
+from edge.model.isa95 import ReturnStatus
 from edge.model.lock import LockCall, LockKind, LocksAnswer, lock_info
 from edge.model.plant import MAINTENANCE_METHODS, Maintenance, MaintenanceAnswer, MaintenanceCall, MaintenanceKind
-from edge.northbound.reply import Handler, replying
+from edge.northbound.reply import CallEffect, Handler, arguments_of, call_record, languages_of, replying
 from edge.store import dedupe, mode
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock
 from edge.store.server_time import server_time
-
-LANGUAGES = "acceptlanguage"
-"""The extension attribute with the languages of the caller, as the header Accept-Language has them."""
-
-
-def languages_of(event: CloudEvent) -> tuple[str, ...]:
-    """Return the languages that the sender of an event prefers."""
-    return parse_languages(event.extensions.get(LANGUAGES, ""))
 
 
 class MaintenanceCalls:
@@ -64,36 +55,18 @@ class MaintenanceCalls:
 
     async def call(self, method: str, event: CloudEvent, origin: str) -> MaintenanceAnswer:
         """Execute a method of MAINTENANCE_METHODS; the same event again has no second effect. Raises Refused."""
-        try:
-            call = read_payload(event.data if event.data is not None else {}, MaintenanceCall)
-        except msgspec.ValidationError as error:
-            reason = f"the payload does not have the arguments of {event.type}: {error}."
-            raise Refused("invalid_payload", reason, "Send Message, Until, Now, Gateway and By, or none.") from None
+        call = arguments_of(event, MaintenanceCall, "Send Message, Until, Now, Gateway and By, or none.", {})
         if method == "Show" or await dedupe.load_answer(self._store, event.source, event.id) is not None:
             return await self._answer(event)
         request = _mode_request(method, call, event.source)
-        record = self._record(method, call, event, origin)
+        change = CallEffect(f"maintenance {method.lower()}", call.gateway or "*", call.message, call.by)
+        record = call_record(self._trail, event, origin, change)
         mark = dedupe.mark(self._store.keys, event.source, event.id, method, self._dedupe_ms)
         clock, keep = self._trail.clock, self._trail.keep
         await switch_mode(self._store, call.gateway, request, record, clock, keep, mark)
         self._trail.copy(record)
         await self._switched()
         return await self._answer(event)
-
-    def _record(self, method: str, call: MaintenanceCall, event: CloudEvent, origin: str) -> AuditRecord:
-        is_rpc = origin == "rpc"
-        return AuditRecord(
-            at=self._trail.clock(),
-            kind="rpc.call" if is_rpc else "mes.call",
-            instance=self._trail.instance,
-            user=call.by or event.source,
-            application=event.source if call.by else "",
-            address="" if is_rpc else origin,
-            action=f"maintenance {method.lower()}",
-            subject=call.gateway or "*",
-            comment=call.message,
-            status="Good",
-        )
 
     async def _answer(self, event: CloudEvent) -> MaintenanceAnswer:
         found = mode_in_force(await mode.load(self._store, self._trail.instance))
@@ -141,24 +114,17 @@ class LockCalls:
 
     async def list_locks(self, event: CloudEvent, _origin: str) -> LocksAnswer:
         """Return the locks of a kind, or all. Raises Refused for wrong arguments."""
-        return await self._answer(await self._find(_lock_arguments(event)))
+        return await self._answer(
+            await self._find(arguments_of(event, LockCall, "Send Kind, Ids, Force and By, or none.", {}))
+        )
 
     async def delete(self, event: CloudEvent, origin: str) -> LocksAnswer:
         """Delete locks and return them. Raises Refused for wrong arguments, and while an owner lives."""
-        call = _lock_arguments(event)
+        call = arguments_of(event, LockCall, "Send Kind, Ids, Force and By, or none.", {})
         found = await self._find(call)
-        is_rpc = origin == "rpc"
-        record = AuditRecord(
-            at=self._trail.clock(),
-            kind="rpc.call" if is_rpc else "mes.call",
-            instance=self._trail.instance,
-            user=call.by or event.source,
-            application=event.source if call.by else "",
-            address="" if is_rpc else origin,
-            action="locks delete --force" if call.force else "locks delete",
-            subject=", ".join(f"{stored_lock.kind} {stored_lock.object_id}" for stored_lock in found) or "-",
-            status="Good",
-        )
+        action = "locks delete --force" if call.force else "locks delete"
+        subject = ", ".join(f"{stored_lock.kind} {stored_lock.object_id}" for stored_lock in found) or "-"
+        record = call_record(self._trail, event, origin, CallEffect(action, subject, by=call.by))
 
         async def audit(_: Sequence[StoredLock]) -> Commit:
             return await plan_append(self._store, [record], self._trail.keep)
@@ -183,11 +149,3 @@ class LockCalls:
             if stored_lock.lock
         )
         return LocksAnswer(return_status=ReturnStatus.NO_ERROR, locks=locks)
-
-
-def _lock_arguments(event: CloudEvent) -> LockCall:
-    try:
-        return read_payload(event.data if event.data is not None else {}, LockCall)
-    except msgspec.ValidationError as error:
-        reason = f"the payload does not have the arguments of {event.type}: {error}."
-        raise Refused("invalid_payload", reason, "Send Kind, Ids, Force and By, or none.") from None

@@ -1,18 +1,26 @@
 """What the handler of a call returns: the content of the answer, what the call changed, and who sent it."""
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from edge.access.audit_trail import AuditTrail
+from edge.access.localization import parse_languages
 from edge.foundation.errors import Refused
+from edge.model.audit import AuditRecord
 from edge.model.cloudevent import CloudEvent
-from edge.model.isa95 import MethodAnswer, OrderCall, RefusalAnswer
+from edge.model.isa95 import MethodAnswer, OrderCall, Payload, RefusalAnswer, read_payload
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.settings import SettingsMethod
 
+_P = TypeVar("_P", bound=Payload)
+
 THE_MES = "the MES"
 """The caller of calls over MQTT."""
+LANGUAGES = "acceptlanguage"
+"""The extension attribute with the languages of the caller, as the header Accept-Language has them."""
 
 
 class CallEffect(Struct, frozen=True):
@@ -38,6 +46,41 @@ class Reply(Struct, frozen=True):
 def caller_of(source: str) -> str:
     """Return the caller of a call by the topic or adapter that it came from."""
     return "a program over RPC" if source == "rpc" else THE_MES
+
+
+def languages_of(event: CloudEvent) -> tuple[str, ...]:
+    """Return the languages that the sender of an event prefers."""
+    return parse_languages(event.extensions.get(LANGUAGES, ""))
+
+
+def arguments_of(
+    event: CloudEvent, kind: type[_P], advice: str = "Send its arguments in OPC UA spelling.", without: object = None
+) -> _P:
+    """Return the arguments of a call; `without` stands for a payload that is absent. Raises Refused for wrong ones."""
+    try:
+        return read_payload(without if event.data is None else event.data, kind)
+    except msgspec.ValidationError as error:
+        reason = f"the payload does not have the arguments of {event.type}: {error}."
+        raise Refused("invalid_payload", reason, advice) from None
+
+
+def call_record(
+    trail: AuditTrail, event: CloudEvent, origin: str, change: CallEffect, status: str = "Good"
+) -> AuditRecord:
+    """Return the record of a call that came from `origin`, a topic or `rpc`, and of what it changed."""
+    is_rpc = origin == "rpc"
+    return AuditRecord(
+        at=trail.clock(),
+        kind="rpc.call" if is_rpc else "mes.call",
+        instance=trail.instance,
+        user=change.by or event.source,
+        application=event.source if change.by else "",
+        address="" if is_rpc else origin,
+        action=change.action,
+        subject=change.subject,
+        comment=change.comment,
+        status=status,
+    )
 
 
 def change_of(call: JobCall) -> CallEffect:

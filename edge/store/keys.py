@@ -1,371 +1,520 @@
-"""Every key in Redis, with its type and lifetime; the base classes have those of messages, settings and operations."""
+"""Every key in Redis, one row each: its type, its name, how long it lives, and what it holds."""
 
 import functools
-import inspect
+import re
 from collections.abc import Callable
+from inspect import isfunction
+from typing import Final, Literal, TypeAlias
 
-from edge.store.key_spec import BUILDERS, KeySpec, KeyType, Lifetime, key_part, node_task_id
-from edge.store.key_spec import register_key as _key
-from edge.store.shared_keys import ServerKeys
-
-
-class Keys(ServerKeys, frozen=True):
-    """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read.
-
-    `generation_id` is the generation of the store in which the records of this process are written; empty without
-    Sentinel.
-    """
-
-    host_streams: bool = False
-    generation_id: str = ""
-
-    @_key("hash", Lifetime.JOB)
-    def joborder(self, id: str) -> str:
-        """Return the key of a job order with its state."""
-        return f"{self.prefix}:joborder:{id}"
-
-    @_key("zset", Lifetime.PERMANENT)
-    def joborder_list(self, scope: str) -> str:
-        """Return the key of the ids of the job orders of a scope, by priority."""
-        return f"{self.prefix}:joborder:list:{scope}"
-
-    @_key("zset", Lifetime.OURS)
-    def joborder_open(self, scope: str) -> str:
-        """Return the key of the ids of the job orders of a scope that are not in an EndState, by priority."""
-        return f"{self.prefix}:joborder:open:{scope}"
-
-    @_key("zset", Lifetime.OURS)
-    def joborder_startable(self, scope: str) -> str:
-        """Return the key of the queue of starts: the jobs of a scope that may start now, in their order."""
-        return f"{self.prefix}:joborder:startable:{scope}"
-
-    @_key("stream", Lifetime.STREAM)
-    def joborder_changes(self, scope: str) -> str:
-        """Return the key of each change of a job of the scope."""
-        return f"{self.prefix}:joborder:changes:{scope}"
-
-    @_key("stream", Lifetime.STREAM)
-    def joborder_changes_global(self) -> str:
-        """Return the key of each change of any job."""
-        return f"{self.prefix}:joborder:changes:_global"
-
-    @_key("hash", Lifetime.JOB)
-    def jobresponse(self, id: str) -> str:
-        """Return the key of a job response."""
-        return f"{self.prefix}:jobresponse:{id}"
-
-    @_key("zset", Lifetime.PERMANENT)
-    def jobresponse_list(self, scope: str) -> str:
-        """Return the key of the ids of the job responses of a scope, by start time."""
-        return f"{self.prefix}:jobresponse:list:{scope}"
-
-    @_key("zset", Lifetime.OURS)
-    def jobresponse_state(self, scope: str, state: str) -> str:
-        """Return the key of the ids of the job responses of a scope in that state, by start time."""
-        return f"{self.prefix}:jobresponse:list:{scope}:{state}"
-
-    @_key("string", Lifetime.OURS)
-    def counter(self, name: str) -> str:
-        """Return the key of how often something happened."""
-        return f"{self.prefix}:counter:{name}"
-
-    @_key("stream", Lifetime.STREAM)
-    def event_receiver_list(self) -> str:
-        """Return the key of each transition of a job order, for consumers on this host."""
-        return f"{self.prefix}:event:receiver:list"
-
-    @_key("stream", Lifetime.STREAM)
-    def event_responder_list(self) -> str:
-        """Return the key of each change of a job response, for consumers on this host."""
-        return f"{self.prefix}:event:responder:list"
-
-    @_key("set", Lifetime.OURS)
-    def active_scopes(self) -> str:
-        """Return the key of the scopes that ever held a job."""
-        return f"{self.prefix}:active-scopes"
-
-    @_key("stream", Lifetime.BACKLOG)
-    def sfc_work(self, scope: str) -> str:
-        """Return the key of the work of a scope, for the consumer group sfc-engine."""
-        return f"{self.prefix}:sfc:work:{scope}"
-
-    @_key("hash", Lifetime.JOB)
-    def sfc_execution(self, job_id: str) -> str:
-        """Return the key of the run of a job."""
-        return f"{self.prefix}:sfc:execution:{job_id}"
-
-    @_key("stream", Lifetime.JOB)
-    def sfc_history(self, job_id: str) -> str:
-        """Return the key of a record of each decision about the run of a job; its ids are number and instant."""
-        return f"{self.prefix}:sfc:history:{job_id}"
-
-    @_key("set", Lifetime.OURS)
-    def sfc_active_jobs(self) -> str:
-        """Return the key of the jobs whose run has not ended, or of which something is to be sent."""
-        return f"{self.prefix}:sfc:active-jobs"
-
-    @_key("zset", Lifetime.OURS)
-    def sfc_timers(self) -> str:
-        """Return the key of the jobs by the time of their next start, deadline or removal."""
-        return f"{self.prefix}:sfc:timers"
-
-    @_key("zset", Lifetime.OURS)
-    def sfc_waits(self, scope: str, type_id: str) -> str:
-        """Return the key of the jobs of a scope by the instant since which they wait for an event of that type."""
-        return f"{self.prefix}:sfc:waits:{scope}:{type_id}"
-
-    @_key("hash", Lifetime.OURS)
-    def safing(self) -> str:
-        """Return the key of the stops and resets that equipment has not confirmed, by phase and command id."""
-        return f"{self.prefix}:safing"
-
-    @_key("hash", Lifetime.OURS)
-    def disabled_tools(self) -> str:
-        """Return the key of the tools that another system has disabled, by their place."""
-        return f"{self.prefix}:disabled-tools"
-
-    @_key("hash", Lifetime.OURS)
-    def equipment_memory(self, name: str) -> str:
-        """Return the key of what equipment, as `wrench@host:port`, needs later: revisions, last and open results."""
-        return f"{self.prefix}:equipment-memory:{name}"
-
-    @_key("set", Lifetime.OURS)
-    def instances(self, scope: str) -> str:
-        """Return the key of the instances that work on a scope, or ended and left work there."""
-        return f"{self.prefix}:instances:{scope}"
-
-    @_key("hash", Lifetime.OURS)
-    def lease_equipment(self, place: str) -> str:
-        """Return the key of the instances that connect to equipment at a place, each for as long as its own lease."""
-        return f"{self.prefix}:lease:equipment:{key_part(place)}"
-
-    @_key("list", Lifetime.OURS)
-    def passed_commands(self, consumer: str, place: str) -> str:
-        """Return the key of the commands that other instances pass to the one that connects to equipment."""
-        return f"{self.prefix}:passed-commands:{consumer}:{key_part(place)}"
-
-    @_key("string", Lifetime.REPORT)
-    def health(self, consumer: str) -> str:
-        """Return the key of the last report of an instance about its equipment."""
-        return f"{self.prefix}:health:{consumer}"
-
-    @_key("string", Lifetime.OURS)
-    def pubseq(self, scope: str) -> str:
-        """Return the key of the number of the state index that was published last."""
-        return f"{self.prefix}:pubseq:{scope}"
-
-    @_key("string", Lifetime.REPUBLISH)
-    def publisher_event(self, scope: str, position: str) -> str:
-        """Return the key of a status event as it was published first."""
-        return f"{self.prefix}:publisher:event:{scope}:{position}"
-
-    @_key("zset", Lifetime.OURS)
-    def joborder_undelivered(self, scope: str) -> str:
-        """Return the key of the ended jobs whose result is kept until the MES has received it, by their end."""
-        return f"{self.prefix}:joborder:list:{scope}:undelivered"
-
-    @_key("zset", Lifetime.OURS)
-    def joborder_unconfirmed(self, scope: str) -> str:
-        """Return the key of the ended jobs whose delivered result is kept until the MES confirms it, by their end."""
-        return f"{self.prefix}:joborder:list:{scope}:unconfirmed"
-
-    @_key("set", Lifetime.OURS)
-    def publisher_topics(self, scope: str) -> str:
-        """Return the key of the ids of the jobs whose topics the broker retains."""
-        return f"{self.prefix}:publisher:topics:{scope}"
-
-    @_key("hash", Lifetime.OURS)
-    def publisher_cursors(self) -> str:
-        """Return the key of the position of the last change published by scope; of events by `{scope}/events`."""
-        return f"{self.prefix}:publisher:stream-cursors"
-
-    @_key("stream", Lifetime.STREAM)
-    def audit(self) -> str:
-        """Return the key of the audit trail: who did what, from where, with which result; chained by digests."""
-        return f"{self.prefix}:audit"
-
-    @_key("string", Lifetime.OURS)
-    def audit_head(self) -> str:
-        """Return the key of number and digest of the newest audit record."""
-        return f"{self.prefix}:audit:head"
-
-    @_key("hash", Lifetime.OURS)
-    def locks(self, kind: str) -> str:
-        """Return the key of the locks of a kind: by object its holder and those that wait, as JSON."""
-        return f"{self.prefix}:locks:{kind}"
-
-    @_key("hash", Lifetime.FLOW)
-    def flow(self, flow: str) -> str:
-        """Return the key of a flow with its document and state."""
-        return f"{self.prefix}:flow:{key_part(flow)}"
-
-    @_key("hash", Lifetime.CYCLE)
-    def flow_cycle(self, flow: str, cycle: int) -> str:
-        """Return the key of a cycle of a flow."""
-        return f"{self.prefix}:flow:{key_part(flow)}:cycle:{cycle}"
-
-    @_key("string", Lifetime.NODE_TASK)
-    def node_task(self, flow: str, cycle: int, node: str) -> str:
-        """Return the key of a node task with its state, as JSON."""
-        return f"{self.prefix}:node_tasks:{node_task_id(flow, cycle, node)}"
-
-    @_key("string", Lifetime.NODE_TASK)
-    def node_output(self, flow: str, cycle: int, node: str) -> str:
-        """Return the key of an output of more than 64 KiB, as JSON."""
-        return f"{self.prefix}:node_tasks:{node_task_id(flow, cycle, node)}:output"
-
-    @_key("string", Lifetime.ATTEMPT)
-    def node_worker(self, flow: str, cycle: int, node: str) -> str:
-        """Return the key of the worker that runs a node task, with its progress, as JSON."""
-        return f"{self.prefix}:node_tasks:{node_task_id(flow, cycle, node)}:worker"
-
-    @_key("string", Lifetime.ATTEMPT)
-    def node_answer(self, task: str) -> str:
-        """Return the key of the answer of equipment to a command of a node task, as JSON."""
-        return f"{self.prefix}:node_tasks:{task}:answer"
-
-    @_key("stream", Lifetime.BACKLOG)
-    def node_work(self, kind: str) -> str:
-        """Return the key of the node tasks of a kind for the consumer group of the workers."""
-        return f"{self.prefix}:node_work:{kind}"
-
-    @_key("stream", Lifetime.BACKLOG)
-    def node_results(self) -> str:
-        """Return the key of the results of workers that no gateway has taken yet."""
-        return f"{self.prefix}:node_results"
-
-    @_key("string", Lifetime.WORKER)
-    def worker(self, id: str) -> str:
-        """Return the key of a worker with its kinds and its last heartbeat, as JSON."""
-        return f"{self.prefix}:workers:{id}"
-
-    @_key("zset", Lifetime.OURS)
-    def flow_schedule(self) -> str:
-        """Return the key of all flows by the instant of their next cycle."""
-        return f"{self.prefix}:flows:schedule"
-
-    @_key("set", Lifetime.OURS)
-    def flows_running(self) -> str:
-        """Return the key of the flows that have a running cycle."""
-        return f"{self.prefix}:flows:running"
-
-    @_key("stream", Lifetime.STREAM)
-    def flow_signals(self) -> str:
-        """Return the key of the flows that a process other than their gateway changed."""
-        return f"{self.prefix}:flows:signals"
-
-    @_key("stream", Lifetime.STREAM)
-    def telemetry(self) -> str:
-        """Return the key of the batches of samples and occurrences, for the consumer group rules."""
-        return f"{self.prefix}:telemetry"
-
-    @_key("stream", Lifetime.STREAM)
-    def telemetry_dlq(self) -> str:
-        """Return the key of the batches that could not be evaluated, with the reason and without secrets."""
-        return f"{self.prefix}:telemetry:dlq"
-
-    @_key("stream", Lifetime.STREAM)
-    def telemetry_attempts(self) -> str:
-        """Return the key of each attempt to send an alarm, with its result."""
-        return f"{self.prefix}:telemetry:attempts"
-
-    @_key("hash", Lifetime.PERMANENT)
-    def telemetry_rules(self) -> str:
-        """Return the key of the rules that the MES has sent, by their ids."""
-        return f"{self.prefix}:telemetry:rules"
-
-    @_key("hash", Lifetime.PERMANENT)
-    def telemetry_definitions(self) -> str:
-        """Return the key of the definitions of tags of station files and of the MES, by tag, as JSON."""
-        return f"{self.prefix}:telemetry:definitions"
-
-    @_key("hash", Lifetime.OURS)
-    def telemetry_state(self) -> str:
-        """Return the key of the states of rules, by rule and subject, and of the jobs that run."""
-        return f"{self.prefix}:telemetry:state"
-
-    @_key("list", Lifetime.OURS)
-    def telemetry_window(self, digest: str) -> str:
-        """Return the key of the window of a baseline rule for a subject, the oldest sample first."""
-        return f"{self.prefix}:telemetry:window:{digest}"
-
-    @_key("hash", Lifetime.OURS)
-    def telemetry_counters(self) -> str:
-        """Return the key of the counters of telemetry, by name; those of a rule by its id."""
-        return f"{self.prefix}:telemetry:counters"
-
-    @_key("hash", Lifetime.OURS)
-    def telemetry_cursors(self) -> str:
-        """Return the key of the last change of an alarm that each reader has handled."""
-        return f"{self.prefix}:telemetry:cursors"
-
-    @_key("set", Lifetime.OURS)
-    def mirror(self, name: str) -> str:
-        """Return the key of a copy of the set that another system keeps."""
-        return f"{self.prefix}:mirror:{name}"
-
-    @_key("set", Lifetime.OURS)
-    def mirror_staging(self, name: str) -> str:
-        """Return the key of the copy while it is written, within one commit."""
-        return f"{self.prefix}:staging:mirror:{name}"
-
-    @_key("string", Lifetime.OURS)
-    def lease_mirror(self, name: str) -> str:
-        """Return the key of the instance that reads a mirrored set, for as long as its own lease lasts."""
-        return f"{self.prefix}:lease:mirror:{name}"
-
-    @_key("hash", Lifetime.OURS)
-    def mirrors(self) -> str:
-        """Return the key of the state of each mirror that was read since the start: current or stale, since when."""
-        return f"{self.prefix}:mirrors"
-
-    @_key("hash", Lifetime.OURS)
-    def opcua_servers(self) -> str:
-        """Return the key of the OPC UA servers of the gateways on this store, by gateway, as JSON."""
-        return f"{self.prefix}:opcua:servers"
-
-    @_key("hash", Lifetime.OURS)
-    def sparkplug(self) -> str:
-        """Return the key of the last birth number of the Sparkplug edge node, and of what it has published."""
-        return f"{self.prefix}:sparkplug"
-
-    @_key("hash", Lifetime.OURS)
-    def tags(self) -> str:
-        """Return the key of the last sample of each tag, written every few seconds."""
-        return f"{self.prefix}:tags"
-
-    @_key("hash", Lifetime.OURS)
-    def alarms(self) -> str:
-        """Return the key of the alarms that are not normal, or are silenced, by id."""
-        return f"{self.prefix}:alarms"
-
-    @_key("stream", Lifetime.STREAM)
-    def alarm_changes(self) -> str:
-        """Return the key of each change of an alarm."""
-        return f"{self.prefix}:alarms:changes"
-
-    @_key("string", Lifetime.OURS)
-    def identity(self) -> str:
-        """Return the key of the identity of the store, made once."""
-        return f"{self.prefix}:identity"
-
-
-def _spec(build: Callable[..., str], type: KeyType, lifetime: Lifetime) -> KeySpec:
-    _, *fields = inspect.signature(build).parameters
-    pattern = build(Keys(""), *(f"{{{field}}}" for field in fields)).removeprefix(":")
-    purpose = (build.__doc__ or "").removeprefix("Return the key of ").removesuffix(".")
-    return KeySpec(build.__name__, pattern, type, lifetime, purpose[:1].upper() + purpose[1:])
-
-
-@functools.cache
-def key_specs() -> tuple[KeySpec, ...]:
-    """Return every kind of key."""
-    builders = sorted(BUILDERS, key=lambda row: not row[0].__qualname__.startswith(Keys.__name__))
-    return tuple(_spec(*builder) for builder in builders)
-
+from msgspec import Struct
 
 GROUP = "sfc-engine"
 """The consumer group of the work streams."""
 
 RULES_GROUP = "rules"
 """The consumer group of the stream of samples."""
+
+# How long a key lives.
+PERMANENT: Final = "until the MES or, of jobs, the retention removes it or its last member"
+OURS: Final = "as long as the store; does not grow with the jobs that ran"
+JOB: Final = "as long as the job order, which goes `[retention] ended_jobs` after its EndState, or beyond `kept_jobs`"
+DEDUPE: Final = "`[retention] dedupe`"
+MARKS: Final = "each entry `[retention] dedupe`"
+AUDITED: Final = "50 hours after the last was added"
+DISCARDED: Final = "an hour after the last was added"
+REPUBLISH: Final = "an hour"
+STREAM: Final = "bounded by length"
+BACKLOG: Final = "each entry until its work is done"
+DEAD_LETTERS: Final = "`[retention] dead_letters` after the last was added"
+REPORT: Final = "a day after it was written last"
+FLOW: Final = "until the flow is deleted"
+CYCLE: Final = "7 days after its end, as far as `[flows] kept_mb` allows; or `[flows] kept_cycles` later cycles"
+NODE_TASK: Final = "24 hours after the end of its cycle, and no longer than the cycle"
+ATTEMPT: Final = "24 hours after it was written last, and no longer than its cycle"
+WORKER: Final = "60 seconds after the last heartbeat"
+LOGIN: Final = "15 minutes after the wait of the last failed login; 10 minutes for a used code, a day for wrong codes"
+RECOVERY: Final = "until the user gets other recovery codes or is removed"
+COMPONENT: Final = "each entry 30 days after the last heartbeat, or as `edge fleet forget --after-days` sets"
+COMMAND: Final = "until the command expires"
+COMMAND_RESULT: Final = "8 days after the last result"
+SESSION: Final = "a minute after its gateway has last renewed it; of a command `[users] session`"
+
+KeyType: TypeAlias = Literal["hash", "list", "set", "stream", "string", "zset"]
+_Part: TypeAlias = str | int
+_ROWS: dict[Callable[..., str], tuple[KeyType, str, str, str]] = {}
+
+_NUMBER_INSIDE = re.compile(r"_\d+_")
+
+
+def node_task_id(flow: str, cycle: int, node: str) -> str:
+    """Return the id of a node task, which is a part of its keys."""
+    return f"{key_part(flow)}_{cycle}_{key_part(node)}"
+
+
+@functools.lru_cache(maxsize=1024)
+def key_part(id: str) -> str:
+    """Return an id as one part of a key: no two flows, cycles and nodes share a key, whatever their ids are."""
+    quoted = id.replace("%", "%25").replace(":", "%3A")
+    return quoted.replace("_", "%5F") if _NUMBER_INSIDE.search(f"{quoted}_") else quoted
+
+
+def _key(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys"], str]:
+    """Enter a key without an id in its name."""
+    tail = f":{name}"
+
+    def build(keys: "Keys") -> str:
+        return keys.prefix + tail
+
+    _ROWS[build] = type, name, lifetime, purpose
+    return build
+
+
+def _key_of(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys", _Part], str]:
+    """Enter a key with an id in its name."""
+    (head, tail), (part,) = _split(name)
+
+    def build(keys: "Keys", id: _Part) -> str:
+        return f"{keys.prefix}:{head}{part(id)}{tail}"
+
+    _ROWS[build] = type, name, lifetime, purpose
+    return build
+
+
+def _key_of_two(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys", _Part, _Part], str]:
+    """Enter a key with two ids in its name."""
+    (head, middle, tail), (first, second) = _split(name)
+
+    def build(keys: "Keys", id: _Part, other: _Part) -> str:
+        return f"{keys.prefix}:{head}{first(id)}{middle}{second(other)}{tail}"
+
+    _ROWS[build] = type, name, lifetime, purpose
+    return build
+
+
+def _key_of_node(type: KeyType, name: str, lifetime: str, purpose: str) -> Callable[["Keys", str, int, str], str]:
+    """Enter a key of a node of a cycle of a flow."""
+    _, tail = name.split("{node:part}")
+
+    def build(keys: "Keys", flow: str, cycle: int, node: str) -> str:
+        return f"{keys.prefix}:node_tasks:{node_task_id(flow, cycle, node)}{tail}"
+
+    _ROWS[build] = type, name, lifetime, purpose
+    return build
+
+
+def _split(name: str) -> tuple[list[str], list[Callable[[_Part], str]]]:
+    """Return the texts around the ids of a name, and how each id is written: `{id:part}` by `key_part`."""
+    texts = re.split(r"{\w+(?::part)?}", name)
+    return texts, [_quoted if written else str for written in re.findall(r"{\w+(:part)?}", name)]
+
+
+def _quoted(id: _Part) -> str:
+    return key_part(str(id))
+
+
+class Keys(Struct, frozen=True):
+    """Builds the keys below one prefix; `host_streams`: also write the streams that only other programs read.
+
+    `generation_id` is the generation of the store in which the records of this process are written; empty without
+    Sentinel. Each row is a method that takes the ids in the name of its key.
+    """
+
+    prefix: str
+    host_streams: bool = False
+    generation_id: str = ""
+
+    # Jobs and their runs.
+    joborder = _key_of("hash", "joborder:{id}", JOB, "A job order with its state")
+    joborder_list = _key_of(
+        "zset", "joborder:list:{scope}", PERMANENT, "The ids of the job orders of a scope, by priority"
+    )
+    joborder_open = _key_of(
+        "zset",
+        "joborder:open:{scope}",
+        OURS,
+        "The ids of the job orders of a scope that are not in an EndState, by priority",
+    )
+    joborder_startable = _key_of(
+        "zset",
+        "joborder:startable:{scope}",
+        OURS,
+        "The queue of starts: the jobs of a scope that may start now, in their order",
+    )
+    joborder_changes = _key_of("stream", "joborder:changes:{scope}", STREAM, "Each change of a job of the scope")
+    joborder_changes_global = _key("stream", "joborder:changes:_global", STREAM, "Each change of any job")
+    jobresponse = _key_of("hash", "jobresponse:{id}", JOB, "A job response")
+    jobresponse_list = _key_of(
+        "zset", "jobresponse:list:{scope}", PERMANENT, "The ids of the job responses of a scope, by start time"
+    )
+    jobresponse_state = _key_of_two(
+        "zset",
+        "jobresponse:list:{scope}:{state}",
+        OURS,
+        "The ids of the job responses of a scope in that state, by start time",
+    )
+    counter = _key_of("string", "counter:{name}", OURS, "How often something happened")
+    event_receiver_list = _key(
+        "stream", "event:receiver:list", STREAM, "Each transition of a job order, for consumers on this host"
+    )
+    event_responder_list = _key(
+        "stream", "event:responder:list", STREAM, "Each change of a job response, for consumers on this host"
+    )
+    active_scopes = _key("set", "active-scopes", OURS, "The scopes that ever held a job")
+    sfc_work = _key_of("stream", "sfc:work:{scope}", BACKLOG, "The work of a scope, for the consumer group sfc-engine")
+    sfc_execution = _key_of("hash", "sfc:execution:{job_id}", JOB, "The run of a job")
+    sfc_history = _key_of(
+        "stream",
+        "sfc:history:{job_id}",
+        JOB,
+        "A record of each decision about the run of a job; its ids are number and instant",
+    )
+    sfc_active_jobs = _key(
+        "set", "sfc:active-jobs", OURS, "The jobs whose run has not ended, or of which something is to be sent"
+    )
+    sfc_timers = _key("zset", "sfc:timers", OURS, "The jobs by the time of their next start, deadline or removal")
+    sfc_waits = _key_of_two(
+        "zset",
+        "sfc:waits:{scope}:{type_id}",
+        OURS,
+        "The jobs of a scope by the instant since which they wait for an event of that type",
+    )
+
+    # Equipment and instances.
+    safing = _key(
+        "hash", "safing", OURS, "The stops and resets that equipment has not confirmed, by phase and command id"
+    )
+    disabled_tools = _key("hash", "disabled-tools", OURS, "The tools that another system has disabled, by their place")
+    equipment_memory = _key_of(
+        "hash",
+        "equipment-memory:{name}",
+        OURS,
+        "What equipment, as `wrench@host:port`, needs later: revisions, last and open results",
+    )
+    instances = _key_of(
+        "set", "instances:{scope}", OURS, "The instances that work on a scope, or ended and left work there"
+    )
+    lease_equipment = _key_of(
+        "hash",
+        "lease:equipment:{place:part}",
+        OURS,
+        "The instances that connect to equipment at a place, each for as long as its own lease",
+    )
+    passed_commands = _key_of_two(
+        "list",
+        "passed-commands:{consumer}:{place:part}",
+        OURS,
+        "The commands that other instances pass to the one that connects to equipment",
+    )
+    health = _key_of("string", "health:{consumer}", REPORT, "The last report of an instance about its equipment")
+
+    # What is published.
+    pubseq = _key_of("string", "pubseq:{scope}", OURS, "The number of the state index that was published last")
+    publisher_event = _key_of_two(
+        "string", "publisher:event:{scope}:{position}", REPUBLISH, "A status event as it was published first"
+    )
+    joborder_undelivered = _key_of(
+        "zset",
+        "joborder:list:{scope}:undelivered",
+        OURS,
+        "The ended jobs whose result is kept until the MES has received it, by their end",
+    )
+    joborder_unconfirmed = _key_of(
+        "zset",
+        "joborder:list:{scope}:unconfirmed",
+        OURS,
+        "The ended jobs whose delivered result is kept until the MES confirms it, by their end",
+    )
+    publisher_topics = _key_of(
+        "set", "publisher:topics:{scope}", OURS, "The ids of the jobs whose topics the broker retains"
+    )
+    publisher_cursors = _key(
+        "hash",
+        "publisher:stream-cursors",
+        OURS,
+        "The position of the last change published by scope; of events by `{scope}/events`",
+    )
+
+    # People and locks.
+    audit = _key(
+        "stream", "audit", STREAM, "The audit trail: who did what, from where, with which result; chained by digests"
+    )
+    audit_head = _key("string", "audit:head", OURS, "Number and digest of the newest audit record")
+    locks = _key_of(
+        "hash", "locks:{kind}", OURS, "The locks of a kind: by object its holder and those that wait, as JSON"
+    )
+
+    # Flows.
+    flow = _key_of("hash", "flow:{flow:part}", FLOW, "A flow with its document and state")
+    flow_cycle = _key_of_two("hash", "flow:{flow:part}:cycle:{cycle}", CYCLE, "A cycle of a flow")
+    node_task = _key_of_node(
+        "string", "node_tasks:{flow:part}_{cycle}_{node:part}", NODE_TASK, "A node task with its state, as JSON"
+    )
+    node_output = _key_of_node(
+        "string",
+        "node_tasks:{flow:part}_{cycle}_{node:part}:output",
+        NODE_TASK,
+        "An output of more than 64 KiB, as JSON",
+    )
+    node_worker = _key_of_node(
+        "string",
+        "node_tasks:{flow:part}_{cycle}_{node:part}:worker",
+        ATTEMPT,
+        "The worker that runs a node task, with its progress, as JSON",
+    )
+    node_answer = _key_of(
+        "string", "node_tasks:{task}:answer", ATTEMPT, "The answer of equipment to a command of a node task, as JSON"
+    )
+    node_work = _key_of(
+        "stream", "node_work:{kind}", BACKLOG, "The node tasks of a kind for the consumer group of the workers"
+    )
+    node_results = _key("stream", "node_results", BACKLOG, "The results of workers that no gateway has taken yet")
+    worker = _key_of("string", "workers:{id}", WORKER, "A worker with its kinds and its last heartbeat, as JSON")
+    flow_schedule = _key("zset", "flows:schedule", OURS, "All flows by the instant of their next cycle")
+    flows_running = _key("set", "flows:running", OURS, "The flows that have a running cycle")
+    flow_signals = _key("stream", "flows:signals", STREAM, "The flows that a process other than their gateway changed")
+
+    # Telemetry.
+    telemetry = _key(
+        "stream", "telemetry", STREAM, "The batches of samples and occurrences, for the consumer group rules"
+    )
+    telemetry_dlq = _key(
+        "stream",
+        "telemetry:dlq",
+        STREAM,
+        "The batches that could not be evaluated, with the reason and without secrets",
+    )
+    telemetry_attempts = _key("stream", "telemetry:attempts", STREAM, "Each attempt to send an alarm, with its result")
+    telemetry_rules = _key("hash", "telemetry:rules", PERMANENT, "The rules that the MES has sent, by their ids")
+    telemetry_definitions = _key(
+        "hash",
+        "telemetry:definitions",
+        PERMANENT,
+        "The definitions of tags of station files and of the MES, by tag, as JSON",
+    )
+    telemetry_state = _key(
+        "hash", "telemetry:state", OURS, "The states of rules, by rule and subject, and of the jobs that run"
+    )
+    telemetry_window = _key_of(
+        "list",
+        "telemetry:window:{digest}",
+        OURS,
+        "The window of a baseline rule for a subject, the oldest sample first",
+    )
+    telemetry_counters = _key(
+        "hash", "telemetry:counters", OURS, "The counters of telemetry, by name; those of a rule by its id"
+    )
+    telemetry_cursors = _key(
+        "hash", "telemetry:cursors", OURS, "The last change of an alarm that each reader has handled"
+    )
+
+    # Mirrors, servers, tags and alarms.
+    mirror = _key_of("set", "mirror:{name}", OURS, "A copy of the set that another system keeps")
+    mirror_staging = _key_of("set", "staging:mirror:{name}", OURS, "The copy while it is written, within one commit")
+    lease_mirror = _key_of(
+        "string",
+        "lease:mirror:{name}",
+        OURS,
+        "The instance that reads a mirrored set, for as long as its own lease lasts",
+    )
+    mirrors = _key(
+        "hash", "mirrors", OURS, "The state of each mirror that was read since the start: current or stale, since when"
+    )
+    opcua_servers = _key(
+        "hash", "opcua:servers", OURS, "The OPC UA servers of the gateways on this store, by gateway, as JSON"
+    )
+    sparkplug = _key(
+        "hash", "sparkplug", OURS, "The last birth number of the Sparkplug edge node, and of what it has published"
+    )
+    tags = _key("hash", "tags", OURS, "The last sample of each tag, written every few seconds")
+    alarms = _key("hash", "alarms", OURS, "The alarms that are not normal, or are silenced, by id")
+    alarm_changes = _key("stream", "alarms:changes", STREAM, "Each change of an alarm")
+    identity = _key("string", "identity", OURS, "The identity of the store, made once")
+
+    # Users.
+    login_attempt = _key_of(
+        "string",
+        "2fa:{digest}",
+        LOGIN,
+        "The failed logins of an address or of a user there, or of the wrong codes of a user",
+    )
+    used_totp = _key_of(
+        "string", "2fa:totp:{user:part}", LOGIN, "The time step of the last one-time code that a user has used"
+    )
+    used_recovery = _key_of(
+        "string", "2fa:recovery:{user:part}", RECOVERY, "The digests of the recovery codes that a user has used"
+    )
+    session = _key_of("string", "session:{id}", SESSION, "A session of OPC UA or of the command line, as JSON")
+    last_activity = _key("hash", "last-activity", OURS, "The last activity of each session, as ISO 8601")
+
+    # Components.
+    discovery_components = _key(
+        "hash",
+        "discovery:components",
+        COMPONENT,
+        "What each component of the plant is and how it is, by its id, as JSON",
+    )
+    discovery_timestamps = _key(
+        "hash",
+        "discovery:timestamps",
+        COMPONENT,
+        "The last heartbeat of each component, in seconds of the store's clock",
+    )
+    discovery_tokens = _key(
+        "hash", "discovery:tokens", COMPONENT, "The process that works under the id of each component"
+    )
+    discovery_plugins = _key(
+        "hash",
+        "discovery:plugins",
+        COMPONENT,
+        "The state of the equipment kinds and node kinds of each component, as JSON",
+    )
+    discovery_settings = _key(
+        "hash", "discovery:settings", OURS, "The settings of the list of components: `remove_after_s`, at least 60"
+    )
+    scripts = _key("hash", "scripts", OURS, "The script of commits, for programs in other languages, with its SHA-1")
+
+    # Signed commands.
+    fleet_keys = _key(
+        "hash", "keys", OURS, 'The public keys of administrators as JSON Web Keys, with `[fleet] keys_from = "store"`'
+    )
+    fleet_commands = _key(
+        "hash", "commands", COMMAND, "The signed commands for the components on this store, by their ids"
+    )
+    fleet_results = _key_of(
+        "hash", "commands:{id}", COMMAND_RESULT, "The results of a signed command, by component, as JSON"
+    )
+    fleet_executed = _key_of_two(
+        "string",
+        "executed:{component}:{mark}",
+        COMMAND,
+        "The mark that a component has executed or refused a signed command",
+    )
+    fleet_executing = _key_of(
+        "hash", "executing:{component}", OURS, "The signed commands that a component executes now"
+    )
+
+    # Operations and modes.
+    operations = _key(
+        "hash",
+        "operations",
+        OURS,
+        "The operations by id, as JSON: scheduled, running, and the last 100 that have ended",
+    )
+    operations_progress = _key("hash", "operations:progress", OURS, "The progress of each operation, from 0.0 to 100.0")
+    operations_queue = _key_of(
+        "zset",
+        "operations:queue:{type}",
+        OURS,
+        "The scheduled operations of a type, by the instant at which they are due",
+    )
+    initialized = _key(
+        "string",
+        "initialized",
+        OURS,
+        "Whether the station files have filled the store: 0 while they do, 1 from then on",
+    )
+    mode = _key("string", "mode", OURS, "The mode of all gateways: 0 works, 1 is under maintenance")
+    mode_of = _key_of("string", "mode:{gateway}", OURS, "The mode of one gateway: 0 works, 1 is under maintenance")
+    maintenance = _key(
+        "hash", "maintenance", OURS, "Who switched a mode on, since when, until when; by gateway, `*` for all"
+    )
+    messages = _key("hash", "messages", OURS, "The messages to people, by name; `{$Name}` in them is a localised text")
+    localization = _key("hash", "localization", OURS, "The localised texts of the site, by `[lang:]Name`")
+
+    # What the mes sets.
+    workmaster = _key_of("hash", "workmaster:{id}", PERMANENT, "A work master with its recipe")
+    workmaster_list = _key_of(
+        "set", "workmaster:list:{scope}", PERMANENT, "The ids of the work masters that a scope may run"
+    )
+    resource_list = _key_of_two(
+        "set", "{kind}:list:{scope}", PERMANENT, "The ids of one kind of resource that a scope may use"
+    )
+    settings_changes = _key(
+        "stream", "settings:changes", STREAM, "The scopes whose settings the MES changed, each change"
+    )
+    jobacceptance = _key_of(
+        "string", "jobacceptance:{scope}", PERMANENT, "The most job orders that a scope holds at a time"
+    )
+
+    # Marks, refused messages and dead letters.
+    joborder_tombstone = _key_of(
+        "string",
+        "tombstone:{id}",
+        DEDUPE,
+        "The instant at which the job order of that id was removed, with digests of its results",
+    )
+    cededupe = _key_of(
+        "string", "cededupe:{digest}", DEDUPE, "The answer that was given to a CloudEvent, by its source and id"
+    )
+    transdedupe = _key_of(
+        "string", "transdedupe:{digest}", DEDUPE, "The answer that was given in a transaction, by its scope and id"
+    )
+    mark_senders = _key(
+        "set", "marks", OURS, "The senders of marked messages: `calls:{source}` or `events:{equipment}`"
+    )
+    marks_of = _key_of(
+        "stream",
+        "marks:{sender:part}",
+        MARKS,
+        "The marks of a sender: digests of `cededupe` (field e) and `transdedupe` (field t)",
+    )
+    discarded = _key_of_two(
+        "hash",
+        "discarded:{equipment:part}:{period}",
+        DISCARDED,
+        "The events of equipment that no job took, by digest; one for each half hour",
+    )
+    audited = _key_of(
+        "hash",
+        "audited:{period}",
+        AUDITED,
+        "The calls that a gateway has put in the audit trail, by digest; one for each 25 hours",
+    )
+    event_refused_list = _key("stream", "event:refused:list", STREAM, "Refused messages and declined calls")
+    sfc_dead_letters = _key("stream", "sfc:dead-letters", DEAD_LETTERS, "What was given up, with the reason")
+    late_results = _key(
+        "stream", "sfc:late-results", DEAD_LETTERS, "The results that no command waited for, with the reason"
+    )
+
+    # The store itself.
+    store_version = _key("string", "form", OURS, "The version of the stored data: see store/server_check.py")
+    generation = _key(
+        "hash",
+        "generation",
+        OURS,
+        "The generation behind Sentinel: its id, the config-epoch, the difference of the clocks",
+    )
+    replication_mark = _key("string", "replication-mark", OURS, "The write before each wait for the replicas")
+    lease_instance = _key_of(
+        "string", "lease:instance:{consumer}", OURS, "The lease of an instance: the token of its process, and a counter"
+    )
+    lease_publisher = _key_of(
+        "string",
+        "lease:publisher:{scope}",
+        OURS,
+        "The instance that publishes the changes of a scope, for as long as its own lease lasts",
+    )
+
+
+class KeySpec(Struct, frozen=True):
+    """One kind of key; `pattern` is what follows the prefix, `name` is the method of Keys that builds it."""
+
+    name: str
+    pattern: str
+    type: KeyType
+    lifetime: str
+    purpose: str
+
+    def expression(self) -> re.Pattern[str]:
+        """Return what fits the names of such keys, without their prefix."""
+        return re.compile(re.sub(r"\\{\w+\\}", "(?s:.+)", re.escape(self.pattern)))
+
+
+@functools.cache
+def key_specs() -> tuple[KeySpec, ...]:
+    """Return every kind of key, in the order of the rows."""
+    rows = ((name, _ROWS[build]) for name, build in vars(Keys).items() if isfunction(build) and build in _ROWS)
+    return tuple(
+        KeySpec(name, pattern.replace(":part}", "}"), type, lifetime, purpose)
+        for name, (type, pattern, lifetime, purpose) in rows
+    )

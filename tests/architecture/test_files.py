@@ -84,7 +84,6 @@ TESTED_ELSEWHERE = {
         "it formats what the commands print",
     ),
     "edge/store/components.py": ("tests/access/test_components.py", "its documents are the list of components"),
-    "edge/store/shared_keys.py": ("tests/store/test_keys.py", "its keys are some of all keys"),
     "edge/store/logins.py": ("tests/access/test_sessions.py", "its documents are the list of sessions"),
     "edge/features/opcua_extras/dialed_connection.py": (
         "tests/features/opcua_extras/test_reverse_connect.py",

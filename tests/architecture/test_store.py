@@ -20,7 +20,7 @@ def test_reference_page_lists_exactly_the_store_keys() -> None:
 def test_every_lua_script_has_exactly_one_typed_wrapper() -> None:
     scripts = [path for path in project_files() if path.suffix == ".lua"]
     wrappers = {
-        script.name: [str(path) for path in modules() if re.search(rf"\b{script.stem}(\.lua)?[\"']", text(path))]
+        script.name: [str(path) for path in modules() if re.search(rf"\b{re.escape(script.name)}[\"']", text(path))]
         for script in scripts
     }
     assert scripts

@@ -8,7 +8,8 @@ import pytest
 from edge.access.audit_trail import AuditTrail
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
-from edge.northbound.gateway_calls import MaintenanceCalls, languages_of
+from edge.northbound.gateway_calls import MaintenanceCalls
+from edge.northbound.reply import languages_of
 from edge.store import audit
 from edge.store.client import Store
 

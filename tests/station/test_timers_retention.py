@@ -15,8 +15,7 @@ from edge.model.job_state import Cause
 from edge.store import changes, dedupe, jobs
 from edge.store.client import Store
 from edge.store.commit import fields
-from edge.store.key_spec import Lifetime
-from edge.store.keys import key_specs
+from edge.store.keys import BACKLOG, OURS, PERMANENT, STREAM, key_specs
 from edge.store.server_time import server_time
 from edge.store.stream import entries
 from tests.station.plant import (
@@ -39,7 +38,7 @@ from tests.store.servers import own_server
 
 JOBS = int(os.environ.get("EDGE_EXPIRED", "1000"))
 SIDE_BY_SIDE = 50
-MAY_STAY = {Lifetime.PERMANENT, Lifetime.OURS, Lifetime.STREAM, Lifetime.BACKLOG}
+MAY_STAY = {PERMANENT, OURS, STREAM, BACKLOG}
 
 
 async def run_and_expire(plant: Plant, tool: FakeEquipment, clock: Clock, name: str, many: int) -> None:
@@ -99,7 +98,7 @@ def resident_kb() -> int:
     return int(re.findall(r"VmRSS:\s+(\d+)", Path("/proc/self/status").read_text())[0])
 
 
-def spec_of(key: str, prefix: str) -> Lifetime | None:
+def spec_of(key: str, prefix: str) -> str | None:
     """Return the lifetime of a key in the table of keys, by the longest pattern that fits."""
     fits = [
         (len(spec.pattern), spec.lifetime)

@@ -1,9 +1,11 @@
 """The keys are those of MicroDCS, below the configured prefix."""
 
+from itertools import product
+
 import pytest
 
 from edge.model.acceptance import RESERVED_ID_STARTS, ResourceKind
-from edge.store.keys import Keys, key_specs
+from edge.store.keys import JOB, Keys, KeySpec, key_part, key_specs
 
 KEYS_OF_P = Keys("p")
 
@@ -34,11 +36,24 @@ def test_a_key_has_the_name_it_has_in_microdcs(key: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("spec", key_specs(), ids=lambda spec: spec.name)
-def test_accepted_id_cannot_collide_with_a_list_key(spec: object) -> None:
+def test_accepted_id_cannot_collide_with_a_list_key(spec: KeySpec) -> None:
     """Check that `word:` begins no id where both `x:{id}` and `x:word:…` exist."""
-    pattern = spec.pattern  # type: ignore[attr-defined]
+    pattern = spec.pattern
     beside = [key_spec.pattern.removesuffix("{id}") for key_spec in key_specs() if key_spec.pattern.endswith("{id}")]
     for stem in beside:
         rest = pattern.removeprefix(stem)
         if rest not in {pattern, "{id}"}:
             assert rest.startswith(RESERVED_ID_STARTS)
+
+
+def test_expression_matches_keys_of_the_pattern_only() -> None:
+    expression = KeySpec("joborder", "joborder:{id}", "hash", JOB, "A job").expression()
+    assert expression.fullmatch("joborder:J:1\n2")
+    assert not expression.fullmatch("joborders:J1")
+
+
+def test_ids_with_separators_make_different_keys() -> None:
+    ids = ["a", "a_1", "a_1_b", "a:b", "a%3Ab", "1_b", "b"]
+    built = [Keys("p").node_task(flow, 1, node) for flow, node in product(ids, ids)]
+    assert len(set(built)) == len(built)
+    assert key_part("press:1") == "press%3A1"

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from edge.app.parts import GatewayParts
@@ -17,8 +16,7 @@ from edge.features.flows.state import FlowRecord
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
-from edge.model.isa95 import read_payload
-from edge.northbound.reply import THE_MES, CallEffect, Handler, Reply, caller_of, settings_method
+from edge.northbound.reply import THE_MES, CallEffect, Handler, Reply, arguments_of, caller_of, settings_method
 from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store
@@ -88,11 +86,7 @@ class FlowCalls:
 
     async def call(self, method: str, event: CloudEvent, caller: str = THE_MES) -> FlowAnswer:
         """Execute a method of FLOW_METHODS and return the flow after it; `caller` is named where no person is."""
-        try:
-            call = read_payload(event.data, FlowCall)
-        except msgspec.ValidationError as error:
-            reason = f"the payload does not have the arguments of {event.type}: {error}."
-            raise Refused("invalid_payload", reason, "Send FlowID, and optionally Reason and By.") from None
+        call = arguments_of(event, FlowCall, "Send FlowID, and optionally Reason and By.")
         is_new = not await self._is_done(event)
         if is_new:
             await self._execute(method, call, caller, self._service_with(self._mark(event)))

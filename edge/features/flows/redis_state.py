@@ -14,8 +14,7 @@ from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowS
 from edge.store.bulk_reads import escape_pattern, scan_keys
 from edge.store.client import Store, block_ms
 from edge.store.commit import NOTHING, Commit, Committed, at_revision, fields, join, operation, spread
-from edge.store.key_spec import node_task_id
-from edge.store.keys import Keys
+from edge.store.keys import Keys, node_task_id
 from edge.store.stream import entries
 
 CYCLE_LIFETIME_MS: Final = 7 * 86_400_000

@@ -35,7 +35,7 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import TaskGroup
 from edge.store.background import retry_while_unavailable
-from edge.store.key_spec import node_task_id
+from edge.store.keys import node_task_id
 
 logger = structlog.get_logger(__name__)
 

@@ -22,7 +22,7 @@ from edge.features.telemetry.rules.alarm import (
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.model.cloudevent import CloudEvent
-from edge.model.isa95 import read_payload
+from edge.northbound.reply import arguments_of
 from edge.ports.alarm import Alarm, AlarmCall, AlarmNotice
 from edge.ports.batch import Batch, encode_batch
 from edge.store import dedupe
@@ -106,11 +106,7 @@ async def call_alarm(store: Store, method: str, event: CloudEvent, clock: Clock,
     Raises Refused for a wrong payload, an unknown alarm or a state that does not allow it; Unavailable without the
     store.
     """
-    try:
-        call = read_payload(event.data, AlarmCall)
-    except msgspec.ValidationError as error:
-        reason = f"the payload does not have the arguments of {event.type}: {error}."
-        raise Refused("invalid_payload", reason, "Send AlarmID and By.") from None
+    call = arguments_of(event, AlarmCall, "Send AlarmID and By.")
     known = await dedupe.load_answer(store, event.source, event.id)
     if known is not None:
         return dedupe.decode_answer(known, AlarmNotice)

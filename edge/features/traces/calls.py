@@ -5,15 +5,13 @@ import base64
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from edge.features.traces.files import read_chunk
 from edge.features.traces.messages import TraceAnswer, TraceCall
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import TRACES_METHOD_TYPE
-from edge.model.isa95 import ReturnStatus, read_payload
-from edge.northbound.reply import Handler, replying
+from edge.model.isa95 import ReturnStatus
+from edge.northbound.reply import Handler, arguments_of, replying
 
 MOST_BYTES = 192 * 1024
 """The most bytes of an answer: 256 KiB of base64, as the largest result."""
@@ -49,11 +47,7 @@ class TraceCalls:
 
 
 def _arguments(event: CloudEvent) -> TraceCall:
-    try:
-        call = read_payload(event.data if event.data is not None else {}, TraceCall)
-    except msgspec.ValidationError as error:
-        reason = f"the payload does not have the arguments of {event.type}: {error}."
-        raise Refused("invalid_payload", reason, "Send File and Offset.") from None
+    call = arguments_of(event, TraceCall, "Send File and Offset.", {})
     if call.offset < 0:
         raise Refused("invalid_payload", f"Offset {call.offset} is negative", "Send the number of bytes that you have.")
     return call
