@@ -11,16 +11,9 @@ from rich.text import Text
 
 from edge.access.audit_trail import ChainFault, find_faults
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import (
-    json_option,
-    open_access,
-    open_console,
-    print_json,
-    settings_option,
-    usage_failure,
-)
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
+from edge.cli.terminal.store_access import json_option, open_access, settings_option
+from edge.cli.terminal.table import local_time, open_console, plain_table, utc_time
 from edge.model.audit import AuditRecord, SealedRecord
 from edge.store.audit import load_head, newest, read_all
 from edge.store.client import Store

@@ -1,6 +1,5 @@
 """`edge dead-letters`: shows work that failed too often, and retries or drops it."""
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -10,24 +9,23 @@ from rich.text import Text
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.output import print_text, printable, usage_failure
 from edge.cli.terminal.store_access import (
-    json_option,
-    open_access,
-    open_console,
-    print_json,
+    CommandOutput,
+    StoreAccess,
+    run_on_store,
     settings_option,
-    usage_failure,
+    store_action,
+    store_command,
 )
 from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.sfc.signal import Phase
 from edge.station.manual_retry import retry_letter
-from edge.store import dead_letters as stored
 from edge.store.client import Store
 from edge.store.commit import join
-from edge.store.dead_letters import Letter, LetterKind, load_all
+from edge.store.dead_letters import Letter, LetterKind, delete, load_all
 
 
 def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
@@ -115,60 +113,36 @@ def dead_letters() -> None:
 
 
 @dead_letters.command("list", epilog="Example: edge dead-letters list")
-@settings_option
-@json_option
-def list_(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess) -> CommandOutput:
     """List the dead letters, oldest first."""
-
-    async def read() -> dict[str, Letter]:
-        async with open_access(settings_file) as at:
-            return await load_all(at.store)
-
-    found = asyncio.run(read())
-    if as_json:
-        print_json([as_data(letter_id, letter) for letter_id, letter in found.items()])
-    elif found:
-        open_console().print(table(found))
-    else:
-        print_text("no dead letters")
+    letters = await load_all(at.store)
+    data = [as_data(letter_id, letter) for letter_id, letter in letters.items()]
+    return CommandOutput(data, table(letters) if letters else "no dead letters")
 
 
 @dead_letters.command(epilog="Example: edge dead-letters show 1763624400000-0")
 @click.argument("letter")
-@settings_option
-@json_option
-def show(letter: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess, letter: str) -> CommandOutput:
     """Show a dead letter: its content, the reason, and the effect of `retry`."""
-
-    async def read() -> Letter:
-        async with open_access(settings_file) as at:
-            return await _find(at.store, letter)
-
-    found = asyncio.run(read())
-    if as_json:
-        print_json(as_data(letter, found))
-    else:
-        print_text("\n".join(report(letter, found)))
+    stored_letter = await _find(at.store, letter)
+    return CommandOutput(as_data(letter, stored_letter), "\n".join(report(letter, stored_letter)))
 
 
 @dead_letters.command(epilog="Example: edge dead-letters retry 1763624400000-0")
 @click.argument("letter")
-@settings_option
-def retry(letter: str, settings_file: Path | None) -> None:
+@store_action
+async def retry(at: StoreAccess, letter: str) -> str:
     """Retry the work of a dead letter and drop the letter.
 
     A failed job runs again from its beginning under its id, as if the MES had cleared and stored it: check first what
     it has done already. A stop is sent again. A batch of samples is evaluated again.
     """
-
-    async def do() -> Letter:
-        async with open_access(settings_file) as at, recorded(at, "dead-letters retry", letter):
-            found = await _find(at.store, letter)
-            await retry_letter(at.store, letter, found, now_ms)
-            return found
-
-    job_id = asyncio.run(do()).job_id
-    print_text(f"{letter}: retried" + (f" for job {printable(job_id)}" if job_id else ""))
+    async with recorded(at, "dead-letters retry", letter):
+        stored_letter = await _find(at.store, letter)
+        await retry_letter(at.store, letter, stored_letter, now_ms)
+    return f"{letter}: retried" + (f" for job {printable(stored_letter.job_id)}" if stored_letter.job_id else "")
 
 
 @dead_letters.command(epilog="Example: edge dead-letters drop 1763624400000-0")
@@ -180,23 +154,21 @@ def drop(letters: tuple[str, ...], settings_file: Path | None, *, every: bool) -
     if every == bool(letters):
         usage_failure("name the letters to drop, or use --all")
 
-    async def do() -> int:
-        subject = "all" if every else " ".join(letters)
-        async with open_access(settings_file) as at, recorded(at, "dead-letters drop", subject):
+    async def do(at: StoreAccess) -> int:
+        async with recorded(at, "dead-letters drop", "all" if every else " ".join(letters)):
             for letter in letters:
                 await _find(at.store, letter)
-            chosen = letters or tuple(await stored.load_all(at.store))
-            await at.store.commit(join(stored.delete(at.store.keys, letter) for letter in chosen))
+            chosen = letters or tuple(await load_all(at.store))
+            await at.store.commit(join(delete(at.store.keys, letter) for letter in chosen))
             return len(chosen)
 
-    print_text(f"dropped: {asyncio.run(do())}")
+    print_text(f"dropped: {run_on_store(settings_file, do)}")
 
 
 async def _find(store: Store, letter_id: str) -> Letter:
-
-    found = (await load_all(store)).get(letter_id)
-    if found is None:
+    letter = (await load_all(store)).get(letter_id)
+    if letter is None:
         raise Refused(
             "unknown_letter", f"there is no dead letter {letter_id!r}", "List the dead letters: edge dead-letters list"
         )
-    return found
+    return letter

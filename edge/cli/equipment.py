@@ -15,18 +15,9 @@ from edge.access.instances import GatewayReport, load_reports
 from edge.app.features import declared_sections, equipment_kinds
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import operator_name, recorded
-from edge.cli.terminal.output import print_text, printable, wrapped
-from edge.cli.terminal.store_access import (
-    SOURCE,
-    json_option,
-    log_to_stderr,
-    open_access,
-    open_console,
-    print_json,
-    settings_option,
-    usage_failure,
-)
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.output import print_json, print_text, printable, usage_failure, wrapped
+from edge.cli.terminal.store_access import SOURCE, json_option, log_to_stderr, open_access, settings_option
+from edge.cli.terminal.table import local_time, open_console, plain_table, utc_time
 from edge.config import load_settings
 from edge.equipment import ping as asking
 from edge.equipment.ping import PingResult

@@ -22,17 +22,8 @@ from edge.chart.reading import read_chart
 from edge.chart.svg import chart_svg
 from edge.chart.text import ANSI, PLAIN, chart_text
 from edge.cli.terminal.command_group import OpenGroup
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import (
-    FILE,
-    json_option,
-    open_access,
-    print_json,
-    read_bytes,
-    read_json,
-    settings_option,
-    usage_failure,
-)
+from edge.cli.terminal.output import print_json, print_text, usage_failure
+from edge.cli.terminal.store_access import FILE, json_option, open_access, read_bytes, read_json, settings_option
 from edge.config import load_settings, main_file
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.instant import now_ms

@@ -17,18 +17,9 @@ from edge.access.locks import delete_locks, find_locks, hold_lock
 from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import authorize_command, copy_to_journal, operator_name, record_as, record_of
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import (
-    SOURCE,
-    StoreAccess,
-    json_option,
-    log_to_stderr,
-    open_access,
-    open_console,
-    print_json,
-    settings_option,
-)
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.output import print_json, print_text, printable
+from edge.cli.terminal.store_access import SOURCE, StoreAccess, json_option, log_to_stderr, open_access, settings_option
+from edge.cli.terminal.table import local_time, open_console, plain_table
 from edge.config import load_settings
 from edge.foundation.errors import Refused
 from edge.links.rpc import open_client

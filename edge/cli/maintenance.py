@@ -21,15 +21,8 @@ from edge.cli.terminal.operator import (
     record_of,
     recorded,
 )
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import (
-    StoreAccess,
-    json_option,
-    open_access,
-    print_json,
-    settings_option,
-    usage_failure,
-)
+from edge.cli.terminal.output import print_json, print_text, usage_failure
+from edge.cli.terminal.store_access import StoreAccess, json_option, open_access, settings_option
 from edge.cli.terminal.table import local_time, utc_time
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms

@@ -11,9 +11,9 @@ import click
 from edge.app.redaction import Redact, redactor, secrets_of
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.output import print_json, print_text, printable
+from edge.cli.terminal.store_access import json_option, open_access, settings_option
+from edge.cli.terminal.table import local_time, open_console, plain_table, utc_time
 from edge.config import main_file
 from edge.foundation.errors import Refused
 from edge.store import dedupe

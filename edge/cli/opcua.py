@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from edge.access.users import User, hash_password, read_users, write_user
 from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import OpenGroup
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, print_json, settings_option
+from edge.cli.terminal.output import print_json, print_text
+from edge.cli.terminal.store_access import json_option, settings_option
 from edge.cli.users import check_name, new_password, record_change
 from edge.config import OpcuaSettings, Settings, load_settings
 from edge.config.hosts import is_host

@@ -13,17 +13,9 @@ from edge.access.audit_trail import plan_append
 from edge.access.operations import Cancel, change_operation, listed, next_at, schedule_operation
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import authorize_command, copy_to_journal, operator_name, record_of, recorded
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import (
-    StoreAccess,
-    json_option,
-    open_access,
-    open_console,
-    print_json,
-    settings_option,
-    usage_failure,
-)
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
+from edge.cli.terminal.store_access import StoreAccess, json_option, open_access, settings_option
+from edge.cli.terminal.table import local_time, open_console, plain_table, utc_time
 from edge.foundation.errors import Refused
 from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import operations as stored

@@ -13,18 +13,16 @@ from rich.text import Text
 from edge.app.features import settings_kinds
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
 from edge.cli.terminal.store_access import (
     json_option,
     one_scope_option,
     open_access,
-    open_console,
-    print_json,
     read_json,
     scope_option,
     settings_option,
-    usage_failure,
 )
+from edge.cli.terminal.table import open_console
 from edge.model.acceptance import ResourceKind
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import RejectedRecipe, compile_recipe

@@ -16,16 +16,9 @@ from rich.text import Text
 from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import authorize_command, record_as
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import (
-    json_option,
-    log_to_stderr,
-    open_access,
-    open_console,
-    print_json,
-    settings_option,
-)
-from edge.cli.terminal.table import FittedTable
+from edge.cli.terminal.output import print_json, print_text, printable
+from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, settings_option
+from edge.cli.terminal.table import FittedTable, open_console
 from edge.config import Settings, load_settings
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import now_ms

@@ -36,16 +36,9 @@ from edge.access.users import (
 from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import acting_user, log_in, log_out, record_as, recorded
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import (
-    StoreAccess,
-    json_option,
-    open_access,
-    open_console,
-    print_json,
-    settings_option,
-)
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.output import print_json, print_text, printable
+from edge.cli.terminal.store_access import StoreAccess, json_option, open_access, settings_option
+from edge.cli.terminal.table import local_time, open_console, plain_table
 from edge.config import Settings, load_settings
 from edge.foundation.errors import EdgeError, Refused
 from edge.model.user import Role, Session

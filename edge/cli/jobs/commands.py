@@ -1,6 +1,5 @@
 """`edge jobs`: shows jobs and calls the job methods, on the store of the settings."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,16 +7,18 @@ import click
 
 from edge.cli.files import compiled_or_exit
 from edge.cli.jobs.calls import (
+    MethodResult,
     call_by_id,
     call_with_order,
     complete_,
     decide,
     force_,
     parse_data,
-    print_answer,
-    resend_commands,
+    read_order,
+    reason_option,
     retry_,
     skip_,
+    visiting_runs,
 )
 from edge.cli.jobs.history import (
     history_json,
@@ -30,28 +31,30 @@ from edge.cli.jobs.history import (
 )
 from edge.cli.jobs.report import detail, job_table, report, summary
 from edge.cli.jobs.results import CopyFiles, export_jobs, read_results, results_text
-from edge.cli.jobs.stored_job import read
 from edge.cli.jobs.waiting import problem_data, problem_line, read_with_problems, waiting_json, waiting_text
 from edge.cli.jobs.watch import watch_all, watch_job
 from edge.cli.terminal.command_group import OrderedGroup, further_options
+from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import (
     FILE,
+    CommandOutput,
+    StoreAccess,
     json_option,
     one_scope_option,
-    open_access,
-    open_console,
-    print_json,
     read_json,
+    run_on_store,
     scope_option,
     settings_option,
+    store_command,
 )
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 from edge.sfc.signal import Resolution, Resolve
-from edge.station.stored_job import NotRecorded, replay_recorded
-from edge.store.jobs import Job, load_all
+from edge.station.manual_retry import resend
+from edge.station.stored_job import NotRecorded, load, replay_recorded
+from edge.store.jobs import load_all
 
 _comment_option = click.option("--comment", help="A comment that stays with the job.")
 
@@ -76,36 +79,21 @@ def jobs() -> None:
     multiple=True,
     help=f"Jobs in this state only: {', '.join(TEXT.values())}. May be repeated.",
 )
-@settings_option
-@json_option
-def list_(scope: str | None, states: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess, scope: str | None, states: tuple[str, ...]) -> CommandOutput:
     """List the stored jobs, highest priority first."""
-
-    async def read() -> list[Job]:
-        async with open_access(settings_file) as at:
-            return [job for text in await at.scopes(scope) for job in await load_all(at.store, text)]
-
-    found = [job for job in asyncio.run(read()) if not states or TEXT[job.status.state] in states]
-    if as_json:
-        print_json([summary(job) for job in found])
-    elif found:
-        open_console().print(job_table(found))
-    else:
-        print_text("no jobs")
+    stored = [job for text in await at.scopes(scope) for job in await load_all(at.store, text)]
+    chosen = [job for job in stored if not states or TEXT[job.status.state] in states]
+    return CommandOutput([summary(job) for job in chosen], job_table(chosen) if chosen else "no jobs")
 
 
 @jobs.command(epilog="Example: edge jobs show AXLE-0001")
 @click.argument("job")
-@settings_option
-@json_option
-def show(job: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess, job: str) -> CommandOutput:
     """Show a job: its order, its run with steps and actions, its response."""
-    stored = asyncio.run(read(settings_file, job))
-    if as_json:
-        print_json(detail(stored))
-        return
-    for part in report(stored, now_ms()):
-        open_console().print(part)
+    stored = await load(at.store, job)
+    return CommandOutput(detail(stored), tuple(report(stored, now_ms())))
 
 
 @jobs.command(epilog="Example: edge jobs watch AXLE-0001")
@@ -123,72 +111,61 @@ def watch(job: str | None, scope: str | None, settings_file: Path | None, *, as_
         raise click.UsageError("--scope is for all jobs of a scope: leave it out, or JOB.")
     try:
         if job is None:
-            asyncio.run(watch_all(settings_file, scope, as_json=as_json))
+            run_on_store(settings_file, lambda at: watch_all(at, scope, as_json=as_json))
         else:
-            raise SystemExit(asyncio.run(watch_job(settings_file, job, as_json=as_json)))
+            raise SystemExit(run_on_store(settings_file, lambda at: watch_job(at, job, as_json=as_json)))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 
 
 @jobs.command(epilog="Example: edge jobs why AXLE-0001")
 @click.argument("job")
-@settings_option
-@json_option
-def why(job: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def why(at: StoreAccess, job: str) -> CommandOutput:
     """Explain what a job waits for.
 
     For each enabled transition: the unmet terms of its condition, with the present values. For each command without
     an answer: its age and its deadline, and the problem of its equipment, such as a lock by another system.
     """
-    stored, problems = asyncio.run(read_with_problems(settings_file, job))
-    if as_json:
-        print_json(waiting_json(stored, now_ms()) | {"equipment": [problem_data(problem) for problem in problems]})
-    else:
-        print_text("\n".join((*waiting_text(stored, now_ms()), *map(problem_line, problems))))
+    stored, problems = await read_with_problems(at, job)
+    data = waiting_json(stored, now_ms()) | {"equipment": [problem_data(problem) for problem in problems]}
+    return CommandOutput(data, "\n".join((*waiting_text(stored, now_ms()), *map(problem_line, problems))))
 
 
 @jobs.command("history", epilog="Example: edge jobs history AXLE-0001 --svg AXLE-0001.svg")
 @click.argument("job")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Write a Gantt chart instead.")
-@settings_option
-@json_option
-def history_(job: str, svg: Path | None, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def history_(at: StoreAccess, job: str, svg: Path | None) -> CommandOutput | str:
     """Show every decision about a job: its signal, its instant and what it changed.
 
     `[retention] decisions` is how many are kept. The Gantt chart shows each step and action over time.
     """
-    recorded = asyncio.run(read_recorded(settings_file, job))
+    recorded = await read_recorded(at, job)
     if svg is not None:
         write_gantt(recorded, svg, now_ms())
-        print_text(f"{svg} written")
-    elif as_json:
-        print_json(history_json(recorded))
-    else:
-        if missing := missing_text(recorded):
-            print_text(missing)
-        open_console().print(history_table(recorded))
+        return f"{svg} written"
+    missing = missing_text(recorded)
+    return CommandOutput(history_json(recorded), (*((missing,) if missing else ()), history_table(recorded)))
 
 
 @jobs.command("results", epilog="Example: edge jobs results AXLE-0001 --traces curves")
 @click.argument("job")
 @further_options("jobs results")
-@settings_option
-@json_option
-def results_(job: str, settings_file: Path | None, *, as_json: bool, copy_files: CopyFiles | None = None) -> None:
+@store_command
+async def results_(at: StoreAccess, job: str, copy_files: CopyFiles | None = None) -> CommandOutput:
     """Show results of a job, also of earlier attempts and late ones, commands never sent, and copy files of traces.
 
     A trace is a file on the gateway that the result names with its hash and size: gzipped JSON. Each copy is compared
     with the hash. The exit status is 1 when a file is not stored any more, cannot be read or is damaged.
     """
-    results, copied = asyncio.run(read_results(settings_file, job, copy_files))
-    if as_json:
-        print_json({"results": results, "traces": [copied_trace.as_data() for copied_trace in copied]})
-    else:
-        print_text("\n".join(results_text(results)) or "no results")
-        for trace in copied:
-            print_text(f"{trace.copied} written" if trace.copied else f"not copied: {trace.problem}")
-    if any(copied_trace.problem for copied_trace in copied):
-        raise SystemExit(1)
+    results, copied = await read_results(at, job, copy_files)
+    lines = [f"{trace.copied} written" if trace.copied else f"not copied: {trace.problem}" for trace in copied]
+    return CommandOutput(
+        {"results": results, "traces": [trace.as_data() for trace in copied]},
+        ("\n".join(results_text(results)) or "no results", *lines),
+        is_failed=any(trace.problem for trace in copied),
+    )
 
 
 @jobs.command("replay", epilog="Example: edge jobs replay AXLE-0001 --recipe new-rear-axle.json")
@@ -203,15 +180,12 @@ def replay_(job: str, recipe: Path | None, settings_file: Path | None, *, as_jso
     The exit status is 0 when every decision is the same, 1 when one differs, 2 when the recipe is invalid.
     """
     other = compiled_or_exit(read_json(recipe)) if recipe else None
-    result = replay_recorded(asyncio.run(read_recorded(settings_file, job)), other)
+    result = replay_recorded(run_on_store(settings_file, lambda at: read_recorded(at, job)), other)
     if isinstance(result, NotRecorded):
         raise Refused("no_history", result.reason, "A longer history: [retention] decisions")
-    if as_json:
-        print_json(replay_json(result))
-    else:
-        print_text("\n".join(replay_text(result)))
-    if not result.is_same:
-        raise SystemExit(1)
+    CommandOutput(replay_json(result), "\n".join(replay_text(result)), is_failed=not result.is_same).print(
+        as_json=as_json
+    )
 
 
 @jobs.command(
@@ -223,35 +197,24 @@ def replay_(job: str, recipe: Path | None, settings_file: Path | None, *, as_jso
 @click.option("--failed", is_flag=True, help="The action failed, for the --reason.")
 @click.option("--repeat", is_flag=True, help="Start the action again, as a new attempt.")
 @click.option("--data", help="The result of an action that was done, as JSON.")
-@click.option("--reason", required=True, help="What was seen; it stays with the job.")
+@reason_option
 @settings_option
 @json_option
 def resolve_(
-    job: str,
-    action: str,
-    data: str | None,
-    reason: str,
-    settings_file: Path | None,
-    *,
-    done: bool,
-    failed: bool,
-    repeat: bool,
-    as_json: bool,
+    job: str, action: str, data: str | None, reason: str, settings_file: Path | None, *, as_json: bool, **chosen: bool
 ) -> None:
     """Decide about an action of unknown outcome.
 
     The equipment could not find out whether it carried out the command. Look at the work, then decide. The name of the
     user who runs this command, and the reason, stay with the job and in the audit trail.
     """
-    choices = ((done, Resolution.DONE), (failed, Resolution.FAILED), (repeat, Resolution.REPEAT))
-    chosen = [resolution for is_chosen, resolution in choices if is_chosen]
-    if len(chosen) != 1:
+    if list(chosen.values()).count(True) != 1:
         raise click.UsageError("Choose one of --done, --failed and --repeat.")
-    (decided,) = chosen
+    (decided,) = (Resolution(name) for name, is_chosen in chosen.items() if is_chosen)
     if data is not None and decided is not Resolution.DONE:
         raise click.UsageError("--data is the result of an action that was done: use it with --done.")
     signal = Resolve(action, decided, parse_data(data), reason)
-    print_answer(job, signal, asyncio.run(decide(settings_file, job, signal)), as_json=as_json)
+    run_on_store(settings_file, lambda at: decide(at, job, signal)).print(as_json=as_json)
 
 
 for _command in (retry_, skip_, force_, complete_):
@@ -260,19 +223,17 @@ for _command in (retry_, skip_, force_, complete_):
 
 @jobs.command("resend", epilog="Example: edge jobs resend AXLE-0001")
 @click.argument("job")
-@settings_option
-@json_option
-def resend_(job: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def resend_(at: StoreAccess, job: str) -> CommandOutput:
     """Send the commands of a job that have no answer again, under their ids.
 
     A device that recognises a repeated id drops it. A command that must not be repeated is not started again: the
     gateway searches for its outcome.
     """
-    count = asyncio.run(resend_commands(settings_file, job))
-    if as_json:
-        print_json({"job": job, "commands": count})
-    else:
-        print_text(f"{count} commands are sent again" if count else "no command waits for an answer")
+    async with recorded(at, "jobs resend", job):
+        count = await resend(await visiting_runs(at), job)
+    text = f"{count} commands are sent again" if count else "no command waits for an answer"
+    return CommandOutput({"job": job, "commands": count}, text)
 
 
 @jobs.command("export", epilog="Example: edge jobs export results.jsonl --undelivered --confirm")
@@ -288,7 +249,9 @@ def export_(file: Path, scope: str | None, settings_file: Path | None, *, undeli
     """
     if file.exists():
         raise click.UsageError(f"{file} exists already. Name a new file.")
-    count = asyncio.run(export_jobs(settings_file, file, scope, undelivered_only=undelivered, confirm=confirm))
+    count = run_on_store(
+        settings_file, lambda at: export_jobs(at, file, scope, undelivered_only=undelivered, confirm=confirm)
+    )
     print_text(f"{count} jobs written to {file}")
 
 
@@ -307,8 +270,8 @@ def store(
     FILE contains it as JSON in OPC UA spelling: {"JobOrderID": "AXLE-0001", "WorkMasterID": [{"ID": "rear-axle"}]}; -
     is standard input. Each invocation is a call of its own: repeated, it stores the job again where that was removed.
     """
-    method = Cause.STORE_AND_START if start_too else Cause.STORE
-    asyncio.run(call_with_order(settings_file, method, file, scope, comment)).print(as_json=as_json)
+    method, order = Cause.STORE_AND_START if start_too else Cause.STORE, read_order(file)
+    run_on_store(settings_file, lambda at: call_with_order(at, method, order, scope, comment)).print(as_json=as_json)
 
 
 @jobs.command(epilog="Example: edge jobs update order.json")
@@ -322,7 +285,10 @@ def update(file: Path, scope: str | None, comment: str | None, settings_file: Pa
 
     FILE contains the whole new order, as for `edge jobs store`.
     """
-    asyncio.run(call_with_order(settings_file, Cause.UPDATE, file, scope, comment)).print(as_json=as_json)
+    order = read_order(file)
+    run_on_store(settings_file, lambda at: call_with_order(at, Cause.UPDATE, order, scope, comment)).print(
+        as_json=as_json
+    )
 
 
 def _by_id(name: str, method: Cause, what: str) -> Callable[..., None]:
@@ -331,11 +297,9 @@ def _by_id(name: str, method: Cause, what: str) -> Callable[..., None]:
     @jobs.command(name, help=what, epilog=f"Example: edge jobs {name} AXLE-0001")
     @click.argument("job")
     @_comment_option
-    @settings_option
-    @json_option
-    def command(job: str, comment: str | None, settings_file: Path | None, *, as_json: bool) -> None:
-
-        asyncio.run(call_by_id(settings_file, method, job, comment)).print(as_json=as_json)
+    @store_command
+    async def command(at: StoreAccess, job: str, comment: str | None) -> MethodResult:
+        return await call_by_id(at, method, job, comment)
 
     return command
 

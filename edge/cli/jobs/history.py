@@ -1,6 +1,5 @@
 """Shows the history of a run as rows, data or a Gantt chart; replays stored runs and compares the decisions."""
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from rich.text import Text
 from edge.chart.gantt import gantt_svg
 from edge.chart.marks import SYMBOLS
 from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
+from edge.cli.terminal.store_access import CommandOutput, StoreAccess, store_command
 from edge.cli.terminal.table import plain_table, utc_time
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import local
@@ -46,10 +45,9 @@ from edge.store.bulk_reads import load_scopes
 from edge.store.jobs import load_all
 
 
-async def read_recorded(settings_file: Path | None, job_id: str) -> RecordedRun:
+async def read_recorded(at: StoreAccess, job_id: str) -> RecordedRun:
     """Read the history of a job; raises Refused when there is none."""
-    async with open_access(settings_file) as at:
-        found = await load_recorded(at.store, job_id)
+    found = await load_recorded(at.store, job_id)
     if isinstance(found, NotRecorded):
         raise Refused("no_history", found.reason, "Find jobs: edge jobs list")
     return found
@@ -195,18 +193,17 @@ _MOST_SHOWN = 5
 _PROGRESS_INTERVAL = 50
 
 
-async def replay_last(settings_file: Path | None, last: int) -> list[JobReplay | NotRecorded]:
+async def replay_last(at: StoreAccess, last: int) -> list[JobReplay | NotRecorded]:
     """Replay the jobs of a store that started last; the progress goes to standard error."""
-    async with open_access(settings_file) as at:
-        found = [job for scope in await load_scopes(at.store) for job in await load_all(at.store, scope)]
-        started = sorted((job.started_at, job.job_id) for job in found if job.started_at is not None)[-last:]
-        replays = []
-        for number, (_, job_id) in enumerate(started):
-            if sys.stderr.isatty() and number % _PROGRESS_INTERVAL == 0:
-                print_text(f"{number} of {len(started)} jobs replayed", err=True)
-            recorded = await load_recorded(at.store, job_id)
-            replays.append(recorded if isinstance(recorded, NotRecorded) else replay_recorded(recorded))
-        return replays
+    found = [job for scope in await load_scopes(at.store) for job in await load_all(at.store, scope)]
+    started = sorted((job.started_at, job.job_id) for job in found if job.started_at is not None)[-last:]
+    replays = []
+    for number, (_, job_id) in enumerate(started):
+        if sys.stderr.isatty() and number % _PROGRESS_INTERVAL == 0:
+            print_text(f"{number} of {len(started)} jobs replayed", err=True)
+        recorded = await load_recorded(at.store, job_id)
+        replays.append(recorded if isinstance(recorded, NotRecorded) else replay_recorded(recorded))
+    return replays
 
 
 def replay_text(result: JobReplay) -> Iterator[str]:
@@ -250,7 +247,7 @@ def _difference(item: Difference) -> dict[str, object]:
 
 
 @click.command(epilog="Example: edge replay --all")
-@click.option("--all", "every", is_flag=True, required=True, help="All stored jobs, or the --last of them.")
+@click.option("--all", is_flag=True, required=True, expose_value=False, help="All stored jobs, or the --last of them.")
 @click.option(
     "--last",
     type=click.IntRange(min=1),
@@ -259,33 +256,22 @@ def _difference(item: Difference) -> dict[str, object]:
     metavar="N",
     help="The N jobs that were started last.",
 )
-@settings_option
-@json_option
-def replay(last: int, settings_file: Path | None, *, every: bool, as_json: bool) -> None:  # noqa: ARG001 - `--all` is required and says what is replayed
+@store_command
+async def replay(at: StoreAccess, last: int) -> CommandOutput:
     """Replay stored jobs: check that this release decides as they were decided.
 
     The recorded signals of each job go to its recipe again, and the decisions are compared. Run it with a new release
     before an upgrade. Nothing is sent and nothing is changed. The exit status is 0 when every
     decision is the same, else 1. One job, or another recipe: `edge jobs replay`.
     """
-    found = asyncio.run(replay_last(settings_file, last))
-    replayed = [item for item in found if isinstance(item, JobReplay)]
-    missing = [item.reason for item in found if isinstance(item, NotRecorded)]
+    results = await replay_last(at, last)
+    replayed = [result for result in results if isinstance(result, JobReplay)]
+    missing = [result.reason for result in results if isinstance(result, NotRecorded)]
     differing = [job_replay for job_replay in replayed if not job_replay.is_same]
-    if as_json:
-        print_json(
-            {
-                "replayed": len(replayed),
-                "not_recorded": missing,
-                "differing": [replay_json(job_replay) for job_replay in differing],
-            }
-        )
-    else:
-        for element in differing:
-            print_text("\n".join(replay_text(element)))
-        for reason in missing:
-            print_text(f"not replayed: {reason}")
-        decisions = sum(job_replay.decisions for job_replay in replayed)
-        print_text(f"jobs replayed: {len(replayed)}, decisions: {decisions}, jobs that differ: {len(differing)}")
-    if differing:
-        raise SystemExit(1)
+    lines = ["\n".join(replay_text(job_replay)) for job_replay in differing]
+    lines += (f"not replayed: {reason}" for reason in missing)
+    decisions = sum(job_replay.decisions for job_replay in replayed)
+    lines.append(f"jobs replayed: {len(replayed)}, decisions: {decisions}, jobs that differ: {len(differing)}")
+    differences = [replay_json(job_replay) for job_replay in differing]
+    data = {"replayed": len(replayed), "not_recorded": missing, "differing": differences}
+    return CommandOutput(data, "\n".join(lines), is_failed=bool(differing))

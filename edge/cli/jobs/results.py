@@ -11,7 +11,7 @@ from msgspec import Struct
 from edge.cli.jobs.report import detail, result_text, sending_text
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import printable
-from edge.cli.terminal.store_access import open_access
+from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import utc_time
 from edge.config import Settings
 from edge.foundation.files import replace_atomically, sync
@@ -45,18 +45,15 @@ CopyFiles = Callable[[Settings, Sequence[Mapping[str, Any]]], list[CopiedTrace]]
 """Copies the files that results name; it may take long."""
 
 
-async def read_results(
-    settings_file: Path | None, job_id: str, copy_files: CopyFiles | None
-) -> tuple[Any, list[CopiedTrace]]:
+async def read_results(at: StoreAccess, job_id: str, copy_files: CopyFiles | None) -> tuple[Any, list[CopiedTrace]]:
     """Return the results of the actions of a job, with earlier attempts and late ones, and what was copied of them.
 
     A command that was never sent, or may not have been, is listed without one.
     Raises Refused, SettingsError and Unavailable.
     """
-    async with open_access(settings_file) as at:
-        stored = await load(at.store, job_id)
-        every = [*_earlier(stored), *_actions(detail(stored)["run"])]
-        results = [entry for entry in every if entry.get("result") is not None or entry.get("sending")]
+    stored = await load(at.store, job_id)
+    every = [*_earlier(stored), *_actions(detail(stored)["run"])]
+    results = [entry for entry in every if entry.get("result") is not None or entry.get("sending")]
     return results, await asyncio.to_thread(copy_files, at.settings, results) if copy_files else []
 
 
@@ -101,28 +98,25 @@ def _actions(run: object) -> Sequence[Mapping[str, Any]]:
 _ALL = 1_000_000
 
 
-async def export_jobs(
-    settings_file: Path | None, file: Path, scope: str | None, *, undelivered_only: bool, confirm: bool
-) -> int:
+async def export_jobs(at: StoreAccess, file: Path, scope: str | None, *, undelivered_only: bool, confirm: bool) -> int:
     """Write one JSON object per job to a file, which appears whole or not at all; return the number of jobs.
 
     With `confirm`, the results in the file count as delivered once it is on the disk.
     """
     count, unconfirmed = 0, list[Job]()
-    async with open_access(settings_file) as at:
-        scopes = await at.scopes(scope)
-        with replace_atomically(file, 0o640) as out:
-            async for job in _ended(at.store, scopes, undelivered_only=undelivered_only):
-                out.write(msgspec.json.encode(await _record(at.store, job)) + b"\n")
-                count += 1
-                if confirm:
-                    unconfirmed.append(job)
-            sync(out)
-        if confirm:
-            async with recorded(at, "jobs export --confirm", file.name, f"{count} jobs"):
-                deliveries = Deliveries(at.store, await store_clock(at.store), retention_policy(at.settings))
-                for job in unconfirmed:
-                    await deliveries.record(job)
+    scopes = await at.scopes(scope)
+    with replace_atomically(file, 0o640) as out:
+        async for job in _ended(at.store, scopes, undelivered_only=undelivered_only):
+            out.write(msgspec.json.encode(await _record(at.store, job)) + b"\n")
+            count += 1
+            if confirm:
+                unconfirmed.append(job)
+        sync(out)
+    if confirm:
+        async with recorded(at, "jobs export --confirm", file.name, f"{count} jobs"):
+            deliveries = Deliveries(at.store, await store_clock(at.store), retention_policy(at.settings))
+            for job in unconfirmed:
+                await deliveries.record(job)
     return count
 
 

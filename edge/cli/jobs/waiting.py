@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 from typing import assert_never
 
 from msgspec import Struct
@@ -12,7 +11,7 @@ from edge.chart.marks import duration
 from edge.cli.jobs.calls import commands_in
 from edge.cli.jobs.report import state_text
 from edge.cli.terminal.output import printable
-from edge.cli.terminal.store_access import open_access
+from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import local_time, utc_time
 from edge.config import EquipmentSettings
 from edge.model.job_state import has_ended
@@ -173,14 +172,13 @@ class EquipmentProblem(Struct, frozen=True):
     reason: str
 
 
-async def read_with_problems(settings_file: Path | None, job_id: str) -> tuple[StoredJob, list[EquipmentProblem]]:
+async def read_with_problems(at: StoreAccess, job_id: str) -> tuple[StoredJob, list[EquipmentProblem]]:
     """Read a job and the problems of its equipment. Raises Refused, SettingsError and Unavailable."""
-    async with open_access(settings_file) as at:
-        stored = await load(at.store, job_id)
-        waiting = _equipment_of(_open_type_ids(stored), at.settings.southbound)
-        used = _equipment_of(stored.net.command_types if stored.net else (), at.settings.southbound)
-        reports = await load_reports(at.store, at.settings.gateway.scopes) if used else {}
-        return stored, list(problems(waiting, used, reports, _sent_since(stored)))
+    stored = await load(at.store, job_id)
+    waiting = _equipment_of(_open_type_ids(stored), at.settings.southbound)
+    used = _equipment_of(stored.net.command_types if stored.net else (), at.settings.southbound)
+    reports = await load_reports(at.store, at.settings.gateway.scopes) if used else {}
+    return stored, list(problems(waiting, used, reports, _sent_since(stored)))
 
 
 def problems(

@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, TypeAlias, assert_never
 
 import msgspec
@@ -20,9 +19,9 @@ from edge.chart.shapes import Drawing, Frame, Label, LineStyle, ShapeRole
 from edge.chart.text import ANSI, chart_text
 from edge.cli.jobs.report import job_table, state_text
 from edge.cli.jobs.waiting import waiting_text
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import StoreAccess, open_access, open_console, print_json
-from edge.cli.terminal.table import utc_time
+from edge.cli.terminal.output import print_json, print_text, printable
+from edge.cli.terminal.store_access import StoreAccess
+from edge.cli.terminal.table import open_console, utc_time
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import local, now_ms
 from edge.links.background_task import background_task
@@ -231,23 +230,22 @@ _ROWS_AROUND = 3
 Found = asyncio.Queue[Change | Unavailable]
 
 
-async def watch_job(settings_file: Path | None, job_id: str, *, as_json: bool) -> int:
+async def watch_job(at: StoreAccess, job_id: str, *, as_json: bool) -> int:
     """Show a job until its end; return 0, or 1 when it was aborted or removed. Raises Refused and Unavailable."""
-    async with open_access(settings_file) as at:
-        scope = (await load(at.store, job_id)).job.scope
-        screen = open_console()
-        async with _changes(at.store, (scope,)) as found:
-            if as_json or not screen.is_terminal:
-                return await _watch(
-                    at.store, job_id, found, lambda _, new_events: _print_events(new_events, as_json=as_json)
-                )
-            with Live(console=screen, auto_refresh=False) as live:
+    scope = (await load(at.store, job_id)).job.scope
+    screen = open_console()
+    async with _changes(at.store, (scope,)) as found:
+        if as_json or not screen.is_terminal:
+            return await _watch(
+                at.store, job_id, found, lambda _, new_events: _print_events(new_events, as_json=as_json)
+            )
+        with Live(console=screen, auto_refresh=False) as live:
 
-                def draw(stored: StoredJob | None, _: Iterable[JobEvent]) -> None:
-                    if stored:
-                        live.update(render_job(stored, now_ms(), screen.width, screen.height), refresh=True)
+            def draw(stored: StoredJob | None, _: Iterable[JobEvent]) -> None:
+                if stored:
+                    live.update(render_job(stored, now_ms(), screen.width, screen.height), refresh=True)
 
-                return await _watch(at.store, job_id, found, draw)
+            return await _watch(at.store, job_id, found, draw)
 
 
 async def _watch(
@@ -274,16 +272,15 @@ async def _watch(
         seen = stored or seen
 
 
-async def watch_all(settings_file: Path | None, scope: str | None, *, as_json: bool) -> None:
+async def watch_all(at: StoreAccess, scope: str | None, *, as_json: bool) -> None:
     """Show every change of every job of the scopes, until cancelled. Raises Unavailable."""
-    async with open_access(settings_file) as at:
-        screen = open_console()
-        scopes = await at.scopes(scope)
-        async with _changes(at.store, scopes) as found:
-            if as_json or not screen.is_terminal:
-                while True:
-                    _print_events(map(from_change, await _next_changes(found, None)), as_json=as_json)
-            await _draw_all(at, scopes, found, screen)
+    screen = open_console()
+    scopes = await at.scopes(scope)
+    async with _changes(at.store, scopes) as found:
+        if as_json or not screen.is_terminal:
+            while True:
+                _print_events(map(from_change, await _next_changes(found, None)), as_json=as_json)
+        await _draw_all(at, scopes, found, screen)
 
 
 async def _draw_all(at: StoreAccess, scopes: Sequence[str], found: Found, screen: Console) -> None:

@@ -1,14 +1,24 @@
-"""Prints text without control characters: text from equipment or MES must not control the terminal."""
+"""Prints text without control characters, JSON and findings: text from elsewhere must not control the terminal."""
 
+import asyncio
+import contextlib
 import shutil
+import signal
 import sys
 import textwrap
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NoReturn
 
 import click
+import msgspec
+
+from edge.model.finding import HealthFinding, Level, worst
 
 _NARROWEST: Final = 24
 """The least width of a text that continues below itself."""
+_STATUS = {Level.OK: 0, Level.WARNING: 1, Level.FAILING: 2}
+_LEVEL_WIDTH = 8
+_COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILING: "red"}
 
 
 def printable(text: object) -> str:
@@ -32,3 +42,47 @@ def wrapped(text: object, indent: int) -> str:
 def print_text(text: str, *, err: bool = False) -> None:
     """Print text line by line without control characters, on standard output or standard error."""
     click.echo("\n".join(map(printable, text.split("\n"))), err=err)
+
+
+def print_json(data: object) -> None:
+    """Print one line of JSON; data types of the model as on the wire."""
+    click.echo(msgspec.json.encode(data))
+
+
+def usage_failure(*reasons: str) -> NoReturn:
+    """Print the faults of the arguments and exit with status 2."""
+    for reason in reasons:
+        print_text(f"edge: {reason}", err=True)
+    raise SystemExit(2)
+
+
+async def wait_for_stop(ready: str, within: float | None = None) -> None:
+    """Print the ready line, then wait for Ctrl-C or SIGTERM, at most `within` seconds."""
+    stop = asyncio.Event()
+    # Before the ready line: a reader of that line may send the signal at once.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    print_text(ready)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(within):
+            await stop.wait()
+
+
+def print_findings(findings: Sequence[HealthFinding], *, as_json: bool) -> int:
+    """Print findings as text or JSON; return the exit status."""
+    level = worst(findings)
+    if as_json:
+        print_json({"level": level, "findings": findings})
+    else:
+        _print_findings(findings)
+    return _STATUS[level]
+
+
+def _print_findings(findings: Sequence[HealthFinding]) -> None:
+    width = max(len(finding.subject) for finding in findings)
+    indent = _LEVEL_WIDTH + width + 3
+    for item in findings:
+        level = click.style(f"{item.level:<{_LEVEL_WIDTH}}", fg=_COLOURS[item.level])
+        click.echo(f"{level} {item.subject:<{width}}  {wrapped(item.found, indent)}")
+        if item.advice:
+            click.echo(f"{'':{indent}}→ {wrapped(item.advice, indent + 2)}")

@@ -1,26 +1,30 @@
-"""Shared parts of the commands: options, access to the store of the settings, reading files, JSON output."""
+"""How commands work on the store of the settings: their usual options, their answers, and the files they read."""
 
+import asyncio
+import functools
 import os
 import sys
-from collections.abc import AsyncIterator, Iterable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Concatenate, Protocol, TypeVar
 
 import click
-import msgspec
 import structlog
 from msgspec import Struct
-from rich.console import Console
+from rich.console import RenderableType
 
 from edge.app.features import declared_sections
-from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
+from edge.cli.terminal.table import open_console
 from edge.config import Settings, load_settings
 from edge.foundation.errors import Refused
 from edge.model.json_value import read_json_text
 from edge.store.bulk_reads import load_scopes
 from edge.store.client import Store
 from edge.store.opening import open_store
+
+_T = TypeVar("_T")
 
 FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 
@@ -36,8 +40,6 @@ one_scope_option = click.option("--scope", help="This scope only, of any gateway
 
 SOURCE = "urn:microdcs-edge:cli"
 """The CloudEvents source of the requests of commands."""
-
-_NEVER_CUT = 100_000
 
 
 class StoreAccess(Struct, frozen=True):
@@ -78,6 +80,78 @@ async def open_access(settings_file: Path | None) -> AsyncIterator[StoreAccess]:
         yield StoreAccess(settings, store)
 
 
+class CommandOutput(Struct, frozen=True):
+    """What a command prints: `data` with --json, else texts and what a console renders; a failed one exits with 1."""
+
+    data: object
+    parts: RenderableType | tuple[RenderableType, ...]
+    is_failed: bool = False
+
+    def print(self, *, as_json: bool) -> None:
+        """Print the output; exit with status 1 when it is failed."""
+        if as_json:
+            print_json(self.data)
+        else:
+            for part in self.parts if isinstance(self.parts, tuple) else (self.parts,):
+                if isinstance(part, str):
+                    print_text(part)
+                else:
+                    open_console().print(part)
+        if self.is_failed:
+            raise SystemExit(1)
+
+
+class Printed(Protocol):
+    """What a command prints in a form of its own."""
+
+    def print(self, *, as_json: bool) -> None:
+        """Print it; exit with another status than 0 when it is failed."""
+
+
+def run_on_store(settings_file: Path | None, work: Callable[[StoreAccess], Awaitable[_T]]) -> _T:
+    """Run work on the open store of the settings and return its result. Raises SettingsError and Unavailable."""
+
+    async def run() -> _T:
+        async with open_access(settings_file) as at:
+            return await work(at)
+
+    return asyncio.run(run())
+
+
+def store_command(work: Callable[Concatenate[StoreAccess, ...], Awaitable[Printed | str]]) -> Callable[..., None]:
+    """Build a command of work on the open store: `--settings` and `--json` are options, its result is printed.
+
+    @sessions.command("list")
+    @store_command
+    async def list_(at: StoreAccess) -> CommandOutput:
+
+    A text is printed as it is, also with `--json`.
+    """
+
+    @settings_option
+    @json_option
+    @functools.wraps(work)
+    def command(*, settings_file: Path | None, as_json: bool, **options: Any) -> None:
+        output = run_on_store(settings_file, lambda at: work(at, **options))
+        if isinstance(output, str):
+            print_text(output)
+        else:
+            output.print(as_json=as_json)
+
+    return command
+
+
+def store_action(work: Callable[Concatenate[StoreAccess, ...], Awaitable[str]]) -> Callable[..., None]:
+    """Build a command of work on the open store that prints a text: only `--settings` is an option."""
+
+    @settings_option
+    @functools.wraps(work)
+    def command(*, settings_file: Path | None, **options: Any) -> None:
+        print_text(run_on_store(settings_file, lambda at: work(at, **options)))
+
+    return command
+
+
 def log_to_stderr(level: str = "error") -> None:
     """Log to standard error from this level on: the results are printed, so that lower levels add nothing."""
     structlog.configure(
@@ -107,21 +181,3 @@ def read_json(file: Path) -> object:
 def read_bytes(file: Path) -> bytes:
     """Read a file, or standard input for `-`."""
     return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-
-
-def usage_failure(*reasons: str) -> NoReturn:
-    """Print the faults of the arguments and exit with status 2."""
-    for reason in reasons:
-        print_text(f"edge: {reason}", err=True)
-    raise SystemExit(2)
-
-
-def print_json(data: object) -> None:
-    """Print one line of JSON; data types of the model as on the wire."""
-    click.echo(msgspec.json.encode(data))
-
-
-def open_console() -> Console:
-    """Return a console as wide as the terminal; to a file or a pipe lines are not folded."""
-    found = Console(highlight=False, markup=False, emoji=False)
-    return found if found.is_terminal else Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)

@@ -1,4 +1,4 @@
-"""A table that fits the terminal: long texts wrap at words, columns of less interest are left out, ids stay whole."""
+"""Tables that fit the terminal: long texts wrap at words, columns of less interest are left out, ids stay whole."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,6 +13,8 @@ from rich.text import Text
 from edge.foundation.instant import local
 
 _GAP: Final = 2
+_NEVER_CUT: Final = 100_000
+"""Columns of a file or a pipe."""
 _LONGEST_WORD: Final = 24
 """A text that wraps gets at least the width of its longest word, up to this."""
 _TEXTS: Final = frozenset(
@@ -110,3 +112,9 @@ def plain_table(*columns: str, drop: Sequence[str] | None = None) -> FittedTable
     the last, from the right.
     """
     return FittedTable(columns, columns[-2:1:-1] if drop is None else drop)
+
+
+def open_console() -> Console:
+    """Return a console as wide as the terminal; to a file or a pipe lines are not folded."""
+    found = Console(highlight=False, markup=False, emoji=False)
+    return found if found.is_terminal else Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)

@@ -237,3 +237,16 @@ async def test_order_is_read_from_a_file_or_standard_input(edge: Edge, tmp_path:
     file = tmp_path / "order.json"
     file.write_text(ORDER)
     assert (await edge("jobs", "store", file)).exit_code == 0
+
+
+async def test_unreadable_job_is_named_in_one_line_of_the_list(edge: Edge, plant: Plant) -> None:
+    """The traceback went to the terminal, with all that other jobs held."""
+    await plant.order(Cause.STORE, order("J1"))
+    await plant.order(Cause.STORE, order("J2"))
+    await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "order", "{")
+    answer = await edge("jobs", "list")
+    assert answer.exit_code == 0
+    assert "J2" in answer.stdout
+    assert "DecodeError: Input data was truncated" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from edge.cli.terminal.findings import print_findings
+from edge.cli.terminal.output import print_findings
 from edge.cli.terminal.store_access import json_option, log_to_stderr, settings_option
 from edge.features.admin.doctor import examine
 

@@ -9,8 +9,8 @@ import click
 
 from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.findings import print_findings
-from edge.cli.terminal.store_access import json_option, print_json, settings_option
+from edge.cli.terminal.output import print_findings, print_json
+from edge.cli.terminal.store_access import json_option, settings_option
 from edge.config import load_settings
 from edge.features.admin.board_check import examine_board
 from edge.features.admin.hardware.board import Board, find_board, profile_directory, read_boards

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from edge.cli.terminal.findings import print_findings
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, log_to_stderr, print_json, usage_failure
+from edge.cli.terminal.output import print_findings, print_json, print_text, usage_failure
+from edge.cli.terminal.store_access import json_option, log_to_stderr
 from edge.config import MqttSettings
 from edge.features.admin.cli.site_questions import ask_site
 from edge.features.admin.site_settings import (

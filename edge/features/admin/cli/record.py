@@ -9,8 +9,7 @@ import click
 
 from edge.app.features import declared_sections
 from edge.app.redaction import secrets_of
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.stop_signal import wait_for_stop
+from edge.cli.terminal.output import print_text, printable, wait_for_stop
 from edge.cli.terminal.store_access import log_to_stderr, settings_option
 from edge.config import load_settings, main_file
 from edge.features.admin.recording import ExchangeRecord, Line, MessageRecord, recording

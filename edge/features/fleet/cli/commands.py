@@ -7,8 +7,9 @@ import click
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.cli.terminal.output import print_json, print_text
+from edge.cli.terminal.store_access import json_option, open_access, settings_option
+from edge.cli.terminal.table import open_console
 from edge.features.fleet.cli.keys import keys
 from edge.features.fleet.cli.send import results, send
 from edge.features.fleet.cli.upgrade import upgrade

@@ -9,8 +9,8 @@ import msgspec
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, open_access, print_json, settings_option
+from edge.cli.terminal.output import print_json, print_text
+from edge.cli.terminal.store_access import json_option, open_access, settings_option
 from edge.features.fleet.keys import (
     SHORTEST_PASSWORD,
     SUFFIX,

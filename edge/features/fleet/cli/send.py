@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
-from edge.cli.terminal.table import local_time, plain_table
+from edge.cli.terminal.output import print_json, print_text, printable
+from edge.cli.terminal.store_access import json_option, open_access, settings_option
+from edge.cli.terminal.table import local_time, open_console, plain_table
 from edge.features.fleet.cli.exchange import collect, exchange, gateways_among
 from edge.features.fleet.cli.keys import read_password
 from edge.features.fleet.commands import COMMANDS, fault_of

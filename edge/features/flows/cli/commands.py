@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
+from edge.cli.terminal.output import print_json, print_text, usage_failure
+from edge.cli.terminal.store_access import FILE, json_option, read_json
 from edge.features.flows.cli import control, drawing, status
 from edge.features.flows.cli.faults import print_faults
 from edge.features.flows.cli.kinds_option import kinds_option

@@ -10,8 +10,9 @@ import msgspec
 from rich.live import Live
 from rich.text import Text
 
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, open_console, print_json, settings_option
+from edge.cli.terminal.output import print_json, print_text
+from edge.cli.terminal.store_access import json_option, settings_option
+from edge.cli.terminal.table import open_console
 from edge.features.flows.cli.stored_flows import read_status, run_with_flows
 from edge.features.flows.cycle_service import FlowService, flow_summary
 from edge.model.instant import utc

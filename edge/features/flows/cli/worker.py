@@ -16,8 +16,8 @@ from edge.access.instances import process_token
 from edge.app.features import declared_sections
 from edge.app.systemd import feed_watchdog, notifier
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, print_json, settings_option
+from edge.cli.terminal.output import print_json, print_text, printable
+from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, settings_option
 from edge.cli.terminal.table import local_time
 from edge.config import load_settings
 from edge.features.flows.plugins import ImportLimits, SiteKinds, load_checked_kinds

@@ -6,8 +6,7 @@ from typing import Any
 import click
 import msgspec
 
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import print_json
+from edge.cli.terminal.output import print_json, print_text, printable
 from edge.features.simulator.device_check import CheckFinding
 
 

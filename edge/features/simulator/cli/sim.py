@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.stop_signal import wait_for_stop
+from edge.cli.terminal.output import wait_for_stop
 from edge.cli.terminal.store_access import json_option, log_to_stderr
 from edge.config import MqttSettings
 from edge.features.simulator.camera import open_camera

@@ -8,8 +8,8 @@ import click
 import msgspec.structs
 
 from edge.app.logs import set_up
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import FILE, json_option, print_json, read_json, usage_failure
+from edge.cli.terminal.output import print_json, print_text, usage_failure
+from edge.cli.terminal.store_access import FILE, json_option, read_json
 from edge.config import LoggingSettings, RedisSettings
 from edge.features.simulator.live_simulation import simulate_live
 from edge.features.simulator.script import Script, ScriptError, parse_script

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from edge.cli.files import print_result
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, print_json, settings_option
+from edge.cli.terminal.output import print_json, print_text
+from edge.cli.terminal.store_access import json_option, settings_option
 from edge.features.flows.cli.kinds_option import kinds_option
 from edge.features.station_files.apply import read_files
 from edge.features.station_files.cli.files_view import (

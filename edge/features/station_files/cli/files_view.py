@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from edge.cli.locks import owner_name
 from edge.cli.terminal.operator import authorize_command, record_as
-from edge.cli.terminal.output import print_text, printable
-from edge.cli.terminal.store_access import StoreAccess, open_access, usage_failure
+from edge.cli.terminal.output import print_text, printable, usage_failure
+from edge.cli.terminal.store_access import StoreAccess, open_access
 from edge.features.flows.settings import FlowsSettings
 from edge.features.station_files.apply import ReadFiles, all_scopes, apply_files, read_files
 from edge.features.station_files.export import write_folder

@@ -8,8 +8,9 @@ import click
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import json_option, open_access, open_console, print_json, settings_option
+from edge.cli.terminal.output import print_json, print_text
+from edge.cli.terminal.store_access import json_option, open_access, settings_option
+from edge.cli.terminal.table import open_console
 from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
 from edge.features.telemetry.cli.alarms.view import as_data, change_as_data, changes_table, report, table
 from edge.foundation.errors import Refused

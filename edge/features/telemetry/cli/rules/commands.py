@@ -7,17 +7,9 @@ from pathlib import Path
 import click
 
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import (
-    FILE,
-    json_option,
-    open_access,
-    open_console,
-    print_json,
-    read_bytes,
-    settings_option,
-    usage_failure,
-)
+from edge.cli.terminal.output import print_json, print_text, usage_failure
+from edge.cli.terminal.store_access import FILE, json_option, open_access, read_bytes, settings_option
+from edge.cli.terminal.table import open_console
 from edge.features.telemetry.cli.rules.view import as_data, report, table
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.rule_sources import KnownRule, combine, load_sent_rules, read_rules

@@ -10,15 +10,9 @@ from msgspec.structs import replace
 
 from edge.app.features import declared_sections
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import (
-    json_option,
-    open_access,
-    open_console,
-    print_json,
-    settings_option,
-    usage_failure,
-)
+from edge.cli.terminal.output import print_json, print_text, usage_failure
+from edge.cli.terminal.store_access import json_option, open_access, settings_option
+from edge.cli.terminal.table import open_console
 from edge.config import load_settings
 from edge.features.telemetry.cli.tags.history import Trend, parse_instant, trend_of, write_samples
 from edge.features.telemetry.cli.tags.view import as_data, report, table, trend_data, trend_report

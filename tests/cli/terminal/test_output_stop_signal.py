@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from edge.cli.terminal.stop_signal import wait_for_stop
+from edge.cli.terminal.output import wait_for_stop
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

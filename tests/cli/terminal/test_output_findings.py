@@ -11,7 +11,7 @@ import termios
 
 import pytest
 
-from edge.cli.terminal.findings import print_findings
+from edge.cli.terminal.output import print_findings
 from edge.model.finding import HealthFinding, failing, ok, warning
 
 WELL, SUSPICIOUS, ILL = ok("store", "there"), warning("clock", "fast", "set it"), failing("broker", "gone", "start it")
@@ -37,7 +37,7 @@ def test_json_output_has_all_findings_and_the_worst_level(capsys: pytest.Capture
 
 
 LONG = """
-from edge.cli.terminal.findings import print_findings
+from edge.cli.terminal.output import print_findings
 from edge.model.finding import failing
 found = "command J1/0f8fad5b-d9cb-469f-a165-70867728950e/tighten/1 has no answer, and the tool may still be active"
 print_findings([failing("equipment wrench of gw1", found, "Make it safe by hand, then call: edge equipment release")],
