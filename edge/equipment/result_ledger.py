@@ -208,12 +208,11 @@ class ResultLedger(Struct):
         if self.expected and self.expected[0].command_id == command_id:
             self.expected = None
 
-    def restore(self, report: ReportedResult, *, is_open: bool) -> None:
-        """Record the last result before a restart; that of a command with `is_open` was not answered then."""
-        if not is_open:
-            self._remember(report)
-            if report.frame:
-                self._frames[report.frame] = _Sighting(self._connection - 1, is_settled=True)
+    def restore(self, report: ReportedResult) -> None:
+        """Record a result that was durable before a restart: the device may send it again."""
+        self._remember(report)
+        if report.frame:
+            self._frames[report.frame] = _Sighting(self._connection - 1, is_settled=True)
 
     def note(self, report: ReportedResult) -> None:
         """Record an old result that is not reported: requested again it is known, as a frame it is new."""

@@ -206,11 +206,11 @@ def test_next_result_after_a_start_belongs_to_its_command_without_numbers() -> N
         book.acknowledge(reports[0], start + 0.5)
 
 
-def test_last_result_before_a_restart_is_repeated_if_answered() -> None:
-    for is_open, standing in ((False, Standing.REPEATED), (True, Standing.OF_COMMAND)):
-        book = ledger()
-        book.restore(mine(frame()), is_open=is_open)
-        assert take(book, mine(frame(received=1.0))) is standing
+def test_result_that_was_durable_before_a_restart_is_repeated() -> None:
+    book = ledger()
+    book.restore(mine(frame()))
+    assert take(book, mine(frame(received=1.0))) is Standing.REPEATED
+    assert take(book, mine(frame(2, received=1.0))) is Standing.OF_COMMAND
 
 
 @pytest.mark.parametrize(

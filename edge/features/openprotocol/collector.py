@@ -9,14 +9,14 @@ from edge.equipment.change_signal import ChangeSignal
 from edge.equipment.device import DeviceOutcomeUnknownError
 from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
-from edge.equipment.result_ledger import Position, ReportedResult, Standing
+from edge.equipment.result_ledger import Position, ReportedResult, ResultClaim, Standing
 from edge.equipment.result_settlement import ResultSettlement
 from edge.features.openprotocol.conversion import TighteningResult, is_batch, lacking
 from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.protocol.errors import DeclinedError, UnansweredError
 from edge.features.openprotocol.protocol.mids import Decline, Mid, parse_message, revisions_of
 from edge.features.openprotocol.protocol.session import OpenProtocolSession
-from edge.features.openprotocol.reports import batch_of, claim_of, decode_memory, reported
+from edge.features.openprotocol.reports import RememberedResult, batch_of, claim_of, decode_memory, reported
 from edge.features.openprotocol.settled import OnOwn, SettledTightenings, is_confirmed
 from edge.features.openprotocol.state import ToolState
 from edge.foundation.errors import Refused
@@ -138,12 +138,26 @@ class TighteningCollector:
         if self._state.is_restored:
             return
         memory = decode_memory(await self._memory.recall())
-        self._numbers.last, self._numbers.instant = memory.number, memory.instant
+        self._numbers.last, self._state.last = memory.number, memory.last
         self._state.has_memory = memory.number is not None
-        if memory.frame or memory.sequence:
-            is_open = bool(memory.command_id) and await self._reporter.is_awaited(memory.command_id)
-            self._ledger.restore(memory.report, is_open=is_open)
+        for kept in memory.unsettled:
+            await self._restore(kept)
+        if memory.last is not None:
+            self._numbers.instant = memory.last.instant
+            if memory.last.key not in self._state.pending:
+                self._ledger.restore(memory.last.report)
         self._state.is_restored = True
+
+    async def _restore(self, kept: RememberedResult) -> None:
+        """Restore a result that was kept for a command: as durable if it is stored, else as one that may come again."""
+        command_id, is_awaited = kept.command_id, await self._reporter.is_awaited(kept.command_id)
+        if not is_awaited and await self._reporter.is_stored(command_id, kept.report.result_id):
+            self._ledger.restore(kept.report)
+            return
+        self._state.pending[kept.key] = kept
+        if not is_awaited:
+            # The command was given up meanwhile: as its result it is late.
+            self._ledger.claim(ResultClaim(command_id, classification=kept.classification), kept.identifier)
 
     async def catch_up(self) -> None:
         """Request the latest result; those that were missed before it are requested later.

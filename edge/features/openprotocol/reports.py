@@ -8,7 +8,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
-from edge.equipment.result_ledger import SINGLE, ReportedResult, ResultClaim
+from edge.equipment.result_ledger import SINGLE, Identity, ReportedResult, ResultClaim
 from edge.equipment.result_program import Program
 from edge.features.openprotocol.conversion import (
     TighteningResult,
@@ -91,20 +91,25 @@ def batch_of(reports: Iterable[ReportedResult]) -> list[ReportedResult]:
     return next((parts for parts in ended if not lacking([part.payload for part in parts])), ordered)
 
 
-class ResultMemory(Struct, frozen=True, omit_defaults=True):
-    """What survives a restart: the number up to which no result is missing, and the last result."""
+class RememberedResult(Struct, frozen=True, omit_defaults=True):
+    """A result without its payload, with the command that it was kept for; one that was durable has none."""
 
-    number: int | None = None
     sequence: int = 0
     instant: datetime | None = None
     measured: tuple[float | None, ...] = ()
     identifier: str = ""
     frame: str = ""
     command_id: str = ""
+    classification: str = ""
+
+    @property
+    def key(self) -> str | Identity:
+        """What distinguishes the result from others."""
+        return self.frame or self.report.identity
 
     @property
     def report(self) -> ReportedResult:
-        """Return the last result, without its payload."""
+        """The result for the ledger."""
         return ReportedResult(
             payload=MappingProxyType({}),
             result_id=str(self.sequence),
@@ -116,20 +121,25 @@ class ResultMemory(Struct, frozen=True, omit_defaults=True):
         )
 
 
-def encode_memory(number: int | None, report: ReportedResult | None, command_id: str | None) -> str:
-    """Encode what survives a restart."""
-    if report is None:
-        return msgspec.json.encode(ResultMemory(number)).decode()
-    memory = ResultMemory(
-        number,
+class ResultMemory(Struct, frozen=True, omit_defaults=True):
+    """What survives a restart: the number up to which no result is missing, the last result, and those not settled."""
+
+    number: int | None = None
+    last: RememberedResult | None = None
+    unsettled: tuple[RememberedResult, ...] = ()
+
+
+def remembered(report: ReportedResult, command_id: str = "", classification: str = "") -> RememberedResult:
+    """Return a result as it is remembered, with the command that it is kept for and what this expects."""
+    return RememberedResult(
         report.sequence,
         report.instant,
         tuple(value if isinstance(value, int | float) else None for value in report.measured),
         report.identifier,
         report.frame,
-        command_id or "",
+        command_id,
+        classification,
     )
-    return msgspec.json.encode(memory).decode()
 
 
 def decode_memory(text: str) -> ResultMemory:

@@ -14,7 +14,7 @@ from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.protocol.session import OpenProtocolSession
-from edge.features.openprotocol.reports import batch_of, encode_memory
+from edge.features.openprotocol.reports import batch_of
 from edge.features.openprotocol.state import ToolState
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.cloudevent import new_id
@@ -46,7 +46,6 @@ class SettledTightenings:
         self._inbox = inbox
         self._acknowledgement = acknowledgement
         self._on_own = on_own
-        self._newest: tuple[ReportedResult, str | None] | None = None
 
     async def report_own(self, report: ReportedResult, verdict: Verdict) -> None:
         """Report a result that counts for no command: as an event of the operator's own, or as a late one."""
@@ -84,9 +83,9 @@ class SettledTightenings:
         """Remember nothing: no result of a tightening is within another one."""
 
     async def acknowledge(self, reports: Sequence[ReportedResult]) -> None:
-        """Acknowledge the results of an answer; what survives a restart is written before."""
-        await self.write()
+        """Acknowledge the results of an answer; until then a restart knows that they were kept for its command."""
         await self.confirm(*reports)
+        await self.write()
 
     async def acknowledge_late(self, report: ReportedResult) -> None:
         """Acknowledge a result; what survives a restart is written before."""
@@ -95,26 +94,34 @@ class SettledTightenings:
 
     async def note(self, report: ReportedResult, command_id: str | None) -> None:
         """Write a result as the last one; one with `command_id` is not durable yet."""
-        self._newest = report, command_id
+        self._state.note(report, command_id)
         await self.write()
 
     async def write(self) -> None:
         """Write what survives a restart."""
-        number = self._state.durable_number
-        await self._memory.write(encode_memory(number, *(self._newest or (None, None))))
+        await self._memory.write(self._state.memory)
 
     async def confirm(self, *reports: ReportedResult) -> None:
         """Acknowledge results that are durable; those in the inbox were confirmed at their receipt: they leave it."""
-        if keys := [reported_result.payload["kept"] for reported_result in reports if is_confirmed(reported_result)]:
-            try:
-                await self._inbox.remove(*keys)
-            except Unavailable as error:
-                _log.info("settled results still in the inbox", reason=error.message)
+        keys = [reported_result.payload["kept"] for reported_result in reports if is_confirmed(reported_result)]
+        is_removed = await self._is_removed(keys)
         for report in reports:
+            if is_removed or not is_confirmed(report):
+                self._state.confirm(report)
             if not is_confirmed(report) and self._ledger.owes(report):
                 # From now on an equal frame can be a result of its own.
                 self._ledger.acknowledge(report, asyncio.get_running_loop().time())
                 await self._session.send(MidFrame(self._acknowledgement))
+
+    async def _is_removed(self, keys: Sequence[str]) -> bool:
+        """Remove results from the inbox; return False without the store, which the next write corrects."""
+        try:
+            if keys:
+                await self._inbox.remove(*keys)
+        except Unavailable as error:
+            _log.info("settled results still in the inbox", reason=error.message)
+            return False
+        return True
 
     async def _is_used(self, report: ReportedResult, occurrence: str) -> bool:
         try:

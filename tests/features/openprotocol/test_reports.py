@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,15 @@ from msgspec.structs import replace
 from edge.equipment.result_ledger import ReportedResult
 from edge.features.openprotocol.conversion import result_data
 from edge.features.openprotocol.protocol.mids import Mid
-from edge.features.openprotocol.reports import batch_of, claim_of, decode_memory, encode_memory, mark_of, reported
+from edge.features.openprotocol.reports import (
+    ResultMemory,
+    batch_of,
+    claim_of,
+    decode_memory,
+    mark_of,
+    remembered,
+    reported,
+)
 from edge.station.equipment import Command
 from tests.equipment.contract import WORK
 
@@ -100,12 +109,16 @@ def test_earliest_whole_batch_is_the_answer(bolts: list[tuple[int, int]], wanted
     assert [part.sequence for part in batch_of(reports)] == wanted
 
 
-def test_memory_of_the_last_result_survives_encoding() -> None:
-    live = report(mid=61, revision=6, received=1.0)
-    memory = decode_memory(encode_memory(7, live, "J1"))
-    assert (memory.number, memory.command_id) == (7, "J1")
-    assert (memory.report.identity, memory.report.frame) == (live.identity, live.frame)
-    assert decode_memory(encode_memory(None, None, None)) == decode_memory("") == decode_memory("{damaged")
+@pytest.mark.parametrize("received", [{"received": 1.0}, {}], ids=["live", "requested"])
+def test_remembered_result_has_the_identity_of_the_result(received: dict[str, float]) -> None:
+    found = report(mid=61, revision=6, **received)
+    kept = remembered(found, "J1", "batch")
+    assert (kept.report.identity, kept.report.frame) == (found.identity, found.frame)
+    assert kept.key == (found.frame or found.identity)
+
+
+def test_memory_that_is_damaged_is_empty() -> None:
+    assert decode_memory("") == decode_memory("{damaged") == ResultMemory()
 
 
 @given(st.datetimes() | st.none() | st.text(max_size=3))
@@ -114,4 +127,5 @@ def test_any_date_of_a_result_is_taken(time: Any) -> None:
     found = report(time=time)
     data = result_data({**RESULT, "time": time})
     assert (found.instant is None) == (data["created_at"] is None)
-    decode_memory(encode_memory(7, found, None))
+    memory = ResultMemory(7, remembered(found))
+    assert decode_memory(msgspec.json.encode(memory).decode()) == memory
