@@ -1,6 +1,7 @@
 """The features of this gateway, one row each, and the sections of the settings: a row and its folder go together."""
 
 import importlib
+import os
 import pkgutil
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from edge.app.feature import Feature
-from edge.config import SECTIONS, Section, Settings
+from edge.config import SECTIONS, Section, Settings, load_settings
 from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 
 if TYPE_CHECKING:
@@ -124,6 +125,11 @@ def calls_switched_off(core: "GatewayParts") -> Mapping[str, str]:
     """Return how to switch on what would execute a call, by the type of the call."""
     off = [feature for feature in features() if not feature.is_on(core.settings)]
     return {call: feature.switch for feature in off for call in feature.calls}
+
+
+def gateway_settings(file: Path | None, environ: Mapping[str, str] = os.environ) -> Settings:
+    """Load the settings of a gateway with its features. Raises SettingsError with every problem."""
+    return load_settings(file, environ, declared_sections())
 
 
 def declared_sections() -> Mapping[str, Section]:

@@ -1,19 +1,17 @@
 """`edge audit`: shows who did what, and verifies that no record is missing or changed."""
 
-import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
 import click
 import msgspec
 from rich.table import Table
-from rich.text import Text
 
 from edge.access.audit_trail import ChainFault, find_faults
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
-from edge.cli.terminal.store_access import json_option, open_access, settings_option
-from edge.cli.terminal.table import local_time, open_console, plain_table, utc_time
+from edge.cli.terminal.output import usage_failure
+from edge.cli.terminal.store_access import CommandOutput, StoreAccess, json_option, settings_option, store_command
+from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.model.audit import AuditRecord, SealedRecord
 from edge.store.audit import load_head, newest, read_all
 from edge.store.client import Store
@@ -40,68 +38,42 @@ def audit(context: click.Context, settings_file: Path | None, *, as_json: bool) 
 @click.option("--user", help="Records of this user or source only.")
 @click.option("--subject", help="Records about this job, equipment or alarm only.")
 @click.option("--kind", help="Records of this kind only: opcua.call, mes.call, rpc.call, cli.call, …")
-@settings_option
-@json_option
-def list_(
-    last: int, user: str | None, subject: str | None, kind: str | None, settings_file: Path | None, *, as_json: bool
-) -> None:
+@store_command
+async def list_(at: StoreAccess, last: int, user: str | None, subject: str | None, kind: str | None) -> CommandOutput:
     """List the newest audit records, the oldest of them first: who did what, from where, with which result."""
     wanted = {"user": user, "subject": subject, "kind": kind}
-
-    async def read() -> list[tuple[SealedRecord, AuditRecord | None]]:
-        async with open_access(settings_file) as at:
-            return await _newest(at.store, last, {name: text for name, text in wanted.items() if text is not None})
-
-    found = asyncio.run(read())
-    if as_json:
-        print_json([_as_data(*row) for row in found])
-    elif found:
-        open_console().print(_table(found))
-    else:
-        print_text("no audit records")
+    records = await _newest(at.store, last, {name: text for name, text in wanted.items() if text is not None})
+    return CommandOutput([_as_data(*row) for row in records], _table(records) if records else "no audit records")
 
 
 @audit.command(epilog="Example: edge audit verify")
-@settings_option
-@json_option
-def verify(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def verify(at: StoreAccess) -> CommandOutput:
     """Verify the chain of digests: print each missing or changed record.
 
     The newest digest is printed too: when the digest of an earlier day is not in the chain, the chain was computed
     again. The exit status is 0 when the chain is complete, 1 when it has a fault or the store is unavailable.
     """
-    faults, number, digest = asyncio.run(_verify(settings_file))
-    if as_json:
-        print_json(
-            {
-                "records": number,
-                "digest": digest,
-                "faults": [{"number": fault.number, "problem": fault.problem} for fault in faults],
-            }
-        )
-    else:
-        for chain_fault in faults:
-            print_text(f"record {chain_fault.number}: {chain_fault.problem}")
-        print_text(f"{number} records, newest digest {digest or '-'}, {len(faults)} faults")
-    if faults:
-        raise SystemExit(1)
+    faults, number, digest = await _verify(at.store)
+    listed = [{"number": fault.number, "problem": fault.problem} for fault in faults]
+    lines = [f"record {fault.number}: {fault.problem}" for fault in faults]
+    lines.append(f"{number} records, newest digest {digest or '-'}, {len(faults)} faults")
+    data = {"records": number, "digest": digest, "faults": listed}
+    return CommandOutput(data, "\n".join(lines), is_failed=bool(faults))
 
 
-async def _verify(settings_file: Path | None) -> tuple[list[ChainFault], int, str]:
-
-    async with open_access(settings_file) as at:
-        # The head is read first and records that came after it are left out: a gateway may be at work.
-        head = await load_head(at.store)
-        everything = [sealed_record async for sealed_record in read_all(at.store)]
-        found = [sealed_record for sealed_record in everything if sealed_record.number <= head.number]
-        # Another limit may have removed records before: each record holds the one of its time.
-        limits = [record.keep for sealed_record in everything if (record := _record(sealed_record)) and record.keep]
-        keep = min(limits, default=0) - (len(everything) - len(found))
-        return list(find_faults(found, head, keep)), head.number, head.digest
+async def _verify(store: Store) -> tuple[list[ChainFault], int, str]:
+    # The head is read first and records that came after it are left out: a gateway may be at work.
+    head = await load_head(store)
+    everything = [sealed_record async for sealed_record in read_all(store)]
+    records = [sealed_record for sealed_record in everything if sealed_record.number <= head.number]
+    # Another limit may have removed records before: each record holds the one of its time.
+    limits = [record.keep for sealed_record in everything if (record := _record(sealed_record)) and record.keep]
+    keep = min(limits, default=0) - (len(everything) - len(records))
+    return list(find_faults(records, head, keep)), head.number, head.digest
 
 
 async def _newest(store: Store, last: int, wanted: dict[str, str]) -> list[tuple[SealedRecord, AuditRecord | None]]:
-
     if not wanted:
         return [(sealed_record, _record(sealed_record)) for sealed_record in await newest(store, last)]
     pairs = [(sealed_record, _record(sealed_record)) async for sealed_record in read_all(store)]
@@ -119,26 +91,17 @@ def _record(sealed: SealedRecord) -> AuditRecord | None:
 
 
 def _as_data(sealed: SealedRecord, record: AuditRecord | None) -> dict[str, object]:
-
     content = msgspec.structs.asdict(record) | {"at": utc_time(record.at)} if record else {"unreadable": sealed.text}
     return {"number": sealed.number, "digest": sealed.digest} | content
 
 
-def _table(found: Iterable[tuple[SealedRecord, AuditRecord | None]]) -> Table:
+def _table(records: Iterable[tuple[SealedRecord, AuditRecord | None]]) -> Table:
+    columns = ("number", "at", "kind", "user", "action", "subject", "result", "comment")
+    return plain_table(*columns, rows=(_cells(sealed, record) for sealed, record in records))
 
-    table = plain_table("number", "at", "kind", "user", "action", "subject", "result", "comment")
-    for sealed, record in found:
-        cells: tuple[object, ...] = (sealed.number, "", "", "", "record cannot be read", "", "", "")
-        if record:
-            cells = (
-                sealed.number,
-                local_time(record.at),
-                record.kind,
-                record.user,
-                record.action,
-                record.subject,
-                record.status,
-                record.comment,
-            )
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    return table
+
+def _cells(sealed: SealedRecord, record: AuditRecord | None) -> tuple[object, ...]:
+    if record is None:
+        return (sealed.number, "", "", "", "record cannot be read", "", "", "")
+    who = (sealed.number, local_time(record.at), record.kind, record.user)
+    return (*who, record.action, record.subject, record.status, record.comment)

@@ -1,9 +1,8 @@
 """`edge equipment`: lists equipment with its state, pings it, and releases its open stops."""
 
 import asyncio
-import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -12,20 +11,27 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.access.instances import GatewayReport, load_reports
-from edge.app.features import declared_sections, equipment_kinds
+from edge.app.features import equipment_kinds, gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import operator_name, recorded
-from edge.cli.terminal.output import print_json, print_text, printable, usage_failure, wrapped
-from edge.cli.terminal.store_access import SOURCE, json_option, log_to_stderr, open_access, settings_option
-from edge.cli.terminal.table import local_time, open_console, plain_table, utc_time
-from edge.config import load_settings
+from edge.cli.terminal.output import printable, usage_failure, wrapped
+from edge.cli.terminal.store_access import (
+    SOURCE,
+    CommandOutput,
+    StoreAccess,
+    json_option,
+    log_to_stderr,
+    open_access,
+    settings_option,
+    store_command,
+)
+from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.equipment import ping as asking
 from edge.equipment.ping import PingResult
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.task_group import TaskGroup
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
-from edge.model.isa95 import ReleasedStop
 from edge.station.intervene import ReleaseRequest
 from edge.station.intervene import release as release_open
 from edge.station.safing_tries import problem_of
@@ -104,27 +110,28 @@ def as_data(equipment_view: EquipmentView) -> dict[str, object]:
     }
 
 
-def table(found: Iterable[EquipmentView]) -> Table:
+def table(views: Iterable[EquipmentView]) -> Table:
     """Return equipment as a table, one per row."""
     columns: tuple[str, ...] = ("name", "kind", "gateway", "connected", "last seen", "open commands", "open stops")
     columns += ("failed", "refused", "problem")
-    shown = plain_table(
-        *columns, drop=("refused", "gateway", "failed", "last seen", "open commands", "kind", "open stops")
+    drop = ("refused", "gateway", "failed", "last seen", "open commands", "kind", "open stops")
+    return plain_table(*columns, drop=drop, rows=map(_cells, views))
+
+
+def _cells(view: EquipmentView) -> tuple[object, ...]:
+    health, connected = view.health, _connected(view)
+    return (
+        Text(health.name, style="bold"),
+        health.kind,
+        view.gateway,
+        Text(connected, style=_STYLES.get(connected, "")),
+        local_time(health.last_seen),
+        health.outstanding,
+        Text(str(health.safing), style="bold red" if health.safing else ""),
+        health.failed,
+        health.refused,
+        Text(printable(_trouble(health)), style="red"),
     )
-    for item in found:
-        health, connected = item.health, _connected(item)
-        shown.add_row(
-            Text(health.name, style="bold"),
-            Text(health.kind),
-            Text(item.gateway),
-            Text(connected, style=_STYLES.get(connected, "")),
-            Text(local_time(health.last_seen)),
-            Text(str(health.outstanding)),
-            Text(str(health.safing), style="bold red" if health.safing else ""),
-            *(Text(str(count)) for count in (health.failed, health.refused)),
-            Text(printable(_trouble(health)), style="red"),
-        )
-    return shown
 
 
 def _trouble(health: EquipmentHealth) -> str:
@@ -203,17 +210,18 @@ def ping_data(name: str, result: PingResult) -> dict[str, object]:
 
 def ping_table(results: Mapping[str, PingResult]) -> Table:
     """Return ping results as a table, one per row."""
-    shown = plain_table("name", "answers", "time", "detail")
-    for name, result in results.items():
-        answers = _yes_or_no(result.answers)
-        took = "" if result.seconds is None else f"{result.seconds * 1000:.1f} ms"
-        shown.add_row(
-            Text(name, style="bold"),
-            Text(answers, style=_STYLES.get(answers, "")),
-            Text(took),
-            Text(printable(result.detail)),
-        )
-    return shown
+    return plain_table(
+        *("name", "answers", "time", "detail"),
+        rows=(
+            (
+                Text(name, style="bold"),
+                Text(answers := _yes_or_no(result.answers), style=_STYLES.get(answers, "")),
+                "" if result.seconds is None else f"{result.seconds * 1000:.1f} ms",
+                result.detail,
+            )
+            for name, result in results.items()
+        ),
+    )
 
 
 def _connected(equipment_view: EquipmentView) -> str:
@@ -224,27 +232,6 @@ def _connected(equipment_view: EquipmentView) -> str:
 
 def _yes_or_no(value: bool | None) -> str:  # noqa: FBT001 - the value itself
     return "unknown" if value is None else "yes" if value else "no"
-
-
-async def release_stops(
-    settings_file: Path | None, name: str, command_id: str | None, reason: str
-) -> Sequence[ReleasedStop]:
-    """Release the open stops and resets of equipment, all or those of one command; return them."""
-    async with open_access(settings_file) as at:
-        if name not in at.settings.southbound:
-            usage_failure(f"the settings have no [southbound.{name}]")
-        equipment = {name: at.settings.southbound[name].type_ids}
-        request = ReleaseRequest(
-            equipment=name,
-            scopes=at.settings.gateway.scopes,
-            command_id=command_id,
-            by=operator_name(),
-            reason=reason,
-            source=SOURCE,
-            event_id=str(uuid.uuid4()),
-        )
-        async with recorded(at, "equipment release", command_id or name, reason):
-            return await release_open(at.store, equipment, request, at.settings.retention.dedupe * 1000)
 
 
 @click.group(cls=CommandGroup)
@@ -258,40 +245,28 @@ def equipment() -> None:
 
 
 @equipment.command("list", epilog="Example: edge equipment list")
-@settings_option
-@json_option
-def list_(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess) -> CommandOutput:
     """List all equipment of the gateways on this store."""
-    found = asyncio.run(_read_views(settings_file))
-    if as_json:
-        print_json([as_data(equipment_view) for equipment_view in found])
-    elif found:
-        open_console().print(table(found))
-    else:
-        print_text("no gateway has reported equipment yet")
+    views = await _read_views(at)
+    return CommandOutput(
+        [as_data(view) for view in views], table(views) if views else "no gateway has reported equipment yet"
+    )
 
 
 @equipment.command(epilog="Example: edge equipment show wrench")
 @click.argument("name")
-@settings_option
-@json_option
-def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess, name: str) -> CommandOutput:
     """Show one piece of equipment as each gateway that uses it reports it.
 
     NAME is that of [southbound.NAME] in the settings. Counters start with the gateway.
     """
-    found = [
-        equipment_view
-        for equipment_view in asyncio.run(_read_views(settings_file))
-        if equipment_view.health.name == name
-    ]
-    if not found:
+    views = [view for view in await _read_views(at) if view.health.name == name]
+    if not views:
         advice = "List the equipment: edge equipment list"
         raise Refused("unknown_equipment", f"no gateway has reported equipment {name!r}", advice)
-    if as_json:
-        print_json([as_data(equipment_view) for equipment_view in found])
-    else:
-        print_text("\n\n".join("\n".join(report(equipment_view)) for equipment_view in found))
+    return CommandOutput([as_data(view) for view in views], "\n\n".join("\n".join(report(view)) for view in views))
 
 
 @equipment.command(epilog="Example: edge equipment ping wrench")
@@ -306,48 +281,55 @@ def ping(names: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -
     gateway is that client. The exit status is 1 when equipment is disconnected or does not answer.
     """
     results = asyncio.run(_ping_all(settings_file, names))
-    if as_json:
-        print_json([ping_data(name, result) for name, result in results.items()])
-    else:
-        open_console().print(ping_table(results))
-    raise SystemExit(1 if any(result.answers is False for result in results.values()) else 0)
+    CommandOutput(
+        [ping_data(name, result) for name, result in results.items()],
+        ping_table(results),
+        is_failed=any(result.answers is False for result in results.values()),
+    ).print(as_json=as_json)
 
 
 @equipment.command(epilog='Example: edge equipment release wrench --reason "air cut off, bolt checked"')
 @click.argument("name")
 @click.argument("command", required=False)
 @click.option("--reason", required=True, help="How the tool was made safe.")
-@settings_option
-@json_option
-def release(name: str, command: str | None, reason: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def release(at: StoreAccess, name: str, command: str | None, reason: str) -> CommandOutput:
     """Release stops and resets that the equipment has not confirmed.
 
     They are sent until the equipment answers, as the tool may still be active. Make it safe by hand, then release
     them: all of NAME, or those of one COMMAND. The name of the user who runs this command, and the reason, stay with
     the job; the gateway writes an audit record to its log.
     """
-    released = asyncio.run(release_stops(settings_file, name, command, reason))
-    if as_json:
-        print_json(
-            [
-                {"command": released_stop.command, "phase": released_stop.phase, "job": released_stop.job_order_id}
-                for released_stop in released
-            ]
-        )
-    else:
-        for stop in released:
-            print_text(f"released: {stop.phase} of {printable(stop.command)}, job {printable(stop.job_order_id)}")
+    if name not in at.settings.southbound:
+        usage_failure(f"the settings have no [southbound.{name}]")
+    request = ReleaseRequest(
+        equipment=name,
+        scopes=at.settings.gateway.scopes,
+        command_id=command,
+        by=operator_name(),
+        reason=reason,
+        source=SOURCE,
+        event_id=str(uuid.uuid4()),
+    )
+    type_ids = {name: at.settings.southbound[name].type_ids}
+    async with recorded(at, "equipment release", command or name, reason):
+        released = await release_open(at.store, type_ids, request, at.settings.retention.dedupe * 1000)
+    return CommandOutput(
+        [{"command": stop.command, "phase": stop.phase, "job": stop.job_order_id} for stop in released],
+        tuple(
+            f"released: {stop.phase} of {printable(stop.command)}, job {printable(stop.job_order_id)}"
+            for stop in released
+        ),
+    )
 
 
-async def _read_views(settings_file: Path | None) -> list[EquipmentView]:
-
-    async with open_access(settings_file) as at:
-        return equipment_views(await load_reports(at.store, at.settings.gateway.scopes))
+async def _read_views(at: StoreAccess) -> list[EquipmentView]:
+    return equipment_views(await load_reports(at.store, at.settings.gateway.scopes))
 
 
 async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> dict[str, PingResult]:
 
-    settings = load_settings(settings_file, os.environ, declared_sections())
+    settings = gateway_settings(settings_file)
     if unknown := [name for name in names if name not in settings.southbound]:
         usage_failure(*(f"the settings have no [southbound.{name}]" for name in unknown))
     log_to_stderr("critical")
@@ -361,13 +343,9 @@ async def _ping_all(settings_file: Path | None, names: tuple[str, ...]) -> dict[
     results = {name: task.result() for name, task in asked.items()}
     if all(result.answers is not False for result in results.values()):
         return results
-    clients = await _read_clients(settings_file)
-    return {name: asking.with_clients(result, clients.get(name, ())) for name, result in results.items()}
-
-
-async def _read_clients(settings_file: Path | None) -> Mapping[str, Sequence[str]]:
-    """Return the gateways that are connected to equipment, by its name; none without the store."""
     try:
-        return connected_gateways(await _read_views(settings_file))
+        async with open_access(settings_file) as at:
+            clients = connected_gateways(await _read_views(at))
     except EdgeError:
-        return {}
+        clients = {}
+    return {name: asking.with_clients(result, clients.get(name, ())) for name, result in results.items()}

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.app.gateway_files import examine_secrets
 from edge.app.schemas import ASYNCAPI_FILE, asyncapi
 from edge.app.schemas import schemas as made
@@ -24,7 +24,7 @@ from edge.chart.text import ANSI, PLAIN, chart_text
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_json, print_text, usage_failure
 from edge.cli.terminal.store_access import FILE, json_option, open_access, read_bytes, read_json, settings_option
-from edge.config import load_settings, main_file
+from edge.config import main_file
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.model.json_value import read_json_text
@@ -56,7 +56,7 @@ def settings(file: Path, *, as_json: bool) -> None:
     """
     main, loaded, problems = main_file(file, os.environ), None, list[str]()
     try:
-        loaded = load_settings(file, os.environ, declared_sections())
+        loaded = gateway_settings(file)
     except SettingsError as error:
         problems += error.problems
     problems += access_problems(main.absolute(), loaded)

@@ -14,13 +14,20 @@ import msgspec
 
 from edge.access.audit_trail import plan_append
 from edge.access.locks import delete_locks, find_locks, hold_lock
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import authorize_command, copy_to_journal, operator_name, record_as, record_of
-from edge.cli.terminal.output import print_json, print_text, printable
-from edge.cli.terminal.store_access import SOURCE, StoreAccess, json_option, log_to_stderr, open_access, settings_option
-from edge.cli.terminal.table import local_time, open_console, plain_table
-from edge.config import load_settings
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import (
+    SOURCE,
+    CommandOutput,
+    StoreAccess,
+    json_option,
+    log_to_stderr,
+    run_on_store,
+    settings_option,
+)
+from edge.cli.terminal.table import FittedTable, local_time, plain_table
 from edge.foundation.errors import Refused
 from edge.links.rpc import open_client
 from edge.model.cloudevent import CloudEvent, new_id
@@ -37,66 +44,40 @@ def owner_name() -> str:
     return f"{operator_name()} ({socket.gethostname()}:{os.getpid()})"
 
 
-async def read_locks(settings_file: Path | None, rpc: str | None, kinds: Sequence[str]) -> tuple[LockInfo, ...]:
-    """Return the locks of these kinds; of every kind when `kinds` is empty."""
-    wanted = [LockKind(kind) for kind in kinds] or list(LockKind)
-    if rpc:
-        found = await _ask(rpc, "List", LockCall())
-        return tuple(info for info in found if info.kind in wanted)
-    async with open_access(settings_file) as at:
-        return await _infos(at, await find_locks(at.store, wanted, ()))
-
-
-async def delete_through(
-    settings_file: Path | None, rpc: str | None, kind: str | None, ids: Sequence[str], *, force: bool
-) -> tuple[LockInfo, ...]:
+async def _delete(at: StoreAccess, chosen: LockKind | None, ids: Sequence[str], *, force: bool) -> tuple[LockInfo, ...]:
     """Delete locks and return them as they were. Raises Refused while an owner lives, unless forced."""
-    chosen = LockKind(kind) if kind else None
-    if rpc:
-        by = await _authorized(settings_file, "locks delete", " ".join((kind or "", *ids)).strip() or "-")
-        call = LockCall(kind=chosen, ids=tuple(ids), force=force, by=by)
-        return await _ask(rpc, "Delete", call)
-    async with open_access(settings_file) as at:
-        found = await find_locks(at.store, (chosen,) if chosen else tuple(LockKind), ids)
-        infos = await _infos(at, found)
-        action = "locks delete --force" if force else "locks delete"
-        subject = ", ".join(f"{stored_lock.kind} {stored_lock.object_id}" for stored_lock in found) or "-"
-        user = await authorize_command(at, action, subject)
-        record = record_of(at, user, action, subject, "Good")
+    stored_locks = await find_locks(at.store, (chosen,) if chosen else tuple(LockKind), ids)
+    infos = await _infos(at, stored_locks)
+    action = "locks delete --force" if force else "locks delete"
+    subject = ", ".join(f"{stored_lock.kind} {stored_lock.object_id}" for stored_lock in stored_locks) or "-"
+    user = await authorize_command(at, action, subject)
+    record = record_of(at, user, action, subject, "Good")
 
-        async def audit(_: Sequence[StoredLock]) -> Commit:
-            return await plan_append(at.store, [record], at.settings.retention.audit)
+    async def audit(_: Sequence[StoredLock]) -> Commit:
+        return await plan_append(at.store, [record], at.settings.retention.audit)
 
-        try:
-            await delete_locks(at.store, found, audit, force=force)
-        except Refused as refusal:
-            await record_as(at, user, action, subject, refusal.message)
-            raise
-        copy_to_journal(record)
-        return infos
+    try:
+        await delete_locks(at.store, stored_locks, audit, force=force)
+    except Refused as refusal:
+        await record_as(at, user, action, subject, refusal.message)
+        raise
+    copy_to_journal(record)
+    return infos
 
 
-async def _authorized(settings_file: Path | None, action: str, subject: str) -> str:
+def _authorized(settings_file: Path | None, action: str, subject: str) -> str:
     """Return who runs a command through a gateway; the store is used only where the settings require a login."""
-    if load_settings(settings_file, os.environ, declared_sections()).users.cli == "open":
+    if gateway_settings(settings_file).users.cli == "open":
         return operator_name()
-    async with open_access(settings_file) as at:
-        return await authorize_command(at, action, subject)
+    return run_on_store(settings_file, lambda at: authorize_command(at, action, subject))
 
 
-def print_locks(infos: Sequence[LockInfo], *, as_json: bool, done: str = "") -> None:
-    """Print locks as a table, or what was done to them."""
-    if as_json:
-        print_json(infos)
-    elif done:
-        print_text("\n".join(f"{info.kind} {info.id}: {done}" for info in infos) or f"no lock {done}")
-    else:
-        table = plain_table("kind", "id", "owner", "reason", "since", "lease", "waiting")
-        for item in infos:
-            table.add_row(item.kind, *map(printable, (item.id, *_cells(item.holder), len(item.waiters) or "")))
-            for waiter in item.waiters:
-                table.add_row("", "", *map(printable, _cells(waiter)), "waits")
-        open_console().print(table)
+def _table(infos: Sequence[LockInfo]) -> FittedTable:
+    rows: list[tuple[object, ...]] = []
+    for info in infos:
+        rows.append((info.kind, info.id, *_cells(info.holder), len(info.waiters) or ""))
+        rows += (("", "", *_cells(waiter), "waits") for waiter in info.waiters)
+    return plain_table("kind", "id", "owner", "reason", "since", "lease", "waiting", rows=rows)
 
 
 def _cells(owner: LockOwner) -> tuple[str, str, str, str]:
@@ -104,22 +85,26 @@ def _cells(owner: LockOwner) -> tuple[str, str, str, str]:
     return owner.owner, owner.reason, since, ("held" if owner.until is None else "alive") if owner.alive else "expired"
 
 
-async def _infos(at: StoreAccess, found: Sequence[StoredLock]) -> tuple[LockInfo, ...]:
+async def _infos(at: StoreAccess, stored_locks: Sequence[StoredLock]) -> tuple[LockInfo, ...]:
     now = await server_time(at.store)
     return tuple(
         lock_info(stored_lock.kind, stored_lock.object_id, stored_lock.lock, now)
-        for stored_lock in found
+        for stored_lock in stored_locks
         if stored_lock.lock
     )
 
 
-async def _ask(url: str, method: str, call: LockCall) -> tuple[LockInfo, ...]:
+def _ask(url: str, method: str, call: LockCall) -> tuple[LockInfo, ...]:
     """Call a method of a gateway over MessagePack-RPC. Raises Refused and Unavailable."""
     log_to_stderr()
     data = msgspec.to_builtins(call)
     event = CloudEvent(id=new_id(), source=SOURCE, type=LOCKS_METHOD_TYPE.format(method), data=data)
-    async with open_client(url) as client:
-        answer = await client.publish(event)
+
+    async def publish() -> CloudEvent:
+        async with open_client(url) as client:
+            return await client.publish(event)
+
+    answer = asyncio.run(publish())
     if answer.mdcserrorkind:
         raise Refused(answer.mdcserrorkind, answer.mdcserrormessage or "the gateway refuses the call")
     return msgspec.convert(answer.data, LocksAnswer).locks
@@ -155,7 +140,16 @@ def list_(kinds: tuple[str, ...], rpc: str | None, settings_file: Path | None, *
     KIND is equipment, station, job or operation; without it all are shown. The lease of a living owner is renewed; an
     expired lock goes to the next that waits.
     """
-    print_locks(asyncio.run(read_locks(settings_file, rpc, kinds)), as_json=as_json)
+    wanted = [LockKind(kind) for kind in kinds] or list(LockKind)
+
+    async def read(at: StoreAccess) -> tuple[LockInfo, ...]:
+        return await _infos(at, await find_locks(at.store, wanted, ()))
+
+    if rpc:
+        infos = tuple(info for info in _ask(rpc, "List", LockCall()) if info.kind in wanted)
+    else:
+        infos = run_on_store(settings_file, read)
+    CommandOutput(infos, _table(infos)).print(as_json=as_json)
 
 
 @locks.command(epilog="Example: edge locks delete job --id AXLE-0001 --force")
@@ -173,8 +167,14 @@ def delete(
     Without KIND all locks are deleted, without --id all of the kind. Nothing is deleted while an owner of one of them
     lives, unless --force is given. The deletion is in the audit trail.
     """
-    deleted = asyncio.run(delete_through(settings_file, rpc, kind, ids, force=force))
-    print_locks(deleted, as_json=as_json, done="deleted")
+    chosen = LockKind(kind) if kind else None
+    if rpc:
+        by = _authorized(settings_file, "locks delete", " ".join((kind or "", *ids)).strip() or "-")
+        deleted = _ask(rpc, "Delete", LockCall(kind=chosen, ids=ids, force=force, by=by))
+    else:
+        deleted = run_on_store(settings_file, lambda at: _delete(at, chosen, ids, force=force))
+    text = "\n".join(f"{info.kind} {info.id}: deleted" for info in deleted) or "no lock deleted"
+    CommandOutput(deleted, text).print(as_json=as_json)
 
 
 @locks.command(
@@ -196,11 +196,8 @@ def hold(
     command is killed, its lock expires within ten seconds.
     """
 
-    async def run() -> int:
-        async with (
-            open_access(settings_file) as at,
-            hold_lock(at.store, LockKind(kind), object_id, owner_name(), reason, wait_s=wait_s),
-        ):
+    async def run(at: StoreAccess) -> int:
+        async with hold_lock(at.store, LockKind(kind), object_id, owner_name(), reason, wait_s=wait_s):
             try:
                 process = await asyncio.create_subprocess_exec(*command)
             except OSError as error:
@@ -208,4 +205,4 @@ def hold(
                 return 127
             return await process.wait()
 
-    raise SystemExit(asyncio.run(run()))
+    raise SystemExit(run_on_store(settings_file, run))

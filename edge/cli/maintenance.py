@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,8 +20,15 @@ from edge.cli.terminal.operator import (
     record_of,
     recorded,
 )
-from edge.cli.terminal.output import print_json, print_text, usage_failure
-from edge.cli.terminal.store_access import StoreAccess, json_option, open_access, settings_option
+from edge.cli.terminal.output import usage_failure
+from edge.cli.terminal.store_access import (
+    CommandOutput,
+    StoreAccess,
+    json_option,
+    run_on_store,
+    settings_option,
+    store_command,
+)
 from edge.cli.terminal.table import local_time, utc_time
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
@@ -33,6 +39,7 @@ from edge.store import jobs, runs
 from edge.store.mode import load, load_texts, save_texts
 
 _LOOK_AGAIN_S = 0.5
+_MOST_NAMED = 5
 
 _gateway_option = click.option("--gateway", default="", help="This gateway only. [default: every gateway on the store]")
 
@@ -82,37 +89,32 @@ def on(
     `edge maintenance off` ends the mode. With --wait the exit status is 1 when jobs still run at the end of that time.
     """
     if upgrade:
-        raise SystemExit(asyncio.run(_drain_for_upgrade(settings_file, as_json=as_json)))
-    ends = None if until is None else _instant(until, now_ms())
-    kind = MaintenanceKind.NOW if now else MaintenanceKind.DRAIN
-    request = SwitchOn("", kind, message, ends)
-    raise SystemExit(asyncio.run(_switch(settings_file, gateway, request, as_json=as_json, wait_s=wait_s)))
+        output = run_on_store(settings_file, _drain_for_upgrade)
+    else:
+        ends = None if until is None else _instant(until, now_ms())
+        request = SwitchOn("", MaintenanceKind.NOW if now else MaintenanceKind.DRAIN, message, ends)
+        output = run_on_store(settings_file, lambda at: _switch(at, gateway, request, wait_s))
+    if output:
+        output.print(as_json=as_json)
 
 
 @maintenance.command(epilog="Example: edge maintenance off")
 @_gateway_option
-@settings_option
-@json_option
-def off(gateway: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def off(at: StoreAccess, gateway: str) -> CommandOutput:
     """Switch the maintenance mode off.
 
     Jobs that wait start, flows continue, alarms are shown again. Jobs that --now paused stay paused: resume them with
     `edge jobs resume` when the plant is safe.
     """
-    raise SystemExit(asyncio.run(_switch(settings_file, gateway, SwitchOff(), as_json=as_json)))
+    return await _switch(at, gateway, SwitchOff())
 
 
 @maintenance.command(epilog="Example: edge maintenance show")
-@settings_option
-@json_option
-def show(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess) -> CommandOutput:
     """Show the maintenance mode and the jobs that still run."""
-
-    async def read() -> None:
-        async with open_access(settings_file) as at:
-            await _print(at, as_json=as_json)
-
-    asyncio.run(read())
+    return await _state(at)
 
 
 @maintenance.command(epilog='Example: edge maintenance text de:CellTwo "Zelle 2 wird umgebaut."')
@@ -132,54 +134,40 @@ def text(name: str | None, text: str | None, settings_file: Path | None, *, dele
     if name is not None and (text is None) is not delete:
         usage_failure("name a text and its content, or a text and --delete")
 
-    async def apply() -> dict[str, str]:
+    async def apply(at: StoreAccess) -> CommandOutput:
+        if name is not None:
+            async with recorded(at, "maintenance text", name, text or "deleted"):
+                await at.store.commit(save_texts(at.store.keys, {name: text}))
+        texts = {**BUILT_IN, **await load_texts(at.store)}
+        done = f"{name}: {'deleted' if delete else 'set'}"
+        return CommandOutput(texts, done if name else "\n".join(f"{word}: {texts[word]}" for word in sorted(texts)))
 
-        async with open_access(settings_file) as at:
-            if name is not None:
-                async with recorded(at, "maintenance text", name, text or "deleted"):
-                    await at.store.commit(save_texts(at.store.keys, {name: text}))
-            return {**BUILT_IN, **await load_texts(at.store)}
-
-    texts = asyncio.run(apply())
-    if as_json:
-        print_json(texts)
-    elif name is None:
-        print_text("\n".join(f"{word}: {texts[word]}" for word in sorted(texts)))
-    else:
-        print_text(f"{name}: {'deleted' if delete else 'set'}")
+    run_on_store(settings_file, apply).print(as_json=as_json)
 
 
-async def _drain_for_upgrade(settings_file: Path | None, *, as_json: bool) -> int:
+async def _drain_for_upgrade(at: StoreAccess) -> CommandOutput | None:
     """Drain this gateway for an upgrade, unless the settings do not ask for it."""
-    async with open_access(settings_file) as at:
-        gateway, wait_s = at.settings.gateway.name, at.settings.maintenance.drain_before_upgrade
-    if not wait_s:
-        return 0
+    wait_s = at.settings.maintenance.drain_before_upgrade
     request = SwitchOn(UPGRADE, message=UPGRADE_MESSAGE)
-    return await _switch(settings_file, gateway, request, as_json=as_json, wait_s=wait_s)
+    return await _switch(at, at.settings.gateway.name, request, wait_s) if wait_s else None
 
 
-async def _switch(
-    settings_file: Path | None, gateway: str, request: ModeRequest, *, as_json: bool, wait_s: float | None = None
-) -> int:
-
+async def _switch(at: StoreAccess, gateway: str, request: ModeRequest, wait_s: float | None = None) -> CommandOutput:
     action = f"maintenance {'on' if isinstance(request, SwitchOn) else 'off'}"
     message = request.message if isinstance(request, SwitchOn) else ""
-    async with open_access(settings_file) as at:
-        subject = gateway or "*"
-        user = await _user_of(at, request, action, subject)
-        if isinstance(request, SwitchOn):
-            request = replace(request, by=request.by or user)
-        record = record_of(at, user, action, subject, "Good", message)
-        try:
-            await switch_mode(at.store, gateway, request, record, now_ms, at.settings.retention.audit)
-        except Refused as refusal:
-            await record_as(at, user, action, subject, refusal.message, message)
-            raise
-        copy_to_journal(record)
-        is_drained = wait_s is None or await _wait_for_jobs(at, wait_s)
-        await _print(at, as_json=as_json)
-        return 0 if is_drained else 1
+    subject = gateway or "*"
+    user = await _user_of(at, request, action, subject)
+    if isinstance(request, SwitchOn):
+        request = replace(request, by=request.by or user)
+    record = record_of(at, user, action, subject, "Good", message)
+    try:
+        await switch_mode(at.store, gateway, request, record, now_ms, at.settings.retention.audit)
+    except Refused as refusal:
+        await record_as(at, user, action, subject, refusal.message, message)
+        raise
+    copy_to_journal(record)
+    is_drained = wait_s is None or await _wait_for_jobs(at, wait_s)
+    return replace(await _state(at), is_failed=not is_drained)
 
 
 async def _user_of(at: StoreAccess, request: ModeRequest, action: str, subject: str) -> str:
@@ -205,47 +193,40 @@ async def _running(at: StoreAccess) -> list[str]:
     return sorted(job.job_id for job in loaded if job and job.status.state is JobState.RUNNING)
 
 
-async def _print(at: StoreAccess, *, as_json: bool) -> None:
-
-    found = await load(at.store, at.settings.gateway.name)
+async def _state(at: StoreAccess) -> CommandOutput:
+    """Return the modes with the jobs that still run."""
+    modes = await load(at.store, at.settings.gateway.name)
     texts = await load_texts(at.store)
     running = await _running(at)
-    localized = _localizer(texts)
-    modes = {"*": found.store, at.settings.gateway.name: found.gateway}
-    if as_json:
-        shown = {place: _as_data(mode, localized) for place, mode in modes.items() if mode}
-        print_json({"on": bool(shown), "modes": shown, "running_jobs": running})
-        return
-    lines = [_line(place, mode, localized) for place, mode in modes.items() if mode] or ["maintenance is off"]
+    places = {"*": modes.store, at.settings.gateway.name: modes.gateway}
+    messages = {place: localize(mode.message, texts, operator_languages()) for place, mode in places.items() if mode}
+    data = {place: _as_data(mode, messages[place]) for place, mode in places.items() if mode}
+    lines = [_line(place, mode, messages[place]) for place, mode in places.items() if mode]
     if running:
-        lines.append(f"{len(running)} jobs run: {', '.join(running[:5])}{' …' if len(running) > 5 else ''}")  # noqa: PLR2004
-    print_text("\n".join(lines))
+        more = " …" if len(running) > _MOST_NAMED else ""
+        lines.append(f"{len(running)} jobs run: {', '.join(running[:_MOST_NAMED])}{more}")
+    if not messages:
+        lines.insert(0, "maintenance is off")
+    return CommandOutput({"on": bool(data), "modes": data, "running_jobs": running}, "\n".join(lines))
 
 
-def _localizer(texts: Mapping[str, str]) -> Callable[[str], str]:
-
-    return lambda message: localize(message, texts, operator_languages())
-
-
-def _as_data(mode: Maintenance, localized: Callable[[str], str]) -> dict[str, object]:
-
+def _as_data(mode: Maintenance, message: str) -> dict[str, object]:
     return {
         "kind": mode.kind.value,
-        "message": localized(mode.message),
+        "message": message,
         "since": utc_time(mode.since) if mode.since else None,
         "until": None if mode.until is None else utc_time(mode.until),
         "by": mode.by,
     }
 
 
-def _line(place: str, mode: Maintenance, localized: Callable[[str], str]) -> str:
-
+def _line(place: str, mode: Maintenance, message: str) -> str:
     where = "every gateway" if place == "*" else f"gateway {place}"
-    doing = "running jobs are paused" if mode.kind.value == "now" else "running jobs end"
+    doing = "running jobs are paused" if mode.kind is MaintenanceKind.NOW else "running jobs end"
     since = f", since {local_time(mode.since)}" if mode.since else ""
     until = "" if mode.until is None else f", until {local_time(mode.until)}"
     by = f", by {mode.by}" if mode.by else ""
-    return f"maintenance is on for {where}{since}{until}{by}: {doing}\n  {localized(mode.message)}"
+    return f"maintenance is on for {where}{since}{until}{by}: {doing}\n  {message}"
 
 
 def _instant(text: str, now: int) -> int:

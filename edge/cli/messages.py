@@ -1,6 +1,5 @@
 """`edge marks` and `edge refused`: shows the marks of messages of each sender, and refused messages and calls."""
 
-import asyncio
 import dataclasses
 import os
 from collections.abc import Iterator
@@ -11,13 +10,20 @@ import click
 from edge.app.redaction import Redact, redactor, secrets_of
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_json, print_text, printable
-from edge.cli.terminal.store_access import json_option, open_access, settings_option
-from edge.cli.terminal.table import local_time, open_console, plain_table, utc_time
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import (
+    CommandOutput,
+    StoreAccess,
+    json_option,
+    run_on_store,
+    settings_option,
+    store_action,
+    store_command,
+)
+from edge.cli.terminal.table import local_time, plain_table, utc_time
 from edge.config import main_file
 from edge.foundation.errors import Refused
 from edge.store import dedupe
-from edge.store.bounds import BoundedCount
 from edge.store.dedupe import count_by_sender
 from edge.store.refused import DECLINED_COUNTER, RefusedMessage, count, newest
 
@@ -34,46 +40,33 @@ def marks() -> None:
 
 
 @marks.command("list", epilog="Example: edge marks list")
-@settings_option
-@json_option
-def list_(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess) -> CommandOutput:
     """List the senders with their marks and their shares, the fullest share first."""
-
-    async def read() -> dict[str, BoundedCount]:
-        async with open_access(settings_file) as at:
-            counted = (await count_by_sender(at.store, at.settings.retention.marks)).senders
-            return dict(sorted(counted.items(), key=lambda item: (-item[1].fullness, item[0])))
-
-    shares = asyncio.run(read())
-    if as_json:
-        print_json([{"sender": sender, "marks": own.count, "share": own.limit} for sender, own in shares.items()])
-    elif shares:
-        table = plain_table("sender", "marks", "share", "used")
-        for sender, own in shares.items():
-            table.add_row(printable(sender), str(own.count), str(own.limit), f"{own.fullness:.0%}")
-        open_console().print(table)
-    else:
-        print_text("no marks")
+    counted = (await count_by_sender(at.store, at.settings.retention.marks)).senders
+    shares = sorted(counted.items(), key=lambda item: (-item[1].fullness, item[0]))
+    rows = ((sender, own.count, own.limit, f"{own.fullness:.0%}") for sender, own in shares)
+    return CommandOutput(
+        [{"sender": sender, "marks": own.count, "share": own.limit} for sender, own in shares],
+        plain_table("sender", "marks", "share", "used", rows=rows) if shares else "no marks",
+    )
 
 
 @marks.command(epilog="Example: edge marks drop events:wrench")
 @click.argument("sender", metavar="SENDER")
-@settings_option
-def drop(sender: str, settings_file: Path | None) -> None:
+@store_action
+async def drop(at: StoreAccess, sender: str) -> str:
     """Drop all marks of a sender, as `edge marks list` names it.
 
     A message of this sender that a broker delivers again has its effect again: correct the sender first. The command
     is in the audit trail.
     """
-
-    async def work() -> int:
-        async with open_access(settings_file) as at, recorded(at, "marks drop", sender):
-            message_sender = dedupe.parse_sender(sender)
-            if message_sender is None or not await dedupe.is_known_sender(at.store, message_sender):
-                raise Refused("unknown_sender", f"no mark is of {sender!r}", "List the senders: edge marks list")
-            return await dedupe.drop_marks(at.store, message_sender)
-
-    print_text(f"{printable(sender)}: {asyncio.run(work())} marks dropped")
+    async with recorded(at, "marks drop", sender):
+        message_sender = dedupe.parse_sender(sender)
+        if message_sender is None or not await dedupe.is_known_sender(at.store, message_sender):
+            raise Refused("unknown_sender", f"no mark is of {sender!r}", "List the senders: edge marks list")
+        dropped = await dedupe.drop_marks(at.store, message_sender)
+    return f"{printable(sender)}: {dropped} marks dropped"
 
 
 _SHOWN_CHARACTERS = 400
@@ -92,19 +85,16 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
     newest thousand are stored. The exit status is 0, or 1 when the store is unavailable.
     """
 
-    async def show() -> None:
-        async with open_access(settings_file) as at:
-            redact = redactor(secrets_of(at.settings, main_file(settings_file, os.environ), os.environ))
-            found = [_redacted(item, redact) for item in await newest(at.store, last)]
-            if as_json:
-                print_json([_as_data(item) for item in found])
-                return
-            for element in found:
-                print_text("\n".join(_report(element)))
+    async def show(at: StoreAccess) -> None:
+        redact = redactor(secrets_of(at.settings, main_file(settings_file, os.environ), os.environ))
+        messages = [_redacted(message, redact) for message in await newest(at.store, last)]
+        texts = tuple("\n".join(_report(message)) for message in messages)
+        CommandOutput([_as_data(message) for message in messages], texts).print(as_json=as_json)
+        if not as_json:
             refused, declined = await count(at.store), await count(at.store, DECLINED_COUNTER)
             print_text(f"{refused} messages refused, {declined} calls declined since the store was created")
 
-    asyncio.run(show())
+    run_on_store(settings_file, show)
 
 
 def _redacted(message: RefusedMessage, redact: Redact) -> RefusedMessage:
@@ -114,7 +104,6 @@ def _redacted(message: RefusedMessage, redact: Redact) -> RefusedMessage:
 
 
 def _as_data(message: RefusedMessage) -> dict[str, object]:
-
     return {
         "at": utc_time(message.at),
         "way": message.way,
@@ -127,7 +116,6 @@ def _as_data(message: RefusedMessage) -> dict[str, object]:
 
 
 def _report(message: RefusedMessage) -> Iterator[str]:
-
     yield printable(f"{local_time(message.at)}  {message.way}  {message.kind}")
     yield printable(f"  {message.reason}")
     if message.event_type or message.event_id:

@@ -1,7 +1,6 @@
 """`edge opcua`: manages the certificate of the gateway and trusted applications."""
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,12 +12,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec.structs import replace
 
 from edge.access.users import User, hash_password, read_users, write_user
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import OpenGroup
-from edge.cli.terminal.output import print_json, print_text
-from edge.cli.terminal.store_access import json_option, settings_option
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import CommandOutput, json_option, settings_option
 from edge.cli.users import check_name, new_password, record_change
-from edge.config import OpcuaSettings, Settings, load_settings
+from edge.config import OpcuaSettings
 from edge.config.hosts import is_host
 from edge.foundation.errors import Refused
 from edge.model.user import Role
@@ -86,13 +85,10 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
         **_certificates_of_users(settings),
         "users": [
             {"name": user.name, "role": user.role.name.lower()}
-            for user in read_users(Path(_settings(settings_file).users_file)).values()
+            for user in read_users(Path(gateway_settings(settings_file).users_file)).values()
         ],
     }
-    if as_json:
-        print_json(described)
-    else:
-        print_text("\n".join(_lines(described)))
+    CommandOutput(described, "\n".join(_lines(described))).print(as_json=as_json)
 
 
 @opcua.command(epilog="Example: edge opcua trust 3F86A0")
@@ -119,7 +115,7 @@ def trust(which: str, settings_file: Path | None, *, of_user: bool) -> None:
     record_change(settings_file, "opcua trust", thumbprint(certificate), certificate.subject.rfc4514_string())
     print_text(f"trusted: {certificate.subject.rfc4514_string()} ({laid})")
     if of_user:
-        print_text(_role_text(certificate, Path(_settings(settings_file).users_file)))
+        print_text(_role_text(certificate, Path(gateway_settings(settings_file).users_file)))
 
 
 @opcua.command(epilog="Example: edge opcua reject 3F86A0")
@@ -158,7 +154,7 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
     if wrong := [host for host in hosts if not is_host(host)]:
         raise Refused("host", f"{wrong[0]!r} is neither a host name nor an address", _HOST_ADVICE)
     directory = Path(settings.pki)
-    listening = certificates.listening_hosts(_settings(settings_file))
+    listening = certificates.listening_hosts(gateway_settings(settings_file))
     names = [*certificates.server_hosts(settings, *listening), *hosts]
     with _file_errors(directory):
         own = certificates.renew(directory, application_uri(gateway), dict.fromkeys(names))
@@ -221,7 +217,7 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
     """Add a user, or change the password and role of a user; `edge users` does more."""
     check_name(name)
     secret = new_password(name, from_stdin=password_stdin)
-    users_file = Path(_settings(settings_file).users_file)
+    users_file = Path(gateway_settings(settings_file).users_file)
     with _file_errors(users_file):
         known = read_users(users_file).get(name) or User(name, Role[role.upper()], "")
         write_user(users_file, replace(known, role=Role[role.upper()], password_hash=hash_password(secret)))
@@ -231,7 +227,7 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
 
 
 def _read(settings_file: Path | None) -> tuple[OpcuaSettings, str]:
-    settings = _settings(settings_file)
+    settings = gateway_settings(settings_file)
     return settings.opcua, settings.gateway.name
 
 
@@ -244,13 +240,7 @@ def _own(settings: OpcuaSettings) -> OwnCertificate:
     return own
 
 
-def _settings(settings_file: Path | None) -> Settings:
-
-    return load_settings(settings_file, os.environ, declared_sections())
-
-
 def _directories(settings: OpcuaSettings) -> tuple[Path, Path]:
-
     return Path(settings.trusted), rejected_directory(Path(settings.pki))
 
 
@@ -300,7 +290,6 @@ def _require_access(directory: Path) -> None:
 
 
 def _describe(entry: CertificateFile) -> dict[str, Any]:
-
     return {
         "thumbprint": thumbprint(entry.certificate),
         "subject": entry.certificate.subject.rfc4514_string(),

@@ -1,7 +1,7 @@
 """`edge operations`: schedules, shows, watches and cancels work that takes longer than a second and is not a job."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -13,8 +13,16 @@ from edge.access.audit_trail import plan_append
 from edge.access.operations import Cancel, change_operation, listed, next_at, schedule_operation
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import authorize_command, copy_to_journal, operator_name, record_of, recorded
-from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
-from edge.cli.terminal.store_access import StoreAccess, json_option, open_access, settings_option
+from edge.cli.terminal.output import printable, usage_failure
+from edge.cli.terminal.store_access import (
+    CommandOutput,
+    StoreAccess,
+    json_option,
+    run_on_store,
+    settings_option,
+    store_action,
+    store_command,
+)
 from edge.cli.terminal.table import local_time, open_console, plain_table, utc_time
 from edge.foundation.errors import Refused
 from edge.model.plant import Operation, OperationState, OperationType
@@ -33,95 +41,53 @@ class ShownOperation(msgspec.Struct, frozen=True):
     progress: float
 
 
-async def read_operations(settings_file: Path | None) -> list[ShownOperation]:
-    """Return every operation, the newest first."""
-    async with open_access(settings_file) as at:
-        now = await server_time(at.store)
-        return [
-            ShownOperation(listed(stored_operation, now), stored_operation.progress)
-            for stored_operation in await stored.load_all(at.store)
-        ]
+def _due(time_of_day: str | None) -> int:
+    """Return the next instant of a time of day in milliseconds since the epoch; 0, for now, without one."""
+    if time_of_day is None:
+        return 0
+    try:
+        return round(next_at(time_of_day, datetime.now().astimezone()).timestamp() * 1000)
+    except ValueError:
+        usage_failure(f"--at {time_of_day!r} is not a time of day: expected HH:MM, as in 02:00")
 
 
-async def read_operation(settings_file: Path | None, id: str) -> ShownOperation:
-    """Return one operation. Raises Refused when there is none."""
-    async with open_access(settings_file) as at:
-        return await _read(at, id)
-
-
-async def schedule_at(
-    settings_file: Path | None, type: str, time_of_day: str | None, arguments: Mapping[str, str], *, daily: bool
-) -> Operation:
-    """Schedule an operation at a time of day, without one now."""
-    due = 0
-    if time_of_day is not None:
-        try:
-            due = round(next_at(time_of_day, datetime.now().astimezone()).timestamp() * 1000)
-        except ValueError:
-            usage_failure(f"--at {time_of_day!r} is not a time of day: expected HH:MM, as in 02:00")
-    async with open_access(settings_file) as at:
-        return await _schedule(at, OperationType(type), due, arguments, time_of_day or "" if daily else "")
-
-
-async def repeat_operation(settings_file: Path | None, id: str) -> Operation:
-    """Schedule an ended operation again, now. Raises Refused for one that has not ended."""
-    async with open_access(settings_file) as at:
-        found = (await _read(at, id)).operation
-        if not found.has_ended:
-            raise Refused("invalid_state", f"operation {id} is {found.state}.", "Only an ended one is repeated.")
-        return await _schedule(at, found.type, 0, found.arguments, "")
-
-
-async def watch_operation(settings_file: Path | None, id: str) -> int:
-    """Print the progress of an operation until its end; return the exit status."""
+async def watch_operation(at: StoreAccess, id: str) -> CommandOutput:
+    """Show the progress of an operation until its end."""
     console = open_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    async with open_access(settings_file) as at:
-        shown = await _read(at, id)
-        with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-            task = bar.add_task(shown.operation.type.value, total=100.0)
-            while True:
-                text = shown.operation.text or shown.operation.state.value
-                bar.update(task, completed=shown.progress, description=printable(text))
-                if shown.operation.has_ended:
-                    break
-                await asyncio.sleep(_LOOK_EVERY_S)
-                shown = await _read(at, id)
-    print_operation(shown, as_json=False)
-    return int(shown.operation.state in _FAILED)
+    shown = await _read(at, id)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(shown.operation.type.value, total=100.0)
+        while True:
+            text = shown.operation.text or shown.operation.state.value
+            bar.update(task, completed=shown.progress, description=printable(text))
+            if shown.operation.has_ended:
+                break
+            await asyncio.sleep(_LOOK_EVERY_S)
+            shown = await _read(at, id)
+    return CommandOutput(_data(shown), _text(shown), is_failed=shown.operation.state in _FAILED)
 
 
-def print_operations(shown: Sequence[ShownOperation], *, as_json: bool) -> None:
-    """Print operations as a table."""
-    if as_json:
-        print_json([_data(shown_operation) for shown_operation in shown])
-        return
-    table = plain_table("id", "type", "state", "progress", "due", "owner", "result")
-    for operation in shown:
-        found = operation.operation
-        state = f"{found.state} ({found.daily} daily)" if found.daily and not found.has_ended else found.state
-        due = local_time(found.due) if found.due else local_time(found.created)
-        progress = f"{operation.progress:.0f} %" if found.started else ""
-        cells = (found.id, found.type, state, progress, due, found.owner, found.result or found.error)
-        table.add_row(*map(printable, cells))
-    open_console().print(table)
+def _cells(shown: ShownOperation) -> tuple[object, ...]:
+    operation = shown.operation
+    is_daily = operation.daily and not operation.has_ended
+    state = f"{operation.state} ({operation.daily} daily)" if is_daily else operation.state
+    due = local_time(operation.due) if operation.due else local_time(operation.created)
+    progress = f"{shown.progress:.0f} %" if operation.started else ""
+    result = operation.result or operation.error
+    return (operation.id, operation.type, state, progress, due, operation.owner, result)
 
 
-def print_operation(shown: ShownOperation, *, as_json: bool) -> None:
-    """Print one operation."""
-    if as_json:
-        print_json(_data(shown))
-        return
-    found = shown.operation
-    print_text(f"{found.id}: {found.type} {found.state}, {shown.progress:.0f} %")
-    for name, value in (("by", found.by), ("owner", found.owner), ("result", found.result), ("error", found.error)):
-        if value:
-            print_text(f"  {name}: {printable(value)}")
+def _text(shown: ShownOperation) -> str:
+    operation = shown.operation
+    lines = [f"{operation.id}: {operation.type} {operation.state}, {shown.progress:.0f} %"]
+    values = {"by": operation.by, "owner": operation.owner, "result": operation.result, "error": operation.error}
+    return "\n".join((*lines, *(f"  {name}: {printable(value)}" for name, value in values.items() if value)))
 
 
 async def _schedule(
     at: StoreAccess, type: OperationType, due: int, arguments: Mapping[str, str], daily: str
-) -> Operation:
+) -> CommandOutput:
     user = await authorize_command(at, "operations schedule", type)
     record = record_of(at, user, "operations schedule", type, "Good", daily)
 
@@ -130,21 +96,21 @@ async def _schedule(
 
     scheduled = await schedule_operation(at.store, type, user, due, arguments, daily=daily, also=audit)
     copy_to_journal(record)
-    return scheduled
+    return CommandOutput(scheduled, f"{scheduled.id}: {scheduled.type} scheduled")
 
 
 async def _read(at: StoreAccess, id: str) -> ShownOperation:
-    found = await stored.load(at.store, id)
-    if found is None:
+    operation = await stored.load(at.store, id)
+    if operation is None:
         raise Refused("unknown_operation", f"there is no operation {id!r}.", "List them: edge operations list")
-    return ShownOperation(listed(found, await server_time(at.store)), found.progress)
+    return ShownOperation(listed(operation, await server_time(at.store)), operation.progress)
 
 
 def _data(shown: ShownOperation) -> dict[str, object]:
-    found: dict[str, object] = msgspec.to_builtins(shown.operation)
+    data: dict[str, object] = msgspec.to_builtins(shown.operation)
     at = {name: getattr(shown.operation, name) for name in ("due", "created", "started", "ended")}
     instants = {name: utc_time(instant) for name, instant in at.items() if instant}
-    return found | instants | {"state": shown.operation.state.value, "progress": shown.progress}
+    return data | instants | {"state": shown.operation.state.value, "progress": shown.progress}
 
 
 TYPES = ("backup", "support-bundle", "export", "import", "record", "upgrade-check")
@@ -161,20 +127,22 @@ def operations() -> None:
 
 
 @operations.command("list", epilog="Example: edge operations list")
-@settings_option
-@json_option
-def list_(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess) -> CommandOutput:
     """Show the operations, the newest first."""
-    print_operations(asyncio.run(read_operations(settings_file)), as_json=as_json)
+    now = await server_time(at.store)
+    shown = [ShownOperation(listed(item, now), item.progress) for item in await stored.load_all(at.store)]
+    columns = ("id", "type", "state", "progress", "due", "owner", "result")
+    return CommandOutput([_data(item) for item in shown], plain_table(*columns, rows=map(_cells, shown)))
 
 
 @operations.command(epilog="Example: edge operations show 3f2a9c1d8b70")
 @click.argument("id")
-@settings_option
-@json_option
-def show(id: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess, id: str) -> CommandOutput:
     """Show one operation with its result or error."""
-    print_operation(asyncio.run(read_operation(settings_file, id)), as_json=as_json)
+    shown = await _read(at, id)
+    return CommandOutput(_data(shown), _text(shown))
 
 
 @operations.command(epilog="Example: edge operations watch 3f2a9c1d8b70")
@@ -185,7 +153,7 @@ def watch(id: str, settings_file: Path | None) -> None:
 
     The exit status is 1 when it fails or is cancelled.
     """
-    raise SystemExit(asyncio.run(watch_operation(settings_file, id)))
+    run_on_store(settings_file, lambda at: watch_operation(at, id)).print(as_json=False)
 
 
 @operations.command(epilog="Example: edge operations schedule backup --at 02:00 --daily")
@@ -227,39 +195,31 @@ def schedule(
     arguments = {name: "yes" for name, given in (("with_key", with_key), ("delete", delete)) if given}
     texts = (("gateway", gateway), ("equipment", equipment), ("seconds", seconds))
     arguments |= {name: str(given) for name, given in texts if given is not None}
-    scheduled = asyncio.run(schedule_at(settings_file, type, at, arguments, daily=daily))
-    if as_json:
-        print_json(scheduled)
-    else:
-        print_text(f"{scheduled.id}: {scheduled.type} scheduled")
+    due, every = _due(at), at or "" if daily else ""
+    run_on_store(settings_file, lambda access: _schedule(access, OperationType(type), due, arguments, every)).print(
+        as_json=as_json
+    )
 
 
 @operations.command(epilog="Example: edge operations repeat 3f2a9c1d8b70")
 @click.argument("id")
-@settings_option
-@json_option
-def repeat(id: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def repeat(at: StoreAccess, id: str) -> CommandOutput:
     """Schedule an ended operation again, now: for one that failed or was interrupted."""
-    scheduled = asyncio.run(repeat_operation(settings_file, id))
-    if as_json:
-        print_json(scheduled)
-    else:
-        print_text(f"{scheduled.id}: {scheduled.type} scheduled")
+    operation = (await _read(at, id)).operation
+    if not operation.has_ended:
+        raise Refused("invalid_state", f"operation {id} is {operation.state}.", "Only an ended one is repeated.")
+    return await _schedule(at, operation.type, 0, operation.arguments, "")
 
 
 @operations.command(epilog="Example: edge operations cancel 3f2a9c1d8b70")
 @click.argument("id")
-@settings_option
-def cancel(id: str, settings_file: Path | None) -> None:
+@store_action
+async def cancel(at: StoreAccess, id: str) -> str:
     """Cancel an operation: a scheduled one at once, a running one within a second.
 
     A daily operation is not scheduled again when it is cancelled before its start.
     """
-
-    async def apply() -> str:
-
-        async with open_access(settings_file) as at, recorded(at, "operations cancel", id):
-            return (await change_operation(at.store, id, Cancel(operator_name()))).state.value
-
-    state = asyncio.run(apply())
-    print_text(f"{id}: {'cancelled' if state == 'cancelled' else 'is being cancelled'}")
+    async with recorded(at, "operations cancel", id):
+        state = (await change_operation(at.store, id, Cancel(operator_name()))).state
+    return f"{id}: {'cancelled' if state is OperationState.CANCELLED else 'is being cancelled'}"

@@ -1,18 +1,17 @@
 """`edge run`: the gateway itself."""
 
 import gc
-import os
 import sys
 from pathlib import Path
 
 import click
 import uvloop
 
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.app.lifecycle import serve
 from edge.app.logs import set_up
 from edge.app.systemd import notifier
-from edge.config import Settings, load_settings
+from edge.config import Settings
 from edge.foundation.errors import EdgeError
 
 
@@ -34,7 +33,7 @@ def run(file: Path | None) -> None:
     gc.disable()
 
     def load() -> Settings:
-        settings = load_settings(file, os.environ, declared_sections())
+        settings = gateway_settings(file)
         set_up(settings.logging)
         return settings
 

@@ -1,6 +1,5 @@
 """`edge station`: shows and sets what a station accepts, also from files, through the service of the MES."""
 
-import asyncio
 import pkgutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,16 +12,17 @@ from rich.text import Text
 from edge.app.features import settings_kinds
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
+from edge.cli.terminal.output import print_text, printable, usage_failure
 from edge.cli.terminal.store_access import (
-    json_option,
+    CommandOutput,
+    StoreAccess,
     one_scope_option,
-    open_access,
     read_json,
+    run_on_store,
     scope_option,
     settings_option,
+    store_command,
 )
-from edge.cli.terminal.table import open_console
 from edge.model.acceptance import ResourceKind
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
@@ -129,22 +129,12 @@ def station() -> None:
 
 @station.command(epilog="Example: edge station show")
 @one_scope_option
-@settings_option
-@json_option
-def show(scope: str | None, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess, scope: str | None) -> CommandOutput:
     """Show what each scope accepts, and how many jobs it has."""
-
-    async def read() -> list[StationView]:
-        async with open_access(settings_file) as at:
-            limit = at.settings.northbound.max_downloadable_job_orders
-            return [await load_view(at.store, text, limit) for text in await at.scopes(scope)]
-
-    views = asyncio.run(read())
-    if as_json:
-        print_json(views)
-        return
-    for view in views:
-        open_console().print(table(view))
+    limit = at.settings.northbound.max_downloadable_job_orders
+    views = [await load_view(at.store, text, limit) for text in await at.scopes(scope)]
+    return CommandOutput(views, tuple(map(table, views)))
 
 
 @station.command("set", epilog="Example: edge station set workmaster rear-axle.json --id rear-axle")
@@ -178,14 +168,13 @@ def set_(
     if kind == "workmaster" and not delete:
         _check_recipes(payload)
 
-    async def apply() -> str:
-        async with open_access(settings_file) as at:
-            chosen = at.scope(scope)
-            async with recorded(at, f"station {operation} {kind}", chosen, " ".join(what)):
-                await StationSettings(at.store, settings_kinds()).apply(chosen, kind, operation, payload)
-            return chosen
+    async def apply(at: StoreAccess) -> str:
+        chosen = at.scope(scope)
+        async with recorded(at, f"station {operation} {kind}", chosen, " ".join(what)):
+            await StationSettings(at.store, settings_kinds()).apply(chosen, kind, operation, payload)
+        return f"{chosen}: {kind} {'deleted' if delete else 'set'}"
 
-    print_text(f"{asyncio.run(apply())}: {kind} {'deleted' if delete else 'set'}")
+    print_text(run_on_store(settings_file, apply))
 
 
 def _payload(kind: str, what: Sequence[str], operation: str) -> object:

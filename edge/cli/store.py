@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,16 +9,16 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
+from rich.console import RenderableType
 from rich.text import Text
 
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import authorize_command, record_as
-from edge.cli.terminal.output import print_json, print_text, printable
-from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, settings_option
-from edge.cli.terminal.table import FittedTable, open_console
-from edge.config import Settings, load_settings
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import CommandOutput, json_option, log_to_stderr, open_access, settings_option
+from edge.cli.terminal.table import FittedTable
+from edge.config import Settings
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.store.embedded import server_program
@@ -28,7 +27,6 @@ from edge.store.store_repair import repair_store
 from edge.store.store_state import (
     PrimaryState,
     ReplicaState,
-    StoreProblem,
     StoreState,
     byte_count,
     find_problems,
@@ -74,26 +72,19 @@ async def _record(settings_file: Path | None, user: str, subject: str, status: s
 _UNKNOWN = "–"
 
 
-def print_state(state: StoreState, *, as_json: bool) -> int:
-    """Print the state with its problems; return the exit status, 1 with problems."""
+def status_output(state: StoreState) -> CommandOutput:
+    """Return the state with its problems; it is failed with problems."""
     problems = find_problems(state)
-    if as_json:
-        print_json({**msgspec.to_builtins(state), "may_lose": may_lose(state), "problems": problems})
-    else:
-        _print(open_console(), state, problems)
-    return int(bool(problems))
-
-
-def _print(console: Console, state: StoreState, problems: tuple[StoreProblem, ...]) -> None:
+    parts: list[RenderableType] = []
     for table in (_nodes(state), _sentinels(state)):
         if table.row_count:
-            console.print(table)
-            console.print()
-    for line in _summary(state):
-        console.print(Text(printable(line)))
+            parts += (table, "")
+    parts += (Text(printable(line)) for line in _summary(state))
     for problem in problems:
-        console.print(Text(printable(f"problem: {problem.found}"), style="yellow"))
-        console.print(Text(printable(f"  → {problem.advice}")))
+        parts.append(Text(printable(f"problem: {problem.found}"), style="yellow"))
+        parts.append(Text(printable(f"  → {problem.advice}")))
+    data = {**msgspec.to_builtins(state), "may_lose": may_lose(state), "problems": problems}
+    return CommandOutput(data, tuple(parts), is_failed=bool(problems))
 
 
 def _nodes(state: StoreState) -> FittedTable:
@@ -178,9 +169,9 @@ def status(settings_file: Path | None, *, as_json: bool) -> None:
         async with open_observer(settings.redis) as observer:
             return await observer.read()
 
-    settings = load_settings(settings_file, os.environ, declared_sections())
+    settings = gateway_settings(settings_file)
     log_to_stderr()
-    raise SystemExit(print_state(asyncio.run(read()), as_json=as_json))
+    status_output(asyncio.run(read())).print(as_json=as_json)
 
 
 @store.command("switch-over", epilog="Example: edge store switch-over --to 10.0.0.2:6379")
@@ -195,11 +186,9 @@ def switch_over(to: str, settings_file: Path | None, *, as_json: bool) -> None:
     exit status is 1 when nothing was changed or the end is not known: the message says which.
     """
     done = asyncio.run(run_switch_over(settings_file, to, (lambda _text: None) if as_json else print_text))
-    if as_json:
-        print_json(done)
-    else:
-        paused = f", writes paused for {done.paused_s:.1f} s" if done.paused_s is not None else ""
-        print_text(f"{done.primary} is the primary instead of {done.former} after {done.took_s:.1f} s{paused}")
+    paused = f", writes paused for {done.paused_s:.1f} s" if done.paused_s is not None else ""
+    text = f"{done.primary} is the primary instead of {done.former} after {done.took_s:.1f} s{paused}"
+    CommandOutput(done, text).print(as_json=as_json)
 
 
 @store.command(epilog="Example: edge store repair /var/lib/redis-microdcs")
@@ -218,12 +207,10 @@ def repair(directory: Path, server: Path | None, *, as_json: bool) -> None:
     below DIRECTORY/repaired. Every other damage is refused. The units of the package call this after a failed start.
     """
     done = repair_store(directory, server or Path(server_program()), now_ms())
-    if as_json:
-        kept = str(done.kept) if done else None
-        print_json({"repaired": done is not None, "kept": kept, **(msgspec.to_builtins(done.report) if done else {})})
-    elif done is None:
-        print_text(f"the append-only file in {directory} is whole")
+    if done is None:
+        output = CommandOutput({"repaired": False, "kept": None}, f"the append-only file in {directory} is whole")
     else:
-        print_text(
-            f"repaired: {done.report.cut_bytes} bytes cut off at the end of {done.report.file}, kept: {done.kept}"
-        )
+        report = done.report
+        text = f"repaired: {report.cut_bytes} bytes cut off at the end of {report.file}, kept: {done.kept}"
+        output = CommandOutput({"repaired": True, "kept": str(done.kept), **msgspec.to_builtins(report)}, text)
+    output.print(as_json=as_json)

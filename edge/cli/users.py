@@ -1,8 +1,6 @@
 """`edge users` and `edge sessions`: manages the people and programs that may use OPC UA and the command line."""
 
-import asyncio
 import contextlib
-import os
 import re
 import secrets
 import sys
@@ -33,15 +31,23 @@ from edge.access.users import (
     remove_user,
     write_user,
 )
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import acting_user, log_in, log_out, record_as, recorded
-from edge.cli.terminal.output import print_json, print_text, printable
-from edge.cli.terminal.store_access import StoreAccess, json_option, open_access, settings_option
-from edge.cli.terminal.table import local_time, open_console, plain_table
-from edge.config import Settings, load_settings
+from edge.cli.terminal.output import print_json, print_text
+from edge.cli.terminal.store_access import (
+    CommandOutput,
+    StoreAccess,
+    json_option,
+    run_on_store,
+    settings_option,
+    store_action,
+    store_command,
+)
+from edge.cli.terminal.table import local_time, plain_table
+from edge.config import Settings
 from edge.foundation.errors import EdgeError, Refused
-from edge.model.user import Role, Session
+from edge.model.user import Role
 from edge.store.logins import forget_user, load_all_sessions
 
 
@@ -85,13 +91,11 @@ def record_change(
 
     The file is changed also while the store cannot be used; a warning reports what was left out.
     """
-
-    async def work() -> int:
-        async with open_access(settings_file) as at:
-            return await _follow_up(at, action, name, comment, ends_sessions=ends_sessions, forgets_codes=forgets_codes)
-
     try:
-        return asyncio.run(work())
+        return run_on_store(
+            settings_file,
+            lambda at: _follow_up(at, action, name, comment, ends_sessions=ends_sessions, forgets_codes=forgets_codes),
+        )
     except EdgeError as error:
         print_text(f"edge: not in the audit trail: {error.message}", err=True)
         if ends_sessions:
@@ -129,7 +133,7 @@ def users() -> None:
 @json_option
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the users with their roles, second factors and tokens."""
-    settings = _settings(settings_file)
+    settings = gateway_settings(settings_file)
     found = [_described(user, settings) for user in _users(settings).values()]
     if as_json:
         print_json(found)
@@ -149,7 +153,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @settings_option
 def add(name: str, role: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Add a user."""
-    settings = _settings(settings_file)
+    settings = gateway_settings(settings_file)
     check_name(name)
     if name in _users(settings):
         raise Refused("user", f"there is a user {name}", f"Change the password with: edge users passwd {name}")
@@ -165,7 +169,7 @@ def add(name: str, role: str, settings_file: Path | None, *, password_stdin: boo
 @settings_option
 def passwd(name: str, settings_file: Path | None, *, password_stdin: bool) -> None:
     """Change the password of a user, and end the sessions with the former password."""
-    settings = _settings(settings_file)
+    settings = gateway_settings(settings_file)
     user = _user(settings, name)
     _change(settings, user, password_hash=hash_password(new_password(name, from_stdin=password_stdin)))
     ended = record_change(settings_file, "users passwd", name, ends_sessions=True)
@@ -178,7 +182,7 @@ def passwd(name: str, settings_file: Path | None, *, password_stdin: bool) -> No
 @settings_option
 def role(name: str, role: str, settings_file: Path | None) -> None:
     """Change the role of a user, and end the sessions with the former role."""
-    settings = _settings(settings_file)
+    settings = gateway_settings(settings_file)
     _change(settings, _user(settings, name), role=Role[role.upper()])
     ended = record_change(settings_file, "users role", name, role, ends_sessions=True)
     print_text(f"{name} is {role}; {ended} sessions ended")
@@ -189,7 +193,7 @@ def role(name: str, role: str, settings_file: Path | None) -> None:
 @settings_option
 def remove(name: str, settings_file: Path | None) -> None:
     """Remove a user, and end the sessions of the user."""
-    settings = _settings(settings_file)
+    settings = gateway_settings(settings_file)
     _user(settings, name)
     with _file_errors(settings):
         remove_user(Path(settings.users_file), name)
@@ -210,7 +214,7 @@ def totp(name: str, settings_file: Path | None, *, off: bool, unconfirmed: bool,
     code follows the password directly: with the password `secret` and the code 123456 the user enters secret123456.
     The sessions without a code end.
     """
-    settings = _settings(settings_file)
+    settings = gateway_settings(settings_file)
     user = _user(settings, name)
     if off:
         _change(settings, user, totp="", recovery=())
@@ -244,7 +248,7 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
     A program has no authenticator app. It sends the token in place of the password, over OPC UA as password of the
     user, on the command line as EDGE_TOKEN=NAME:TOKEN. The token is printed once.
     """
-    settings = _settings(settings_file)
+    settings = gateway_settings(settings_file)
     user = _user(settings, name)
     if revoke is not None:
         kept = tuple(item for item in user.tokens if item.id != revoke)
@@ -272,38 +276,23 @@ def login(name: str, settings_file: Path | None, *, password_stdin: bool) -> Non
     """Log in on the command line, where `[users] cli` is `login`; a code follows the password directly."""
     secret = sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("password", hide_input=True)
 
-    async def open_session() -> str:
-        async with open_access(settings_file) as at:
-            return (await log_in(at, name, secret)).name.lower()
-
-    print_text(f"logged in as {name}, {asyncio.run(open_session())}")
+    role = run_on_store(settings_file, lambda at: log_in(at, name, secret))
+    print_text(f"logged in as {name}, {role.name.lower()}")
 
 
 @users.command(epilog="Example: edge users logout")
-@settings_option
-def logout(settings_file: Path | None) -> None:
+@store_action
+async def logout(at: StoreAccess) -> str:
     """End the session of this user of the system on the command line."""
-
-    async def end() -> bool:
-        async with open_access(settings_file) as at:
-            return await log_out(at.store)
-
-    print_text("logged out" if asyncio.run(end()) else "no session")
-
-
-def _settings(settings_file: Path | None) -> Settings:
-
-    return load_settings(settings_file, os.environ, declared_sections())
+    return "logged out" if await log_out(at.store) else "no session"
 
 
 def _users(settings: Settings) -> dict[str, User]:
-
     with _file_errors(settings):
         return read_users(Path(settings.users_file))
 
 
 def _user(settings: Settings, name: str) -> User:
-
     found = _users(settings).get(name)
     if found is None:
         raise Refused("user", f"there is no user {name!r} in {settings.users_file}", "List them with: edge users list")
@@ -311,12 +300,10 @@ def _user(settings: Settings, name: str) -> User:
 
 
 def _change(settings: Settings, user: User, **changes: object) -> None:
-
     _write(settings, replace(user, **changes))
 
 
 def _write(settings: Settings, user: User) -> None:
-
     with _file_errors(settings):
         write_user(Path(settings.users_file), user)
 
@@ -335,7 +322,6 @@ def _described(user: User, settings: Settings) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _file_errors(settings: Settings) -> Iterator[None]:
-
     try:
         yield
     except OSError as error:
@@ -352,28 +338,19 @@ def sessions() -> None:
 
 
 @sessions.command("list", epilog="Example: edge sessions list")
-@settings_option
-@json_option
-def list_sessions(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_sessions(at: StoreAccess) -> CommandOutput:
     """List the sessions of all gateways on the store, the most recently active first."""
-
-    async def read() -> dict[str, tuple[Session, str]]:
-        async with open_access(settings_file) as at:
-            return await load_all_sessions(at.store)
-
-    found = asyncio.run(read())
-    if as_json:
-        print_json(
-            [{"id": id, "last_activity": at, **msgspec.to_builtins(session)} for id, (session, at) in found.items()]
-        )
-    elif found:
-        table = plain_table("id", "user", "role", "way", "gateway", "address", "client", "since", "last activity")
-        for id, (item, at) in found.items():
-            cells = (id, item.user, item.role, item.way, item.instance, item.address, item.client)
-            table.add_row(*map(printable, (*cells, local_time(item.since), at)))
-        open_console().print(table)
-    else:
-        print_text("no sessions")
+    entries = await load_all_sessions(at.store)
+    columns = ("id", "user", "role", "way", "gateway", "address", "client", "since", "last activity")
+    rows = (
+        (id, item.user, item.role, item.way, item.instance, item.address, item.client, local_time(item.since), seen)
+        for id, (item, seen) in entries.items()
+    )
+    return CommandOutput(
+        [{"id": id, "last_activity": seen, **msgspec.to_builtins(item)} for id, (item, seen) in entries.items()],
+        plain_table(*columns, rows=rows) if entries else "no sessions",
+    )
 
 
 @sessions.command(epilog="Example: edge sessions end 4f1c09d2aa318be0")
@@ -388,15 +365,12 @@ def end(ids: tuple[str, ...], user: str | None, settings_file: Path | None) -> N
     if not ids and user is None:
         raise click.UsageError("name an ID or --user")
 
-    async def work() -> list[str]:
-        async with open_access(settings_file) as at:
-            of_user = [id for id, (session, _) in (await load_all_sessions(at.store)).items() if session.user == user]
-            wanted = [*ids, *of_user]
-            async with recorded(at, "sessions end", user or " ".join(ids), " ".join(of_user)):
-                found = await request_end(at.store, wanted)
-                if unknown := [id for id in ids if id not in found]:
-                    raise Refused("session", f"there is no session {' '.join(unknown)}", _ADVICE)
-                return found
+    async def work(at: StoreAccess) -> str:
+        of_user = [id for id, (session, _) in (await load_all_sessions(at.store)).items() if session.user == user]
+        async with recorded(at, "sessions end", user or " ".join(ids), " ".join(of_user)):
+            ending = await request_end(at.store, [*ids, *of_user])
+            if unknown := [id for id in ids if id not in ending]:
+                raise Refused("session", f"there is no session {' '.join(unknown)}", _ADVICE)
+        return f"{len(ending)} sessions end"
 
-    found = asyncio.run(work())
-    print_text(f"{len(found)} sessions end")
+    print_text(run_on_store(settings_file, work))

@@ -1,9 +1,12 @@
 """`edge store status` fits a terminal of 80 columns and shows problems with advice."""
 
+import contextlib
+
 import pytest
 from rich.console import Console
 
-from edge.cli import store
+from edge.cli.store import status_output
+from edge.cli.terminal import store_access
 from edge.store.sentinels import Primary, ReplicaView, SentinelReport, SentinelView
 from edge.store.store_state import FenceState, NodeReport, StoreState, state_of
 
@@ -34,8 +37,11 @@ def line() -> StoreState:
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, state: StoreState, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    monkeypatch.setattr(store, "open_console", lambda: Console(width=80, highlight=False, markup=False))
-    return store.print_state(state, as_json=False), capsys.readouterr().out
+    monkeypatch.setattr(store_access, "open_console", lambda: Console(width=80, highlight=False, markup=False))
+    output = status_output(state)
+    with contextlib.suppress(SystemExit):
+        output.print(as_json=False)
+    return int(output.is_failed), capsys.readouterr().out
 
 
 def test_tables_of_a_line_fit_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

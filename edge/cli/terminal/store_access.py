@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,10 +13,10 @@ import structlog
 from msgspec import Struct
 from rich.console import RenderableType
 
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
 from edge.cli.terminal.table import open_console
-from edge.config import Settings, load_settings
+from edge.config import Settings
 from edge.foundation.errors import Refused
 from edge.model.json_value import read_json_text
 from edge.store.bulk_reads import load_scopes
@@ -74,7 +73,7 @@ def _scope_error(problem: str, known: Iterable[str]) -> click.UsageError:
 @asynccontextmanager
 async def open_access(settings_file: Path | None) -> AsyncIterator[StoreAccess]:
     """Open the store of the settings. Raises SettingsError and Unavailable."""
-    settings = load_settings(settings_file, os.environ, declared_sections())
+    settings = gateway_settings(settings_file)
     log_to_stderr()
     async with open_store(settings.redis, consumer=None) as store:
         yield StoreAccess(settings, store)

@@ -1,6 +1,6 @@
 """Tables that fit the terminal: long texts wrap at words, columns of less interest are left out, ids stay whole."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from edge.cli.terminal.output import printable
 from edge.foundation.instant import local
 
 _GAP: Final = 2
@@ -105,13 +106,16 @@ def local_time(milliseconds: int | None) -> str:
     return local(at).strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
-def plain_table(*columns: str, drop: Sequence[str] | None = None) -> FittedTable:
-    """Return a table without borders that fits the terminal.
+def plain_table(*columns: str, drop: Sequence[str] | None = None, rows: Iterable[Iterable[object]] = ()) -> FittedTable:
+    """Return a table without borders that fits the terminal, with these rows: printable texts, and Text as it is.
 
     Where it is too wide it leaves out the columns of `drop`, the first one first; by default all but the first two and
     the last, from the right.
     """
-    return FittedTable(columns, columns[-2:1:-1] if drop is None else drop)
+    table = FittedTable(columns, columns[-2:1:-1] if drop is None else drop)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
+    return table
 
 
 def open_console() -> Console:

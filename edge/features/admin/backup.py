@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from edge import __version__
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.app.gateway_files import is_secret, locate_files, passwords_in
-from edge.config import Settings, load_settings, main_file
+from edge.config import Settings, main_file
 from edge.features.admin.archive import MANIFEST, Manifest, Member, sha256, write_archive
 from edge.foundation.errors import Unavailable
 from edge.store.opening import open_store
@@ -40,7 +40,7 @@ async def back_up(
 
     Raises SettingsError and Unavailable; a backup is complete, or no file is written.
     """
-    settings = load_settings(given, environ, declared_sections())
+    settings = gateway_settings(given, environ)
     contents, members = await asyncio.to_thread(_files, settings, main_file(given, environ), parts)
     progress(_described_files(members, parts))
     if Part.STORE in parts and settings.redis.url == "embedded:":

@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from edge.access.instances import working_instances
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.app.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
-from edge.config import Settings, load_settings, main_file
+from edge.config import Settings, main_file
 from edge.features.admin.archive import Member, memory_limit, read_archive
 from edge.features.admin.backup import STORE, Progress
 from edge.features.admin.restore_record import record_restore
@@ -152,7 +152,7 @@ def _allowed(main: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     yield main.parent
     yield STATE_DIRECTORY
     with contextlib.suppress(SettingsError):  # absent or invalid settings here: the restore corrects them
-        here = locate_files(load_settings(main, environ, declared_sections()), main)
+        here = locate_files(gateway_settings(main, environ), main)
         yield from here.files.values()
         yield from here.folders.values()
 
@@ -173,7 +173,7 @@ def _settings_of(contents: Mapping[str, bytes], main: Path, environ: Mapping[str
                 named = "/".join(name.split("/")[:2])
                 staged[environment_variable(named)] = str(Path(directory, named))
         try:
-            return load_settings(None, staged | {"CONFIGURATION_DIRECTORY": settings}, declared_sections())
+            return gateway_settings(None, staged | {"CONFIGURATION_DIRECTORY": settings})
         except SettingsError as error:
             problems = [problem.replace(settings, str(main.parent)) for problem in error.problems]
             advice = "A backup without --with-key has no passwords and private keys: install them here first."

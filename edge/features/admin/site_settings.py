@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from edge.app.features import declared_sections, equipment_settings
+from edge.app.features import equipment_settings, gateway_settings
 from edge.app.installation import starts_with_gateway
 from edge.config import (
     Settings,
-    load_settings,
 )
 from edge.config.value import from_toml
 from edge.features.admin.broker_check import brokers, examine_broker
@@ -143,7 +142,7 @@ def write_site(site: Site, directory: Path) -> Settings:
     names = (FILE, "edge.toml", _PASSWORD, _CLIENT / "own.pem", _CLIENT / "own.der")
     with _restored_on_failure(*(directory / name for name in names)):
         _write_files(site, directory)
-        return load_settings(None, {**os.environ, "CONFIGURATION_DIRECTORY": str(directory)}, declared_sections())
+        return gateway_settings(None, {**os.environ, "CONFIGURATION_DIRECTORY": str(directory)})
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.app.redaction import redact_settings, redactor, secrets_of
-from edge.config import Settings, load_settings, main_file
+from edge.config import Settings, main_file
 from edge.features.admin.archive import write_archive
 from edge.features.admin.backup import Progress
 from edge.features.admin.doctor import examine
@@ -86,7 +86,7 @@ async def gather(
 
 def _settings(given: Path | None, environ: Mapping[str, str]) -> tuple[Settings | None, tuple[str, ...]]:
     try:
-        return load_settings(given, environ, declared_sections()), ()
+        return gateway_settings(given, environ), ()
     except SettingsError as error:
         return None, error.problems
 

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from edge.app.features import declared_sections
-from edge.config import Settings, load_settings, main_file
+from edge.app.features import gateway_settings
+from edge.config import Settings, main_file
 from edge.features.fleet import upgrade_record
 from edge.features.fleet.admission import (
     CLOCK_S,
@@ -58,7 +58,7 @@ def execute_upgrade(text: str, host: UpgradeHost, on_begun: Callable[[str], None
     with upgrade_record.only_upgrade(host.records) as is_ours:
         if not is_ours:
             raise Refused("upgrade", "another upgrade runs", "Wait for its end.")
-        settings = load_settings(host.settings, {}, declared_sections())
+        settings = gateway_settings(host.settings, {})
         keys = Path(settings.section(FleetSettings).keys)
         deciding = settings_files(main_file(host.settings, {}), keys)
         if found := list(writable_by_others(deciding, host.owner)):

@@ -1,17 +1,15 @@
 """`edge hw`: detects and checks the board, and writes the files that it needs."""
 
 import difflib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_findings, print_json
 from edge.cli.terminal.store_access import json_option, settings_option
-from edge.config import load_settings
 from edge.features.admin.board_check import examine_board
 from edge.features.admin.hardware.board import Board, find_board, profile_directory, read_boards
 from edge.features.admin.hardware.detect import detect as detect_board
@@ -61,7 +59,7 @@ def volatile(settings_file: Path | None) -> None:
 
     The exit status is 0 when they are, else 1: the unit of that Redis starts only then.
     """
-    settings = load_settings(settings_file, os.environ, declared_sections())
+    settings = gateway_settings(settings_file)
     found = is_volatile(settings.section(TelemetrySettings), settings.redis, Computer())
     click.echo("samples are kept in memory" if found else "samples are kept in the store")
     raise SystemExit(0 if found else 1)

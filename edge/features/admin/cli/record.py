@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.app.redaction import secrets_of
 from edge.cli.terminal.output import print_text, printable, wait_for_stop
 from edge.cli.terminal.store_access import log_to_stderr, settings_option
-from edge.config import load_settings, main_file
+from edge.config import main_file
 from edge.features.admin.recording import ExchangeRecord, Line, MessageRecord, recording
 from edge.model.equipment_traffic import TrafficKind
 
@@ -51,7 +51,7 @@ def record(equipment: str, file: Path, seconds: float | None, mib: int, settings
     """
     if seconds is not None and not math.isfinite(seconds):
         raise click.UsageError("--seconds must be finite; omit it to record without an end.")
-    settings = load_settings(settings_file, os.environ, declared_sections())
+    settings = gateway_settings(settings_file)
     secrets = secrets_of(settings, main_file(settings_file, os.environ), os.environ)
     log_to_stderr()
 

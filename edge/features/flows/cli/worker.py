@@ -13,13 +13,12 @@ import msgspec
 from edge import __version__
 from edge.access.components import Describe, Report, registered
 from edge.access.instances import process_token
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.app.systemd import feed_watchdog, notifier
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_json, print_text, printable
 from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, settings_option
 from edge.cli.terminal.table import local_time
-from edge.config import load_settings
 from edge.features.flows.plugins import ImportLimits, SiteKinds, load_checked_kinds
 from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.worker import FlowWorker
@@ -119,7 +118,7 @@ def _run(
     settings_file: Path | None,
 ) -> None:
 
-    settings = load_settings(settings_file, os.environ, declared_sections())
+    settings = gateway_settings(settings_file)
     log_to_stderr("info")
     folder = settings.section(FlowsSettings).nodes
     worker_id = name or f"{socket.gethostname()}-{os.getpid()}"

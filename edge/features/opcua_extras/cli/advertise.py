@@ -1,14 +1,12 @@
 """`edge opcua advertise`: announces the OPC UA server in its network."""
 
-import os
 from pathlib import Path
 
 import click
 
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import settings_option
-from edge.config import load_settings
 from edge.features.opcua_extras import mdns_file
 from edge.foundation.errors import Refused
 
@@ -21,7 +19,7 @@ def advertise(settings_file: Path | None, *, remove: bool) -> None:
 
     It writes the service file of avahi-daemon, or removes its own one; the unit microdcs-edge-mdns calls it.
     """
-    settings = None if remove else load_settings(settings_file, os.environ, declared_sections())
+    settings = None if remove else gateway_settings(settings_file)
     try:
         change = mdns_file.update_service_file(settings, mdns_file.DIRECTORY)
     except OSError as error:

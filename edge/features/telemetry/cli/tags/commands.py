@@ -8,12 +8,11 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from edge.app.features import declared_sections
+from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_json, print_text, usage_failure
 from edge.cli.terminal.store_access import json_option, open_access, settings_option
 from edge.cli.terminal.table import open_console
-from edge.config import load_settings
 from edge.features.telemetry.cli.tags.history import Trend, parse_instant, trend_of, write_samples
 from edge.features.telemetry.cli.tags.view import as_data, report, table, trend_data, trend_report
 from edge.features.telemetry.cli.tags.view import line as sample_line
@@ -149,7 +148,7 @@ def _definitions(settings_file: Path | None) -> TagDefinitions:
 
 def _history(settings_file: Path | None) -> Path | None:
     """Return the directory of history; None when none is kept. Raises Refused when it cannot be read."""
-    settings = load_settings(settings_file, os.environ, declared_sections()).section(TelemetrySettings)
+    settings = gateway_settings(settings_file).section(TelemetrySettings)
     directory = Path(settings.history_directory)
     if not settings.history_days:
         return None
