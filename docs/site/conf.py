@@ -3,13 +3,14 @@
 import os
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 _ROOT = Path(__file__).parents[2]
 _FIRST = {"Start": ("/docs/why", "/docs/start")}
-_LAST = {"Project": ("/docs/decisions/*", "/docs/support", "/README", "/CONTRIBUTING", "/SECURITY", "/CHANGELOG")}
+_LAST = {"Project": ("/docs/support", "/CHANGELOG", "/README", "/CONTRIBUTING", "/SECURITY", "/docs/decisions/README")}
 """Caption of the side bar -> its pages. Between them are the roles of docs/README.md with the pages that it lists."""
 
 project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
@@ -47,10 +48,14 @@ def _roles(page: str) -> dict[str, list[str]]:
 
 
 def _add_navigation(_: Sphinx, page: str, source: list[str]) -> None:
-    """Append the side bar to the first page: in the file it would disturb readers of the Markdown."""
+    """Append the side bar to its pages: in the file it would disturb readers of the Markdown."""
+    captions: dict[str, Iterable[str]] = {}
     if page == root_doc:
-        for caption, pages in (_FIRST | _roles(source[0]) | _LAST).items():
-            source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n"
+        captions = {**_FIRST, **_roles(source[0]), **_LAST}
+    elif page == "docs/decisions/README":
+        captions = {"Decisions": ("/docs/decisions/0*",)}
+    for caption, pages in captions.items():
+        source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n"
 
 
 def setup(app: Sphinx) -> None:
