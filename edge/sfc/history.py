@@ -1,4 +1,4 @@
-"""The record of each decision of a run: the signal, its instant and what it changed, in a compact form.
+"""The record of each decision of a run: the signal, its instant and what it changed, as a JSON array.
 
 A record names steps and actions by their places in the recipe that is pinned to the run. The signals alone repeat the
 run, since `advance` is pure; the recorded changes show whether a repetition decides the same. The result of an action
@@ -7,17 +7,17 @@ is not recorded a second time: the run keeps it.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
 
 from edge.model.recipe import Intervention
-from edge.sfc.changes import Changes, changes_of, decode_changes, encode_changes, first_completed
 from edge.sfc.identifiers import AssociationKey, command_id, command_prefix
 from edge.sfc.net import Net
-from edge.sfc.run import Association, KeptEvent, PastAttempt, Run, key_of_command
+from edge.sfc.old_history import read_old_record
+from edge.sfc.run import ActionState, Association, KeptEvent, PastAttempt, Run, key_of_command
 from edge.sfc.signal import (
     NO_MIRRORS,
     Abort,
@@ -31,6 +31,7 @@ from edge.sfc.signal import (
     MirrorCopy,
     Mirrors,
     Pause,
+    Phase,
     Resolution,
     Resolve,
     Resume,
@@ -42,6 +43,133 @@ from edge.sfc.signal import (
     Unknown,
     Withdrawn,
 )
+
+
+class ActionChange(Struct, frozen=True):
+    """An association in a new state, or a new attempt; `state` is None when the association was removed."""
+
+    key: AssociationKey
+    state: ActionState | None
+
+
+class CommandChange(Struct, frozen=True):
+    """A command that was requested."""
+
+    phase: Phase
+    step: str
+    action: str
+
+
+class Changes(Struct, frozen=True):
+    """What a decision changed: actions in the order of the recipe, commands and steps in the order of the decision.
+
+    A step is paired with whether it became active.
+    """
+
+    actions: tuple[ActionChange, ...] = ()
+    commands: tuple[CommandChange, ...] = ()
+    steps: tuple[tuple[str, bool], ...] = ()
+
+
+def changes_of(net: Net, before: Run, advanced: Advanced) -> Changes:
+    """Return what a single decision changed of a run."""
+    after = advanced.run
+    changed = []
+    for kind, key in after.touched:
+        if kind == "action":
+            was, now = before.associations.get(key), after.associations.get(key)
+            if now is None:
+                changed.append(ActionChange(key, None))
+            elif was is None or (was.state, was.attempt) != (now.state, now.attempt):
+                changed.append(ActionChange(key, now.state))
+    if len(changed) > 1:
+        changed.sort(key=_order_in(net))
+    commands = tuple(CommandChange(request.phase, request.step, request.action) for request in advanced.requests)
+    return Changes(tuple(changed), commands, tuple((step.step, step.active) for step in advanced.steps))
+
+
+def _order_in(net: Net) -> Callable[[ActionChange], tuple[int, AssociationKey]]:
+    return lambda change: (net.actions[change.key.latest].index, change.key)
+
+
+def first_completed(actions: Sequence[ActionChange]) -> AssociationKey | None:
+    """Return the key of the first completed action, that of its latest activation; None when none is completed."""
+    for action in actions:
+        if action.state is ActionState.COMPLETED:
+            return action.key.latest
+    return None
+
+
+_STATES: Final = {
+    ActionState.PENDING: "p",
+    ActionState.DISPATCHED: "d",
+    ActionState.WAITING: "w",
+    ActionState.COMPLETED: "c",
+    ActionState.FAILED: "f",
+    ActionState.TIMED_OUT: "t",
+    ActionState.STOPPED: "s",
+    ActionState.UNKNOWN: "u",
+    None: "x",
+}
+_PHASES: Final = {Phase.START: "B", Phase.STOP: "T", Phase.RESET: "Q", Phase.PAUSE: "P", Phase.RESUME: "C"}
+_DISPATCHING: Final = {Phase.START: "S", Phase.RESET: "R"}
+"""A command together with the dispatch of its action."""
+_STATE_OF: Final = {code: state for state, code in _STATES.items()}
+_PHASE_OF: Final = {code: phase for codes in (_PHASES, _DISPATCHING) for phase, code in codes.items()}
+
+
+def encode_changes(net: Net, changes: Changes) -> tuple[list[Any], list[int]]:
+    """Return changes as two lists: `[2, "c", 3, "S"]`, places of actions and codes, and `[1, 0, 2, 1]`, steps and X.
+
+    This is: action 2 completed, 3 dispatched and started, step 1 left, step 2 entered. The place of an activation that
+    was left behind is a list with its attempt, `[3, 1]`.
+    """
+    commands = [(_place(net, command), command.phase) for command in changes.commands]
+    commanded = {place for place, phase in commands if phase in _DISPATCHING}
+    started = set()
+    codes: list[Any] = []
+    for change in changes.actions:
+        place = net.actions[change.key.latest].index
+        if change.key.is_left_behind:
+            codes += (place, change.key.attempt), _STATES[change.state]
+        elif change.state is ActionState.DISPATCHED and place in commanded:
+            started.add(place)
+        else:
+            codes += place, _STATES[change.state]
+    for place, phase in commands:
+        is_start = phase in _DISPATCHING and place in started
+        started -= {place} if is_start else set()
+        codes += place, (_DISPATCHING if is_start else _PHASES)[phase]
+    return codes, [number for step, active in changes.steps for number in (net.steps[step].index, int(active))]
+
+
+def _place(net: Net, command: CommandChange) -> int:
+    """Return the place of the first association in the recipe that requests such a command."""
+    resets = command.phase is Phase.RESET
+    named = [net_action for net_action in net.steps[command.step].actions if net_action.name == command.action]
+    for item in named:
+        if item.rule.resets is resets:
+            return item.index
+    return named[0].index
+
+
+def decode_changes(net: Net, codes: Sequence[Any], places: Sequence[int]) -> Changes:
+    """Read changes; raises ValueError, TypeError or LookupError for any other lists."""
+    # A place below zero is refused.
+    keys, names = dict(enumerate(net.actions)), dict(enumerate(net.steps))
+    actions, commands = [], []
+    for place, code in zip(codes[::2], codes[1::2], strict=True):
+        index, attempt = (place, 0) if isinstance(place, int) else place
+        key = keys[index]
+        if code in _PHASE_OF:
+            commands.append(CommandChange(_PHASE_OF[code], key.step, key.action))
+        if code in _DISPATCHING.values():
+            actions.append(ActionChange(key, ActionState.DISPATCHED))
+        elif code not in _PHASE_OF:
+            actions.append(ActionChange(key.left_behind(attempt), _STATE_OF[code]))
+    actions.sort(key=_order_in(net))
+    steps = tuple((names[place], bool(active)) for place, active in zip(places[::2], places[1::2], strict=True))
+    return Changes(tuple(actions), tuple(commands), steps)
 
 
 class DecisionRecord(Struct, frozen=True):
@@ -62,7 +190,7 @@ class DecisionRecord(Struct, frozen=True):
 
 
 class StoredDecision(Struct, frozen=True):
-    """A record as it is stored: the name of the signal; mirrors, changes and members of the signal as one text."""
+    """A record as it is stored: the name of the signal; changes, members of the signal and mirrors as a JSON array."""
 
     number: int
     at: int
@@ -76,19 +204,20 @@ def record_decision(net: Net, before: Run, signal: Signal, advanced: Advanced, n
     name, members = _encode_kept(net, before, signal, advanced, changes) or _encode_signal(before, signal)
     while members and members[-1] is None:
         members.pop()
-    text = _json.encode(members).decode() if members else ""
-    asked = _sorted_json.encode(advanced.mirrors).decode() if advanced.mirrors else ""
-    return StoredDecision(number, at, name, asked + encode_changes(net, changes) + text)
+    record: list[Any] = [*encode_changes(net, changes)]
+    if members or advanced.mirrors:
+        record.append(members)
+    if advanced.mirrors:
+        record.append(msgspec.Raw(_sorted_json.encode(advanced.mirrors)))
+    return StoredDecision(number, at, name, _json.encode(record).decode())
 
 
 def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
-    """Decode a record of a run; raises ValueError for one that cannot be read."""
+    """Decode a record of a run, also of an earlier release; raises ValueError for one that cannot be read."""
     try:
-        mirrors, rest = _read_mirrors(stored.text)
-        found, bracket, text = rest.partition("[")
-        changes = decode_changes(net, found)
-        members = msgspec.json.decode(bracket + text, type=list[Any]) if bracket else []
-        is_whole = True
+        old = None if stored.text.startswith("[[") else read_old_record(net, stored.text)
+        record = msgspec.json.decode(stored.text, type=_Record) if old is None else msgspec.convert(old, _Record)
+        changes, members, is_whole = decode_changes(net, record.codes, record.steps), record.members, True
         if stored.name in {_DONE, _TAKEN}:
             signal, is_whole = _decode_kept(net, run, stored.name, members, changes)
         else:
@@ -96,20 +225,20 @@ def read_record(net: Net, run: Run, stored: StoredDecision) -> DecisionRecord:
         early: tuple[KeptEvent, ...] = ()
         if stored.name == _START and members:
             early = tuple(msgspec.convert(member, KeptEvent) for member in members[0])
-        return DecisionRecord(stored.number, stored.at, signal, changes, early, is_whole, mirrors)
+        return DecisionRecord(stored.number, stored.at, signal, changes, early, is_whole, record.mirrors)
     except (ValueError, TypeError, LookupError) as error:
         raise ValueError(f"decision {stored.number}: {error!r}") from error
 
 
-def _read_mirrors(text: str) -> tuple[Mirrors, str]:
-    """Return the mirrors that stand at the beginning of a record, and the rest of it."""
-    if not text.startswith("{"):
-        return NO_MIRRORS, text
-    found, end = _FIRST_VALUE.raw_decode(text)
-    return msgspec.convert(found, dict[str, MirrorCopy]), text[end:]
+class _Record(Struct, array_like=True):
+    """The stored form of a record: changes of actions and of steps, members of the signal, mirrors."""
+
+    codes: list[Any]
+    steps: list[int]
+    members: list[Any] = []
+    mirrors: dict[str, MirrorCopy] = {}
 
 
-_FIRST_VALUE: Final = json.JSONDecoder()
 _json: Final = msgspec.json.Encoder()
 _sorted_json: Final = msgspec.json.Encoder(order="deterministic")
 """For mirrors, which are sets; a result keeps the order of its members, as the run does."""

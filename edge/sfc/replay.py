@@ -9,8 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.sfc.advance import advance
-from edge.sfc.changes import ActionChange, Changes, changes_of
-from edge.sfc.history import DecisionRecord
+from edge.sfc.history import ActionChange, Changes, DecisionRecord, changes_of
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Run, new_run

@@ -1,5 +1,8 @@
 """Records of decisions: what is written is read again, and a replay of the signals decides the same."""
 
+import re
+import uuid
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,8 +11,20 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from edge.sfc.advance import advance
-from edge.sfc.changes import ActionChange, Changes, CommandChange, changes_of
-from edge.sfc.history import DecisionRecord, StoredDecision, read_record, record_decision
+from edge.sfc.history import (
+    ActionChange,
+    Changes,
+    CommandChange,
+    DecisionRecord,
+    StoredDecision,
+    changes_of,
+    decode_changes,
+    encode_changes,
+    first_completed,
+    read_record,
+    record_decision,
+)
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.replay import differing_fields, replay
 from edge.sfc.run import ActionState, Run, new_run
 from edge.sfc.run_fields import decode, encode
@@ -33,6 +48,9 @@ from edge.sfc.signal import (
     Unknown,
     Withdrawn,
 )
+from edge.store.connection import pack_command
+from edge.store.keys import Keys
+from edge.store.runs import append_decision
 from tests.sfc.charts import DAY, recipes
 from tests.sfc.recipes import action, chain, net_of, recipe, transition
 from tests.sfc.test_advance_properties import MANY, Day, fresh, play
@@ -121,8 +139,8 @@ def test_record_refers_to_changes_by_recipe_index() -> None:
     net = net_of(LINE)
     run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True), 9)])
     assert [(stored_decision.name, stored_decision.text) for stored_decision in stored] == [
-        ("start", "0S+0"),
-        ("ok", "0c1S>"),
+        ("start", '[[0,"S"],[0,1]]'),
+        ("ok", '[[0,"c",1,"S"],[0,0,1,1]]'),
     ]
     keys = list(net.actions)
     expected = Changes(
@@ -131,11 +149,25 @@ def test_record_refers_to_changes_by_recipe_index() -> None:
         (("A", False), ("B", True)),
     )
     assert read_record(net, run, stored[1]).changes == expected
-    # The longer form, as earlier releases wrote it.
-    assert read_record(net, run, replace(stored[1], text="0c1S-0+1")).changes == expected
 
 
-@pytest.mark.parametrize("text", ["{", "0z", "9d", "+0x", "0c[", "0c{}", "x", ">0c", "0c>1S"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "[[]",
+            "[[],[]",
+            "[[],{}]",
+            '[[0,"z"],[]]',
+            '[[9,"d"],[]]',
+            '[[-1,"d"],[]]',
+            "[[0],[]]",
+            "[[],[0]]",
+            "[[],[-1,1]]",
+        ),
+        *("{", "0z", "9d", "+0x", "0c[", "0c{}", "x", ">0c", "0c>1S", "0c>"),
+    ],
+)
 def test_damaged_record_is_refused_with_its_number(text: str) -> None:
     net = net_of(LINE)
     with pytest.raises(ValueError, match="decision 3: "):
@@ -151,7 +183,7 @@ def test_result_is_read_from_its_own_attempt() -> None:
         (Answer("J1/R1/one/2", ok=True, data={"torque": 5}), 3),
     ]
     run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
-    assert (stored[3].name, stored[3].text) == ("ok", "0c1S>[2]")
+    assert (stored[3].name, stored[3].text) == ("ok", '[[0,"c",1,"S"],[0,0,1,1],[2]]')
     assert read_record(net, run, stored[3]).signal == signals[3][0]
 
 
@@ -173,3 +205,63 @@ def test_result_of_an_earlier_attempt_is_not_taken_for_the_latest() -> None:
     assert [read_record(net, run, stored_decision).signal for stored_decision in stored[1:]] == [
         signal for signal, _ in signals[1:]
     ]
+
+
+def test_first_completed_action_is_named_by_its_latest_activation() -> None:
+    left, second = AssociationKey("one", "A", 1, 3), AssociationKey("two", "B")
+    changes = (ActionChange(second, ActionState.DISPATCHED), ActionChange(left, ActionState.COMPLETED))
+    assert first_completed(changes) == AssociationKey("one", "A")
+    assert first_completed(changes[:1]) is None
+
+
+def test_reference_page_explains_every_code_of_a_history_record() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "redis.md"
+    table = page.read_text(encoding="utf-8").partition("| action | codes |")[2].partition("\n\n")[0]
+    codes = re.findall(r"`(\w)`", table)
+    net = net_of(chain("A B", action("one", "A")))
+    read = [decode_changes(net, [0, code], []) for code in codes]
+    assert {changes.actions[0].state for changes in read if changes.actions} == {*ActionState, None}
+    assert {changes.commands[0].phase for changes in read if changes.commands} == set(Phase)
+    assert len(codes) == len(set(codes)) == len(set(read))
+
+
+OLD_HISTORIES = (Path(__file__).parent / "old_histories.jsonl").read_bytes().splitlines()
+"""Runs as release 0.9.0 stored them: the recipe, the fields of the run, and the records of its decisions."""
+
+
+@pytest.mark.parametrize("line", OLD_HISTORIES, ids=range(len(OLD_HISTORIES)))
+def test_history_that_release_0_9_stored_is_replayed(line: bytes) -> None:
+    old = msgspec.json.decode(line)
+    net, run = net_of(old["recipe"]), decode(old["run"])
+    stored = [StoredDecision(*record) for record in old["records"]]
+    repeated = replay(net, run, [read_record(net, run, decision) for decision in stored])
+    assert repeated.differences == ()
+    assert differing_fields(run, repeated.run) == ()
+    # What is recorded now is the same.
+    for decision in stored:
+        record = read_record(net, run, decision)
+        codes, steps = encode_changes(net, record.changes)
+        assert decode_changes(net, codes, steps) == record.changes
+
+
+def test_old_histories_have_every_code_and_the_short_form() -> None:
+    texts = [record[3] for line in OLD_HISTORIES for record in msgspec.json.decode(line)["records"]]
+    changes = "".join(text.partition("[")[0] for text in texts if not text.startswith("{"))
+    assert set("pdwcftsuxBTQSR+->.") <= set(changes)
+
+
+def test_record_of_a_usual_step_takes_at_most_145_bytes() -> None:
+    names = [f"S{number}" for number in range(101)]
+    actions = [action(f"act{number}", name) for number, name in enumerate(names[:-1])]
+    net = net_of(chain(" ".join(names), *actions))
+    job = str(uuid.UUID(int=7))
+    run, stored = new_run(job, "station-1", "R1", {}), []
+    signals: list[Signal] = [Start(), *(Answer(f"{job}/R1/act{n}/1", ok=True, data={"n": n}) for n in range(100))]
+    for number, signal in enumerate(signals, 1):
+        advanced = advance(net, run, signal, number * 60_000)
+        assert isinstance(advanced, Advanced), advanced
+        stored.append(record_decision(net, run, signal, advanced, number, number * 60_000))
+        run = advanced.run
+    written = [append_decision(Keys("microdcs-edge"), job, record, 60_000, 10_000).operations for record in stored]
+    sizes = [len(pack_command(command)) for (command,) in written[1:-1]]
+    assert max(sizes) <= 145

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from edge.model.recipe import Intervention
-from edge.sfc.changes import changes_of
-from edge.sfc.history import DecisionRecord, read_record, record_decision
+from edge.sfc.history import DecisionRecord, changes_of, read_record, record_decision
 from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.intervention import held_failures
 from edge.sfc.net import Net

@@ -1,8 +1,7 @@
 """The records of a run replay to the same decisions; another recipe shows the first difference."""
 
 from edge.sfc.advance import advance
-from edge.sfc.changes import ActionChange, Changes
-from edge.sfc.history import DecisionRecord, read_record
+from edge.sfc.history import ActionChange, Changes, DecisionRecord, read_record
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.replay import differing_fields, replay, starts_at_the_beginning, timeline
 from edge.sfc.run import ActionState, KeptEvent, new_run

@@ -118,7 +118,7 @@ def test_recipe_without_mirror_records_no_mirror_query() -> None:
     advanced = advance(net, run, Answer("J1/R1/one/1", ok=True), 5, copies("C7"))
     assert isinstance(advanced, Advanced)
     assert advanced.mirrors == {}
-    assert record_decision(net, run, Answer("J1/R1/one/1", ok=True), advanced, 2, 5).text == "0c-0+1"
+    assert record_decision(net, run, Answer("J1/R1/one/1", ok=True), advanced, 2, 5).text == '[[0,"c"],[0,0,1,1]]'
 
 
 def test_record_contains_only_queried_members() -> None:

@@ -235,7 +235,7 @@ START = 1_700_000_000_000
 
 
 def record(number: int) -> StoredDecision:
-    return StoredDecision(number, START + number, "tick", "0c")
+    return StoredDecision(number, START + number, "tick", '[[0,"c"],[]]')
 
 
 async def test_records_are_read_in_their_order(store: Store) -> None:
@@ -263,7 +263,10 @@ async def test_history_never_exceeds_its_bound_and_loses_its_oldest_records(stor
 
 
 async def test_record_times_before_the_start_are_kept(store: Store) -> None:
-    records = [StoredDecision(1, START, "start", "0c"), StoredDecision(2, START - 3_600_000, "tick", "0c")]
+    records = [
+        StoredDecision(1, START, "start", '[[0,"c"],[]]'),
+        StoredDecision(2, START - 3_600_000, "tick", '[[0,"c"],[]]'),
+    ]
     for decision in records:
         await store.commit(runs.append_decision(store.keys, "J1", decision, START, 100))
     assert await runs.load_decisions(store, "J1", START) == records

@@ -16,8 +16,7 @@ from edge.cli.terminal.table import plain_table, utc_time
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import local
 from edge.model.instant import utc
-from edge.sfc.changes import Changes
-from edge.sfc.history import DecisionRecord
+from edge.sfc.history import Changes, DecisionRecord
 from edge.sfc.replay import Difference, timeline
 from edge.sfc.run import Sending
 from edge.sfc.signal import (
