@@ -21,8 +21,13 @@ SOURCES = (
 )
 RAISED = {"Refused", "Denied", "Ignored", "AlarmRefusal"}
 OF_PROGRAMS = {
-    "the payload does not have the arguments of 7: 7.",
-    "Send AlarmID and By.",
+    # A release is not asked for on the page.
+    "a release needs an operator and a reason",
+    "Say how the tool was made safe.",
+    "the settings have no equipment 7",
+    "They have 7.",
+    "no stop or reset of 7 is open",
+    "List them: edge equipment list. The gateway repeats a disable until the controller confirms it.",
     "7: 7",  # a file and the reason of the operating system
     "cannot listen for browsers at 7:7: 7",
     "Is another program there already, and is the address ours?",
