@@ -11,8 +11,9 @@ from edge.access.audit_trail import ChainFault, find_faults
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import usage_failure
 from edge.cli.terminal.store_access import CommandOutput, StoreAccess, json_option, settings_option, store_command
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.table import local_time, plain_table
 from edge.model.audit import AuditRecord, SealedRecord
+from edge.model.instant import rfc3339
 from edge.store.audit import load_head, newest, read_all
 from edge.store.client import Store
 
@@ -91,7 +92,7 @@ def _record(sealed: SealedRecord) -> AuditRecord | None:
 
 
 def _as_data(sealed: SealedRecord, record: AuditRecord | None) -> dict[str, object]:
-    content = msgspec.structs.asdict(record) | {"at": utc_time(record.at)} if record else {"unreadable": sealed.text}
+    content = msgspec.structs.asdict(record) | {"at": rfc3339(record.at)} if record else {"unreadable": sealed.text}
     return {"number": sealed.number, "digest": sealed.digest} | content
 
 

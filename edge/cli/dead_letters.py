@@ -18,9 +18,10 @@ from edge.cli.terminal.store_access import (
     store_action,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.table import local_time, plain_table
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
+from edge.model.instant import rfc3339
 from edge.sfc.signal import Phase
 from edge.station.manual_retry import retry_letter
 from edge.store.client import Store
@@ -35,7 +36,7 @@ def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
         "kind": letter.kind,
         "scope": letter.scope,
         "job_order_id": letter.job_id or None,
-        "at": utc_time(letter.at),
+        "at": rfc3339(letter.at),
         "reason": letter.reason,
         "details": letter.details,
     }

@@ -25,13 +25,14 @@ from edge.cli.terminal.store_access import (
     settings_option,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.table import local_time, plain_table
 from edge.equipment import ping as asking
 from edge.equipment.ping import PingResult
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.task_group import TaskGroup
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
+from edge.model.instant import rfc3339
 from edge.station.intervene import ReleaseRequest
 from edge.station.intervene import release as release_open
 from edge.station.safing_tries import problem_of
@@ -75,10 +76,10 @@ def as_data(equipment_view: EquipmentView) -> dict[str, object]:
         "kind": health.kind,
         "gateway": equipment_view.gateway,
         "gateway_at_work": equipment_view.at_work,
-        "at": utc_time(equipment_view.at),
+        "at": rfc3339(equipment_view.at),
         "connected": health.connected,
         "connection": _connection_data(health.connection),
-        "last_seen": utc_time(health.last_seen),
+        "last_seen": rfc3339(health.last_seen),
         "outstanding": health.outstanding,
         "answered": health.answered,
         "failed": health.failed,
@@ -97,7 +98,7 @@ def as_data(equipment_view: EquipmentView) -> dict[str, object]:
             {
                 "what": unconfirmed.what,
                 "command": unconfirmed.command_id or None,
-                "since": utc_time(unconfirmed.since),
+                "since": rfc3339(unconfirmed.since),
                 "tries": unconfirmed.tries,
                 "reason": unconfirmed.reason or None,
             }
@@ -105,7 +106,7 @@ def as_data(equipment_view: EquipmentView) -> dict[str, object]:
         ],
         "problem": health.problem or None,
         "last_error": health.last_error or None,
-        "last_late": {"at": utc_time(health.last_late_at), "reason": health.last_late} if health.last_late else None,
+        "last_late": {"at": rfc3339(health.last_late_at), "reason": health.last_late} if health.last_late else None,
         "programs": list(health.programs),
     }
 
@@ -194,7 +195,7 @@ def _connection_facts(equipment_view: EquipmentView) -> dict[str, str]:
 
 def _connection_data(state: ConnectionState) -> dict[str, object]:
     return {
-        "since": utc_time(state.since),
+        "since": rfc3339(state.since),
         "fault": state.fault or None,
         "reason": state.reason or None,
         "retry_within_s": state.retry_s,

@@ -29,10 +29,10 @@ from edge.cli.terminal.store_access import (
     settings_option,
     store_command,
 )
-from edge.cli.terminal.table import local_time, utc_time
+from edge.cli.terminal.table import local_time
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
-from edge.model.instant import milliseconds
+from edge.model.instant import milliseconds, rfc3339
 from edge.model.job_state import JobState
 from edge.model.plant import UPGRADE, UPGRADE_MESSAGE, Maintenance, MaintenanceKind
 from edge.store import jobs, runs
@@ -214,8 +214,8 @@ def _as_data(mode: Maintenance, message: str) -> dict[str, object]:
     return {
         "kind": mode.kind.value,
         "message": message,
-        "since": utc_time(mode.since) if mode.since else None,
-        "until": None if mode.until is None else utc_time(mode.until),
+        "since": rfc3339(mode.since) if mode.since else None,
+        "until": None if mode.until is None else rfc3339(mode.until),
         "by": mode.by,
     }
 

@@ -20,9 +20,10 @@ from edge.cli.terminal.store_access import (
     store_action,
     store_command,
 )
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.table import local_time, plain_table
 from edge.config import main_file
 from edge.foundation.errors import Refused
+from edge.model.instant import rfc3339
 from edge.store import dedupe
 from edge.store.dedupe import count_by_sender
 from edge.store.refused import DECLINED_COUNTER, RefusedMessage, count, newest
@@ -105,7 +106,7 @@ def _redacted(message: RefusedMessage, redact: Redact) -> RefusedMessage:
 
 def _as_data(message: RefusedMessage) -> dict[str, object]:
     return {
-        "at": utc_time(message.at),
+        "at": rfc3339(message.at),
         "way": message.way,
         "type": message.event_type or None,
         "id": message.event_id or None,

@@ -23,8 +23,9 @@ from edge.cli.terminal.store_access import (
     store_action,
     store_command,
 )
-from edge.cli.terminal.table import local_time, open_console, plain_table, utc_time
+from edge.cli.terminal.table import local_time, open_console, plain_table
 from edge.foundation.errors import Refused
+from edge.model.instant import rfc3339
 from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import operations as stored
 from edge.store.commit import Commit
@@ -109,7 +110,7 @@ async def _read(at: StoreAccess, id: str) -> ShownOperation:
 def _data(shown: ShownOperation) -> dict[str, object]:
     data: dict[str, object] = msgspec.to_builtins(shown.operation)
     at = {name: getattr(shown.operation, name) for name in ("due", "created", "started", "ended")}
-    instants = {name: utc_time(instant) for name, instant in at.items() if instant}
+    instants = {name: rfc3339(instant) for name, instant in at.items() if instant}
     return data | instants | {"state": shown.operation.state.value, "progress": shown.progress}
 
 

@@ -6,6 +6,12 @@ Both are valid instants; rounding one of them, or moving it to another time zone
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Annotated, TypeAlias, overload
+
+from msgspec import Meta
+
+Instant: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""An instant as `--json`, the HTTP API and our own events state it: RFC 3339 in UTC, with milliseconds and `Z`."""
 
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The first millisecond of the year 1, and the last one of the year 9999."""
@@ -36,6 +42,17 @@ def bounded(milliseconds: int) -> int:
 def utc(milliseconds: int) -> datetime:
     """Return the instant of milliseconds since the epoch; one beyond the years 1 to 9999 is their first or last."""
     return _EPOCH + bounded(milliseconds) * _MILLISECOND
+
+
+@overload
+def rfc3339(milliseconds: int) -> Instant: ...
+@overload
+def rfc3339(milliseconds: int | None) -> Instant | None: ...
+def rfc3339(milliseconds: int | None) -> Instant | None:
+    """Return the text of milliseconds since the epoch; one beyond the years 1 to 9999 is their first or last."""
+    if milliseconds is None:
+        return None
+    return utc(milliseconds).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def as_utc(instant: datetime) -> datetime:

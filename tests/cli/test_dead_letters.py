@@ -37,7 +37,7 @@ async def test_letters_are_listed_for_people_and_programs(edge: Edge, letter_id:
     assert listed.exit_code == 0
     assert all(word in listed.output for word in (letter_id, "J1", "start of a job", "its start met a defect"))
     (reported,) = json.loads((await edge("dead-letters", "list", "--json")).output)
-    assert (reported["id"], reported["job_order_id"], reported["at"]) == (letter_id, "J1", "2023-11-14T22:13:20Z")
+    assert (reported["id"], reported["job_order_id"], reported["at"]) == (letter_id, "J1", "2023-11-14T22:13:20.000Z")
 
 
 async def test_dead_letter_is_shown_completely(edge: Edge, letter_id: str) -> None:

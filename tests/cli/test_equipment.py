@@ -57,7 +57,7 @@ async def test_equipment_is_listed_for_people_and_programs(edge: Edge) -> None:
     assert "unknown" in eye
     first, second = json.loads((await edge("equipment", "list", "--json")).output)
     assert (first["name"], first["connected"], first["outstanding"]) == ("wrench", True, 2)
-    assert (first["at"], first["last_seen"]) == ("2023-11-14T22:13:20Z", "2023-11-14T22:13:19Z")
+    assert (first["at"], first["last_seen"]) == ("2023-11-14T22:13:20.000Z", "2023-11-14T22:13:19.000Z")
     assert (second["connected"], second["last_error"]) == (None, None)
 
 

@@ -1,7 +1,5 @@
 """Text form of equipment: its state, unknown values, and reports that are no longer current."""
 
-from datetime import UTC, datetime
-
 import pytest
 from msgspec.structs import replace
 
@@ -42,7 +40,7 @@ def test_reason_why_equipment_is_not_connected_is_reported() -> None:
     assert lines["next try"].strip() == "within 5 s"
     data = as_data(EquipmentView("edge", True, 5, health))["connection"]
     assert data == {
-        "since": datetime(2026, 1, 2, 2, 59, tzinfo=UTC),
+        "since": "2026-01-02T02:59:00.000Z",
         "fault": "refused",
         "reason": "cannot connect to 10.0.0.5:4545",
         "retry_within_s": 5.0,
@@ -80,7 +78,7 @@ def test_each_unconfirmed_stop_is_listed_with_its_tries_and_reason() -> None:
     assert found[0] == {
         "what": "stop",
         "command": "J1/R/a/1",
-        "since": datetime.fromtimestamp(0, UTC),
+        "since": "1970-01-01T00:00:00.000Z",
         "tries": 3,
         "reason": "the tool is locked",
     }

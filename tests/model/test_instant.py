@@ -13,6 +13,7 @@ from edge.model.instant import (
     milliseconds,
     milliseconds_of,
     parse_instant,
+    rfc3339,
     to_microseconds,
     utc,
 )
@@ -77,3 +78,12 @@ def test_null_of_opc_ua_is_not_an_instant() -> None:
     assert milliseconds_of(None) is None
     assert milliseconds_of(datetime(1601, 1, 1, tzinfo=UTC)) is None
     assert milliseconds_of(datetime(1602, 1, 1, tzinfo=UTC)) == milliseconds(datetime(1602, 1, 1, tzinfo=UTC))
+
+
+def test_public_instant_has_milliseconds_and_no_offset() -> None:
+    assert [rfc3339(at) for at in (None, 0, 1_700_000_000_005)] == [
+        None,
+        "1970-01-01T00:00:00.000Z",
+        "2023-11-14T22:13:20.005Z",
+    ]
+    assert rfc3339(10**18) == "9999-12-31T23:59:59.999Z"

@@ -12,10 +12,10 @@ from edge.chart.gantt import gantt_svg
 from edge.chart.marks import SYMBOLS
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import CommandOutput, StoreAccess, store_command
-from edge.cli.terminal.table import plain_table, utc_time
+from edge.cli.terminal.table import plain_table
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import local
-from edge.model.instant import utc
+from edge.model.instant import rfc3339, utc
 from edge.sfc.history import Changes, DecisionRecord
 from edge.sfc.replay import Difference, timeline
 from edge.sfc.run import Sending
@@ -157,7 +157,7 @@ def _changes(changes: Changes) -> Iterator[str]:
 def _as_json(record: DecisionRecord) -> dict[str, object]:
     return {
         "number": record.number,
-        "at": utc_time(record.at),
+        "at": rfc3339(record.at),
         "signal": type(record.signal).__name__.lower(),
         "text": signal_text(record.signal),
         "members": record.signal,

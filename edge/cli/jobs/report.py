@@ -12,8 +12,8 @@ from rich.text import Text
 
 from edge.chart.marks import SYMBOLS, duration
 from edge.cli.terminal.output import printable
-from edge.cli.terminal.table import local_time, plain_table, utc_time
-from edge.model.instant import milliseconds
+from edge.cli.terminal.table import local_time, plain_table
+from edge.model.instant import milliseconds, rfc3339
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import TEXT, JobState, JobStatus
 from edge.model.json_value import plain_value
@@ -49,9 +49,9 @@ def summary(job: Job) -> dict[str, object]:
         "substate": substate.value[0] if substate else None,
         "priority": job.order.priority,
         "work_master": work_masters(job.order) or None,
-        "stored_at": utc_time(job.stored_at),
-        "started_at": utc_time(job.started_at),
-        "ended_at": utc_time(job.ended_at),
+        "stored_at": rfc3339(job.stored_at),
+        "started_at": rfc3339(job.started_at),
+        "ended_at": rfc3339(job.ended_at),
         "error": job.error,
     }
 
@@ -142,9 +142,9 @@ def detail(stored: StoredJob) -> dict[str, object]:
 def _run(run: Run, net: Net, unsent: Collection[str]) -> dict[str, object]:
     return {
         "outcome": run.outcome,
-        "paused_at": utc_time(run.paused_at),
+        "paused_at": rfc3339(run.paused_at),
         "steps": [
-            {"step": name, "X": state.active, "count": state.count, "activated_at": utc_time(state.activated_at)}
+            {"step": name, "X": state.active, "count": state.count, "activated_at": rfc3339(state.activated_at)}
             | {"last_T_ms": None if state.active else state.elapsed_ms}
             for name in net.steps
             if (state := run.steps.get(name))
@@ -156,8 +156,8 @@ def _run(run: Run, net: Net, unsent: Collection[str]) -> dict[str, object]:
                 "state": association.state,
                 "attempt": association.attempt,
             }
-            | {"sent_at": utc_time(_sent_at(association, unsent)), "deadline": utc_time(association.deadline)}
-            | {"ended_at": utc_time(association.ended_at), "result": association.result, "error": association.error}
+            | {"sent_at": rfc3339(_sent_at(association, unsent)), "deadline": rfc3339(association.deadline)}
+            | {"ended_at": rfc3339(association.ended_at), "result": association.result, "error": association.error}
             | {"sending": sending_text(association)}
             for association in _associations(run, net)
         ],

@@ -12,9 +12,9 @@ from edge.cli.jobs.report import detail, result_text, sending_text
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess
-from edge.cli.terminal.table import utc_time
 from edge.config import Settings
 from edge.foundation.files import replace_atomically, sync
+from edge.model.instant import rfc3339
 from edge.model.isa95 import JobOrderAndState
 from edge.model.job_state import has_ended, state_entries
 from edge.model.result_part import parts_of
@@ -81,7 +81,7 @@ def _earlier(stored: StoredJob) -> Iterator[Mapping[str, Any]]:
             "state": past_attempt.state,
             "attempt": past_attempt.attempt,
         }
-        times = {"sent_at": utc_time(past_attempt.sent_at), "ended_at": utc_time(past_attempt.ended_at)}
+        times = {"sent_at": rfc3339(past_attempt.sent_at), "ended_at": rfc3339(past_attempt.ended_at)}
         outcome = {
             "result": past_attempt.result,
             "error": past_attempt.error,
@@ -140,8 +140,8 @@ async def _waiting(store: Store, scope: str) -> list[str]:
 async def _record(store: Store, job: Job) -> dict[str, object]:
     return {
         "scope": job.scope,
-        "delivered_at": utc_time(job.delivered_at),
-        "confirmed_at": utc_time(job.confirmed_at),
+        "delivered_at": rfc3339(job.delivered_at),
+        "confirmed_at": rfc3339(job.confirmed_at),
         "order": JobOrderAndState(job_order=job.order, state=state_entries(job.status)),
         "response": await responses.load(store, job),
     }

@@ -12,8 +12,9 @@ from edge.cli.jobs.calls import commands_in
 from edge.cli.jobs.report import state_text
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess
-from edge.cli.terminal.table import local_time, utc_time
+from edge.cli.terminal.table import local_time
 from edge.config import EquipmentSettings
+from edge.model.instant import rfc3339
 from edge.model.job_state import has_ended
 from edge.sfc.action import unsent_commands, unsent_text
 from edge.sfc.run import ActionState, Association
@@ -148,7 +149,7 @@ def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
             terms = [{"term": item.text, "because": item.because} for item in unmet]
             return {"transition": {"sources": sources, "targets": targets, "condition": condition, "unmet": terms}}
         case ActionWaits():
-            deadline = None if waiting.left_ms is None or now is None else utc_time(now + waiting.left_ms)
+            deadline = None if waiting.left_ms is None or now is None else rfc3339(now + waiting.left_ms)
             facts = {"action": waiting.action, "step": waiting.step, "state": waiting.state, "attempt": waiting.attempt}
             facts |= {"sent": waiting.sent, "error": waiting.error}
             times = {"age_ms": waiting.age_ms, "left_ms": waiting.left_ms, "due_in_ms": waiting.due_in_ms}

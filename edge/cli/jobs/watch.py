@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from datetime import datetime
 from enum import IntEnum
 from typing import Any, TypeAlias, assert_never
 
@@ -21,10 +20,11 @@ from edge.cli.jobs.report import job_table, state_text
 from edge.cli.jobs.waiting import waiting_text
 from edge.cli.terminal.output import print_json, print_text, printable
 from edge.cli.terminal.store_access import StoreAccess
-from edge.cli.terminal.table import open_console, utc_time
+from edge.cli.terminal.table import open_console
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import local, now_ms
 from edge.links.background_task import background_task
+from edge.model.instant import Instant, parse_instant, rfc3339
 from edge.model.job_state import JobState, has_ended
 from edge.sfc.run import ActionState, Association, Run, StepState
 from edge.station.stored_job import StoredJob, find, load
@@ -37,7 +37,7 @@ from edge.store.jobs import Job
 class _JobEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """Fields of every event; instants have the time zone UTC."""
 
-    at: datetime | None
+    at: Instant | None
     job_order_id: str
 
 
@@ -74,13 +74,13 @@ JobEvent: TypeAlias = StateChanged | StepChanged | ActionChanged
 def initial_state(job: Job) -> StateChanged:
     """Return the state of a job at the start of watching."""
     at = job.ended_at or job.started_at or job.stored_at
-    return StateChanged(at=utc_time(at), job_order_id=job.job_id, scope=job.scope, state=state_text(job.status))
+    return StateChanged(at=rfc3339(at), job_order_id=job.job_id, scope=job.scope, state=state_text(job.status))
 
 
 def from_change(change: Change) -> StateChanged:
     """Return the event of a change."""
     return StateChanged(
-        at=utc_time(change.at),
+        at=rfc3339(change.at),
         job_order_id=change.job_order_id,
         scope=change.scope,
         state="removed" if change.is_removal else state_text(change.status),
@@ -146,7 +146,7 @@ def _step_events(job_id: str, name: str, before: StepState, after: StepState) ->
 
 
 def _step_changed(job_id: str, name: str, state: StepState, at: int, *, active: bool) -> StepChanged:
-    return StepChanged(at=utc_time(at), job_order_id=job_id, step=name, active=active, count=state.count)
+    return StepChanged(at=rfc3339(at), job_order_id=job_id, step=name, active=active, count=state.count)
 
 
 def _action_event(job_id: str, item: Association) -> _Timed:
@@ -154,7 +154,7 @@ def _action_event(job_id: str, item: Association) -> _Timed:
     if item.ended_at is not None and item.ended_at != item.armed_at:
         at, rank = item.ended_at, _Rank.ACTION_ENDED
     event = ActionChanged(
-        at=utc_time(at),
+        at=rfc3339(at),
         job_order_id=job_id,
         action=item.action,
         step=item.step,
@@ -168,7 +168,7 @@ def _action_event(job_id: str, item: Association) -> _Timed:
 
 def format_event(event: JobEvent) -> str:
     """Return an event as text: local time, subject, outcome."""
-    at = local(event.at).strftime("%H:%M:%S.%f")[:-3] if event.at else ""
+    at = local(parse_instant(event.at)).strftime("%H:%M:%S.%f")[:-3] if event.at else ""
     match event:
         case StateChanged():
             cause = f"  by {event.cause}" if event.cause else ""

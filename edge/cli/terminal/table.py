@@ -1,7 +1,6 @@
 """Tables that fit the terminal: long texts wrap at words, columns of less interest are left out, ids stay whole."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from edge.cli.terminal.output import printable
 from edge.foundation.instant import local
+from edge.model.instant import utc
 
 _GAP: Final = 2
 _NEVER_CUT: Final = 100_000
@@ -92,18 +92,9 @@ def _width(name: str, cells: Sequence[str]) -> ColumnWidth:
     return ColumnWidth(whole, max([*own, header]))
 
 
-def utc_time(milliseconds: int | None) -> datetime | None:
-    """Return an instant in UTC; None also for one out of range, which another program may have stored."""
-    try:
-        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
 def local_time(milliseconds: int | None) -> str:
-    """Return an instant in local time; an empty text for none, or one out of range."""
-    at = utc_time(milliseconds)
-    return local(at).strftime("%Y-%m-%d %H:%M:%S") if at else ""
+    """Return an instant in local time; an empty text for none."""
+    return "" if milliseconds is None else f"{local(utc(milliseconds)):%Y-%m-%d %H:%M:%S}"
 
 
 def plain_table(*columns: str, drop: Sequence[str] | None = None, rows: Iterable[Iterable[object]] = ()) -> FittedTable:

@@ -4,16 +4,15 @@ The rooms of the flows are imported where they are used: they are not loaded whe
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
-from edge.features.page.models import utc
 from edge.features.page.operation import ApiCall, ApiOperation, Execute, Svg
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
+from edge.model.instant import Instant, rfc3339
 from edge.model.user import Role
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class FlowSummary(Struct, frozen=True, kw_only=True):
     reason: str
     last_cycle: int | None
     in_cycle: bool
-    next_at: datetime | None
+    next_at: Instant | None
     ended: Mapping[str, int]
     missed: int
 
@@ -60,9 +59,9 @@ class FlowCycle(Struct, frozen=True, kw_only=True):
 
     number: int
     status: str
-    at: datetime | None
-    started_at: datetime | None
-    ended_at: datetime | None
+    at: Instant | None
+    started_at: Instant | None
+    ended_at: Instant | None
     owner: str
     nodes: tuple[FlowNodeLine, ...]
 
@@ -72,7 +71,7 @@ class CycleLine(Struct, frozen=True, kw_only=True):
 
     number: int
     status: str
-    at: datetime | None
+    at: Instant | None
     took_ms: int | None
     failed: tuple[str, ...]
 
@@ -122,7 +121,7 @@ def flow_summary(flow: "FlowRecord") -> FlowSummary:
         reason=flow.reason,
         last_cycle=flow.last_cycle if flow.last_cycle >= 0 else None,
         in_cycle=flow.in_cycle,
-        next_at=utc(flow.next_at),
+        next_at=rfc3339(flow.next_at),
         ended={status.value: count for status, count in flow.ended.items()},
         missed=flow.missed,
     )
@@ -176,7 +175,7 @@ def _line(record: "CycleRecord") -> CycleLine:
     return CycleLine(
         number=cycle.number,
         status=cycle.status.value,
-        at=utc(cycle.at),
+        at=rfc3339(cycle.at),
         took_ms=None if record.ended_at is None else record.ended_at - record.started_at,
         failed=tuple(node for node, task in cycle.tasks.items() if task.status.value == "failed"),
     )
@@ -202,9 +201,9 @@ async def _cycle(flows: "FlowService", record: "CycleRecord") -> FlowCycle:
     return FlowCycle(
         number=cycle.number,
         status=cycle.status.value,
-        at=utc(cycle.at),
-        started_at=utc(record.started_at),
-        ended_at=utc(record.ended_at),
+        at=rfc3339(cycle.at),
+        started_at=rfc3339(record.started_at),
+        ended_at=rfc3339(record.ended_at),
         owner=record.owner,
         nodes=tuple(nodes),
     )

@@ -1,9 +1,10 @@
 """The data of the HTTP API about the gateway itself: operations, locks, sessions, users, certificates, log, fleet."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+
+from edge.model.instant import Instant
 
 _Text = Annotated[str, Meta(max_length=1000)]
 
@@ -26,9 +27,9 @@ class OperationView(Struct, frozen=True, kw_only=True):
     text: str
     by: str
     daily: str
-    due_at: datetime | None
-    created_at: datetime | None
-    ended_at: datetime | None
+    due_at: Instant | None
+    created_at: Instant | None
+    ended_at: Instant | None
     result: str
     error: str
     has_ended: bool
@@ -59,7 +60,7 @@ class LockView(Struct, frozen=True, kw_only=True):
     id: str
     owner: str
     reason: str
-    since: datetime
+    since: Instant
     alive: bool
     waiters: tuple[str, ...]
 
@@ -88,7 +89,7 @@ class SessionView(Struct, frozen=True, kw_only=True):
     gateway: str
     address: str
     client: str
-    since: datetime | None
+    since: Instant | None
     last_activity: str
 
 
@@ -159,7 +160,7 @@ class FindingList(Struct, frozen=True, kw_only=True):
 class LogLine(Struct, frozen=True, kw_only=True):
     """A record of the log of this process."""
 
-    at: datetime
+    at: Instant
     level: str
     text: str
 
@@ -177,7 +178,7 @@ class ComponentView(Struct, frozen=True, kw_only=True):
     kind: str
     version: str
     host: str
-    seen_at: datetime | None
+    seen_at: Instant | None
     problems: str
     jobs: int | None
     alarms: int | None

@@ -22,11 +22,12 @@ from edge.features.page.gateway_models import (
     SessionOverview,
     SessionView,
 )
-from edge.features.page.models import Status, utc
+from edge.features.page.models import Status
 from edge.features.page.operation import ApiCall, ApiOperation, Execute
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord
+from edge.model.instant import rfc3339
 from edge.model.lock import LockKind
 from edge.model.plant import MaintenanceKind, OperationType
 from edge.model.user import Role
@@ -56,9 +57,9 @@ def _operation(stored: StoredOperation, now: int) -> OperationView:
         text=found.text,
         by=found.by,
         daily=found.daily,
-        due_at=utc(found.due) if found.due else None,
-        created_at=utc(found.created),
-        ended_at=utc(found.ended),
+        due_at=rfc3339(found.due) if found.due else None,
+        created_at=rfc3339(found.created),
+        ended_at=rfc3339(found.ended),
         result=found.result,
         error=found.error,
         has_ended=found.has_ended,
@@ -81,7 +82,7 @@ async def list_locks(store: Store) -> LockList:
                 waiters=tuple(waiter.owner for waiter in stored_lock.lock.waiters),
             )
             for stored_lock in found
-            if stored_lock.lock and (since := utc(stored_lock.lock.holder.since))
+            if stored_lock.lock and (since := rfc3339(stored_lock.lock.holder.since))
         )
     )
 
@@ -98,7 +99,7 @@ async def list_sessions(store: Store) -> SessionOverview:
                 gateway=session.instance,
                 address=session.address,
                 client=session.client,
-                since=utc(session.since),
+                since=rfc3339(session.since),
                 last_activity=at,
             )
             for id, (session, at) in (await logins.load_all_sessions(store)).items()
@@ -116,7 +117,7 @@ async def list_components(store: Store) -> Fleet:
                 kind=known_component.component.kind,
                 version=known_component.component.version,
                 host=known_component.component.host,
-                seen_at=utc(known_component.seen_s * 1000) if known_component.seen_s else None,
+                seen_at=rfc3339(known_component.seen_s * 1000) if known_component.seen_s else None,
                 problems=known_component.component.problems,
                 jobs=known_component.component.jobs,
                 alarms=known_component.component.alarms,

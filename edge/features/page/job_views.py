@@ -22,10 +22,10 @@ from edge.features.page.models import (
     WaitingAction,
     WaitingTransition,
     Waits,
-    utc,
 )
 from edge.foundation.errors import Refused
 from edge.foundation.ticks import REST_S, in_slices
+from edge.model.instant import rfc3339
 from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, has_ended, next_status
 from edge.model.json_value import plain_value
 from edge.model.user import INTERVENTION_ROLES
@@ -75,10 +75,10 @@ def job_summary(job: Job) -> JobSummary:
         substate=substate.value[0] if substate else None,
         priority=job.order.priority,
         work_master=", ".join(work_master.id for work_master in job.order.work_master_id or ()) or None,
-        stored_at=utc(job.stored_at),
-        started_at=utc(job.started_at),
-        ended_at=utc(job.ended_at),
-        start_at=utc(job.earliest_start or None),
+        stored_at=rfc3339(job.stored_at),
+        started_at=rfc3339(job.started_at),
+        ended_at=rfc3339(job.ended_at),
+        start_at=rfc3339(job.earliest_start or None),
         error=job.error,
     )
 
@@ -149,7 +149,7 @@ def methods_of(state: JobState) -> tuple[str, ...]:
 def _steps(run: Run, net: Net) -> Iterable[StepLine]:
     for name in net.steps:
         if state := run.steps.get(name):
-            at = utc(state.activated_at) if state.active else None
+            at = rfc3339(state.activated_at) if state.active else None
             yield StepLine(step=name, active=state.active, count=state.count, activated_at=at)
 
 
@@ -253,7 +253,7 @@ def _decision(record: DecisionRecord) -> DecisionLine:
     changed = record.changes.steps
     return DecisionLine(
         number=record.number,
-        at=utc(record.at),
+        at=rfc3339(record.at),
         signal=type(record.signal).__name__.lower(),
         entered=tuple(step for step, active in changed if active),
         left=tuple(step for step, active in changed if not active),

@@ -1,12 +1,12 @@
 """The data of the HTTP API: what it takes and returns; OpenAPI is generated from these types."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from edge.model.equipment_health import EquipmentHealth
+from edge.model.instant import Instant
 
 _Text = Annotated[str, Meta(max_length=1000)]
 
@@ -41,7 +41,7 @@ class MaintenanceState(Struct, frozen=True, kw_only=True):
     kind: str = ""
     message: str = ""
     by: str = ""
-    until: datetime | None = None
+    until: Instant | None = None
 
 
 class Status(Struct, frozen=True, kw_only=True):
@@ -65,10 +65,10 @@ class JobSummary(Struct, frozen=True, kw_only=True):
     substate: str | None
     priority: int | None
     work_master: str | None
-    stored_at: datetime | None
-    started_at: datetime | None
-    ended_at: datetime | None
-    start_at: datetime | None
+    stored_at: Instant | None
+    started_at: Instant | None
+    ended_at: Instant | None
+    start_at: Instant | None
     """The StartTime of the order: it does not start before."""
     error: str | None
 
@@ -130,7 +130,7 @@ class StepLine(Struct, frozen=True, kw_only=True):
     step: str
     active: bool
     count: int
-    activated_at: datetime | None
+    activated_at: Instant | None
 
 
 class ActionLine(Struct, frozen=True, kw_only=True):
@@ -175,7 +175,7 @@ class DecisionLine(Struct, frozen=True, kw_only=True):
     """One decision about a job: its signal, and the steps that it changed."""
 
     number: int
-    at: datetime | None
+    at: Instant | None
     signal: str
     entered: tuple[str, ...]
     left: tuple[str, ...]
@@ -237,11 +237,11 @@ class AlarmView(Struct, frozen=True, kw_only=True):
     value: Any
     job: str | None
     count: int
-    raised_at: datetime | None
-    cleared_at: datetime | None
+    raised_at: Instant | None
+    cleared_at: Instant | None
     by: str
     comment: str
-    shelved_until: datetime | None
+    shelved_until: Instant | None
     needs_acknowledge: bool
 
 
@@ -255,7 +255,7 @@ class AlarmChangeView(Struct, frozen=True, kw_only=True):
     """A change of an alarm: its kind, and the alarm right after it."""
 
     kind: str
-    at: datetime | None
+    at: Instant | None
     alarm: AlarmView
 
 
@@ -279,7 +279,7 @@ class TagView(Struct, frozen=True, kw_only=True):
     tag: str
     value: Any
     quality: str
-    at: datetime | None
+    at: Instant | None
     unit: str = ""
     """The symbol of the unit in the definition of the tag; empty without one."""
     description: str = ""
@@ -295,7 +295,7 @@ class TagList(Struct, frozen=True, kw_only=True):
 class TrendPoint(Struct, frozen=True, kw_only=True):
     """A value of a tag at an instant."""
 
-    at: datetime | None
+    at: Instant | None
     value: float
 
 
@@ -340,11 +340,3 @@ class ChangeNotice(Struct, frozen=True, kw_only=True):
 
     subjects: tuple[str, ...]
     pages: int
-
-
-def utc(milliseconds: int | None) -> datetime | None:
-    """Return an instant in UTC; None also for one out of range, which another program may have stored."""
-    try:
-        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None

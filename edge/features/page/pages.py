@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -35,7 +34,7 @@ from edge.features.page.flow_operations import cycle_number
 from edge.features.page.gateway_operations import LEVELS, log_page
 from edge.features.page.german_reasons import reason_in
 from edge.features.page.job_views import HAS_ENDED
-from edge.features.page.models import JobHistory, Login, utc
+from edge.features.page.models import JobHistory, Login
 from edge.features.page.openapi import openapi, subjects_of, types_of
 from edge.features.page.operations import MOST_JOBS, job_offset
 from edge.features.page.page_texts import language_for, text_of
@@ -46,6 +45,7 @@ from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.instant import local
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.engineering_unit import symbol_of
+from edge.model.instant import Instant, parse_instant, rfc3339
 from edge.model.plant import OperationType
 from edge.model.user import Role
 from edge.ports.tag import TagDefinition
@@ -80,7 +80,7 @@ async def _station(services: WebServices, caller: WebCaller, _: Request) -> Page
         "queue": [job_summary for job_summary in page.jobs if job_summary.state == "AllowedToStart"][:_ON_STATION],
         "ended": sorted(
             (job_summary for job_summary in page.jobs if job_summary.state in {"Ended", "Aborted"}),
-            key=lambda job: job.ended_at.timestamp() if job.ended_at else 0.0,
+            key=lambda job: job.ended_at or "",
             reverse=True,
         )[:_ON_STATION],
         "equipment": services.equipment(),
@@ -380,7 +380,7 @@ def templates() -> jinja2.Environment:
     )
     environment.filters |= {
         "part": _part,
-        "instant": utc,
+        "instant": rfc3339,
         "clock": _clock,
         "day": _day,
         "span": duration,
@@ -437,10 +437,10 @@ def _shown(value: object, t: Callable[[str], str]) -> str:
             return str(value)
 
 
-def _clock(at: datetime | None) -> str:
+def _clock(at: Instant | None) -> str:
     # A tenth of the page would be strftime, which looks at the time zone of the host each time.
-    return local(at).time().isoformat("seconds") if at else ""
+    return local(parse_instant(at)).time().isoformat("seconds") if at else ""
 
 
-def _day(at: datetime | None) -> str:
-    return local(at).replace(tzinfo=None).isoformat(" ", "seconds") if at else ""
+def _day(at: Instant | None) -> str:
+    return local(parse_instant(at)).replace(tzinfo=None).isoformat(" ", "seconds") if at else ""

@@ -3,17 +3,16 @@
 import asyncio
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from edge.features.page.models import utc
 from edge.features.page.plot import PlotPoint, plot_svg
 from edge.features.traces.files import media_type_of, read_file
 from edge.foundation.errors import Refused
+from edge.model.instant import Instant, rfc3339
 from edge.model.json_value import plain_value
 from edge.model.result_part import MEMBER as PARTS
 from edge.model.result_part import ResultPart, parts_of
@@ -69,7 +68,7 @@ class ResultLine(Struct, frozen=True, kw_only=True):
     attempt: int
     state: str
     late: bool
-    ended_at: datetime | None
+    ended_at: Instant | None
     values: tuple[ResultValue, ...]
     parts: tuple[ResultPart, ...]
     traces: tuple[TraceLine, ...]
@@ -124,7 +123,7 @@ def _line(attempt: Association | PastAttempt) -> ResultLine:
         attempt=attempt.attempt,
         state=attempt.state.value,
         late=isinstance(attempt, PastAttempt) and attempt.late,
-        ended_at=utc(attempt.ended_at),
+        ended_at=rfc3339(attempt.ended_at),
         values=tuple(value for value, _ in zip(_values("", whole, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
         parts=parts,
         traces=tuple(

@@ -23,7 +23,7 @@ from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.model.equipment_health import EquipmentHealth
-from edge.model.instant import utc
+from edge.model.instant import rfc3339
 from edge.station.intervene import intervene
 from edge.station.jobs import JobService
 
@@ -145,7 +145,7 @@ def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:
     mode = parts.mode.in_force
     maintenance = MaintenanceState(on=False)
     if mode is not None:
-        until = None if mode.until is None else utc(mode.until)
+        until = None if mode.until is None else rfc3339(mode.until)
         message = parts.mode.message(languages)
         maintenance = MaintenanceState(on=True, kind=mode.kind.value, message=message, by=mode.by, until=until)
     return Status(

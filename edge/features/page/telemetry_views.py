@@ -18,12 +18,12 @@ from edge.features.page.models import (
     TagTrend,
     TagView,
     TrendPoint,
-    utc,
 )
 from edge.features.page.plot import PlotLimit, PlotPoint, plot_svg
 from edge.features.page.services import DefinitionOf, TrendSource
 from edge.foundation.errors import Refused
 from edge.model.engineering_unit import symbol_of
+from edge.model.instant import rfc3339
 from edge.ports.alarm import AckState, Alarm
 from edge.ports.sample_lines import LineError, Sample, parse_line
 from edge.ports.tag import TagDefinition
@@ -52,7 +52,9 @@ async def alarm_history(store: Store, before: str, most: int, languages: Sequenc
         raise Refused("invalid_query", f"{before!r} is not a position.", "Leave it out for the newest changes.")
     page = await alarms.page(store, f"({before}" if before else "+", "-", most, is_backward=True)
     found = tuple(
-        AlarmChangeView(kind=item.kind.value, at=utc(item.alarm.changed_at), alarm=alarm_view(item.alarm, languages))
+        AlarmChangeView(
+            kind=item.kind.value, at=rfc3339(item.alarm.changed_at), alarm=alarm_view(item.alarm, languages)
+        )
         for item in page.items
     )
     return AlarmHistory(changes=found, before=page.next)
@@ -71,11 +73,11 @@ def alarm_view(alarm: Alarm, languages: Sequence[str]) -> AlarmView:
         value=_figures(alarm.value),
         job=alarm.job,
         count=alarm.count,
-        raised_at=utc(alarm.raised_at),
-        cleared_at=utc(alarm.cleared_at),
+        raised_at=rfc3339(alarm.raised_at),
+        cleared_at=rfc3339(alarm.cleared_at),
         by=alarm.by,
         comment=alarm.comment,
-        shelved_until=utc(alarm.shelving.until) if alarm.shelving else None,
+        shelved_until=rfc3339(alarm.shelving.until) if alarm.shelving else None,
         needs_acknowledge=alarm.acknowledgement is AckState.UNACKNOWLEDGED or bool(alarm.earlier),
     )
 
@@ -110,7 +112,7 @@ async def tag_points(store: Store, trends: TrendSource | None, tag: str) -> Poin
 
 def trend(tag: str, points: Points) -> TagTrend:
     """Return points for the API."""
-    return TagTrend(tag=tag, points=tuple(TrendPoint(at=utc(at), value=value) for at, value in points))
+    return TagTrend(tag=tag, points=tuple(TrendPoint(at=rfc3339(at), value=value) for at, value in points))
 
 
 def trend_svg(tag: str, points: Points) -> str:
@@ -147,7 +149,7 @@ def _tag(sample: Sample, definition: TagDefinition | None) -> TagView:
         tag=sample.tag,
         value=_plain(sample.value),
         quality=sample.quality.value,
-        at=utc(sample.at),
+        at=rfc3339(sample.at),
         unit=symbol_of(definition.unit) if definition else "",
         description=definition.description if definition else "",
     )

@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -21,6 +20,7 @@ from edge.features.page.gateway_models import CertificateView, FindingList, Find
 from edge.features.page.recipe_process import RecipeProcess
 from edge.features.page.services import GatewayTools
 from edge.foundation.errors import Refused, Unavailable
+from edge.model.instant import rfc3339
 from edge.opcua.application_certificate import application_uris, certificate_files
 from edge.uaserver.application_trust import add_certificate, rejected_directory
 from edge.uaserver.certificates import load_certificate, thumbprint
@@ -43,7 +43,7 @@ class LogMemory(logging.Handler):
         except Exception:  # noqa: BLE001 - as in every handler: a logging failure must not stop the caller
             self.handleError(record)
             return
-        at = datetime.fromtimestamp(record.created, UTC)
+        at = rfc3339(round(record.created * 1000))
         self.lines.append(LogLine(at=at, level=record.levelname.lower(), text=text[:_LONGEST_LINE]))
 
 

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from edge.cli.jobs.report import detail, job_table, report, result_text, state_text
 from edge.cli.terminal.output import printable
-from edge.cli.terminal.table import local_time, utc_time
+from edge.cli.terminal.table import local_time
+from edge.model.instant import rfc3339
 from edge.model.isa95 import Equipment, EUInformation, JobOrder, LocalizedText, Material, Parameter, WorkMaster
 from edge.model.job_state import JobState, JobStatus, SubState
 from edge.station.stored_job import StoredJob
@@ -95,7 +96,7 @@ def test_control_characters_are_not_printed(text: str, shown: str) -> None:
 
 
 def test_missing_instant_is_shown_as_empty() -> None:
-    assert (utc_time(None), local_time(None)) == (None, "")
+    assert (rfc3339(None), local_time(None)) == (None, "")
 
 
 def test_state_without_a_substate_is_shown_alone() -> None:

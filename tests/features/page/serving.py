@@ -6,7 +6,6 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,7 @@ _STATUS = Status(
 OVEN = TagDefinition("oven.heat", unit="CEL", description="Heat of the oven")
 TRUSTED: list[str] = []
 _FINDING = FindingView(subject="store", level="warning", found="<b>", advice="look")
-_LINE = LogLine(at=datetime.fromtimestamp(0, UTC), level="info", text="job started <b>")
+_LINE = LogLine(at="1970-01-01T00:00:00.000Z", level="info", text="job started <b>")
 _REJECTED = CertificateView(
     state="rejected", thumbprint="A" * 40, subject="CN=<b>", applications=(), expires="2030-01-01"
 )

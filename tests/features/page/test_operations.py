@@ -54,7 +54,7 @@ async def test_start_time_of_a_job_is_shown(browser: Browser, plant: Plant) -> N
     eve = await browser.logged_in("eve")
     found = (await eve.get("/api/v1/jobs/J2")).json
     assert found["waits"]["halted"] == "start time"
-    assert found["job"]["start_at"] == "2099-01-02T03:04:05Z"
+    assert found["job"]["start_at"] == "2099-01-02T03:04:05.000Z"
     for page in ("/job?id=J2", "/"):
         assert "starts at 2099-01-0" in (await eve.get(page)).text
 

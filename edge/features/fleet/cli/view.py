@@ -7,7 +7,8 @@ from rich.table import Table
 
 from edge.access.components import HEARTBEAT_S
 from edge.cli.terminal.output import printable
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.table import local_time, plain_table
+from edge.model.instant import rfc3339
 from edge.store.components import KnownComponent
 
 _AWAY_AFTER_S = 3 * HEARTBEAT_S
@@ -60,8 +61,8 @@ def as_data(found: KnownComponent, now_ms: int) -> dict[str, object]:
     """Return a component as data; instants in UTC."""
     content: dict[str, object] = msgspec.to_builtins(found.component)
     return content | {
-        "started": utc_time(found.component.started),
-        "last_seen": utc_time(found.seen_s * 1000),
+        "started": rfc3339(found.component.started),
+        "last_seen": rfc3339(found.seen_s * 1000),
         "state": state(found, now_ms),
         "plugins": msgspec.to_builtins(found.plugins),
     }

@@ -7,7 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.cli.terminal.output import printable
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.table import local_time, plain_table
+from edge.model.instant import rfc3339
 from edge.ports.alarm import Alarm, AlarmChangeKind
 from edge.store.kept_alarms import AlarmChange
 
@@ -37,15 +38,15 @@ def as_data(alarm: Alarm) -> dict[str, object]:
         "value": alarm.value,
         "job": alarm.job,
         "count": alarm.count,
-        "raised_at": utc_time(alarm.raised_at),
-        "cleared_at": utc_time(alarm.cleared_at),
-        "changed_at": utc_time(alarm.changed_at),
+        "raised_at": rfc3339(alarm.raised_at),
+        "cleared_at": rfc3339(alarm.cleared_at),
+        "changed_at": rfc3339(alarm.changed_at),
         "by": alarm.by,
         "comment": alarm.comment,
-        "shelved_until": utc_time(alarm.shelving.until) if alarm.shelving else None,
+        "shelved_until": rfc3339(alarm.shelving.until) if alarm.shelving else None,
         "suppressed": alarm.suppressed,
         "disabled": alarm.disabled,
-        "unacknowledged_before": [utc_time(earlier_raise.raised_at) for earlier_raise in alarm.earlier],
+        "unacknowledged_before": [rfc3339(earlier_raise.raised_at) for earlier_raise in alarm.earlier],
     }
 
 

@@ -12,11 +12,10 @@ from typing import BinaryIO
 import click
 from msgspec import Struct
 
-from edge.cli.terminal.table import utc_time
 from edge.features.telemetry.history.arrow_chunk import CONTEXT, encode_chunk, encode_schema
 from edge.foundation.files import replace_atomically, sync
 from edge.foundation.instant import local
-from edge.model.instant import milliseconds
+from edge.model.instant import milliseconds, utc
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample
 
@@ -69,7 +68,7 @@ def _encoded(samples: Iterable[Sample], form: str) -> Iterator[tuple[int, bytes]
     for count, sample in enumerate(samples, 1):
         match form:
             case "csv":
-                cells = (utc_time(sample.at), sample.tag, sample.value, sample.quality.value)
+                cells = (utc(sample.at), sample.tag, sample.value, sample.quality.value)
                 yield count, _csv_row((*cells, *(getattr(sample, name) for name in CONTEXT)))
             case "json":
                 yield count, f"{encode_line(sample)}\n".encode()

@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from edge.cli.terminal.output import printable
-from edge.cli.terminal.table import local_time, plain_table, utc_time
+from edge.cli.terminal.table import local_time, plain_table
+from edge.model.instant import rfc3339
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition, TagDefinitions
 
@@ -25,7 +26,7 @@ def as_data(sample: Sample, definition: TagDefinition | None = None) -> dict[str
         "type": type(sample.value).__name__,
         "quality": sample.quality.value,
         "process": sample.process,
-        "at": utc_time(sample.at),
+        "at": rfc3339(sample.at),
         **{name: known[name] for name in ("unit", "low", "high", "description") if name in known},
     }
 
