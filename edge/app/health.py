@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 import structlog
@@ -40,6 +40,74 @@ _CERTIFICATE_INTERVAL_S = 60.0
 ReadState = Callable[[Store, CountLimits, MarkCounter], Awaitable[ServerState]]
 
 
+class CertificateWatch:
+    """The certificates of the gateway, examined once a minute: which cannot be used, and which expire soon."""
+
+    def __init__(self, examine: Callable[[], Iterable[HealthFinding]]) -> None:
+        self._examine = examine
+        self._due = 0.0
+        self._reported: frozenset[HealthFinding] = frozenset()
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+        self.expiring: int | None = None
+        """Certificates that expire soon or cannot be used; None before the first examination."""
+
+    async def look(self) -> None:
+        """Examine the certificates when it is time; log each that has become unusable."""
+        if (now := time.monotonic()) >= self._due:
+            await asyncio.to_thread(self._look)
+            self._due = now + _CERTIFICATE_INTERVAL_S
+
+    def _look(self) -> None:
+        try:
+            findings = [finding for finding in self._examine() if finding.level is not Level.OK]
+        except SettingsError as error:
+            self.expiring, self.notes, self.problems = 1, [], [error.message]
+            return
+        self.expiring = len(findings)
+        unfit = frozenset(finding for finding in findings if finding.level is Level.FAILING)
+        for finding in unfit - self._reported:
+            logger.warning("certificate unusable", subject=finding.subject, reason=finding.found, advice=finding.advice)
+        self._reported = unfit
+        self.notes = [_line(finding) for finding in findings if finding.level is Level.WARNING]
+        self.problems = sorted(map(_line, unfit))
+
+
+class StoreWarnings:
+    """Logs once when the store comes near a limit, or may lose decisions."""
+
+    def __init__(self) -> None:
+        self._reported: set[object] = set()
+
+    def follow(self, state: ServerState) -> None:
+        """Log what holds now and did not at the last call."""
+        warnings = dict(_warnings_of(state))
+        for reason, (event, values) in warnings.items():
+            if reason not in self._reported:
+                logger.warning(event, **values)
+        self._reported = set(warnings)
+
+
+def _warnings_of(state: ServerState) -> Iterator[tuple[object, tuple[str, Mapping[str, object]]]]:
+    """Yield each warning with what distinguishes it: its event and the values of its record."""
+    for problem in state.problems:
+        reason = f"the Redis server {problem}"
+        advice = "A power cut or a full memory would lose decisions. Correct the configuration of the server."
+        yield reason, ("store may lose decisions", {"reason": reason, "advice": advice})
+    marks = state.counts.marks
+    if marks.is_nearly_full:
+        advice = "Find the sender: edge marks list. Or raise [retention] marks: at it new orders are refused."
+        yield "marks", ("marks above half of limit", {"count": marks.count, "limit": marks.limit, "advice": advice})
+    for sender, own in state.counts.by_sender.nearly_full.items():
+        advice = f"Correct the sender, or drop its marks: edge marks drop {sender}. At the limit it is refused."
+        values = {"sender": sender, "count": own.count, "limit": own.limit, "advice": advice}
+        yield ("marks", sender), ("marks of sender above half of share", values)
+    memory = state.memory
+    if memory.is_nearly_full:
+        advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
+        yield "memory", ("store filling up", {"used": memory.used, "limit": memory.limit, "advice": advice})
+
+
 class Health:
     """The state of everything the gateway depends on; `sessions` are those with brokers, by their user.
 
@@ -67,8 +135,7 @@ class Health:
         self.problem_line = ""
         self.memory = MemoryUsage(0, 0)
         self.counts = BoundedCounts()
-        self.certificates_expiring: int | None = None
-        """Certificates that expire soon or cannot be used, as of the last check; None before it."""
+        self.certificates = CertificateWatch(certificates)
         self.refusals: list[Callable[[], Iterable[str]]] = []
         self.problems: list[Callable[[], Iterable[str]]] = []
         self.servers = StoreWatch(store)
@@ -83,17 +150,11 @@ class Health:
         self._store = store
         self._active_runs = active_runs
         self._watch = watch
-        self._certificates = certificates
         self._clock = clock
         self._check_interval_s = check_interval_s
         self._limits = limits
         self._marks = MarkCounter()
-        self._filling_up = False
-        self._unsafe: list[str] = []
-        self._reported: frozenset[HealthFinding] = frozenset()
-        self._certificate_problems: list[str] = []
-        self._certificate_notes: list[str] = []
-        self._certificates_due = 0.0
+        self._warnings = StoreWarnings()
 
     async def publish_status(self, notify: Notify, serving: str) -> None:
         """Publish the state and what is served to systemd whenever they differ, until cancelled."""
@@ -129,35 +190,41 @@ class Health:
         return self.line
 
     async def _check(self) -> str:
-        if (now := time.monotonic()) >= self._certificates_due:
-            self._certificate_problems = await asyncio.to_thread(self._check_certificates)
-            self._certificates_due = now + _CERTIFICATE_INTERVAL_S
-        troubles = [*self._problems(), *self._certificate_problems]
-        if reason := self._store.unconfirmed:
-            self.has_store = False
-            return "; ".join((f"store unavailable, its primary is not confirmed: {reason}", *troubles))
+        await self.certificates.look()
+        troubles = [*self._problems(), *self.certificates.problems]
         try:
-            async with asyncio.timeout(_STORE_WITHIN_S):
-                state = await self._read_state(self._store, self._limits, self._marks)
+            state = await self._read_server()
         except Unavailable as error:
             self.has_store = False
             return "; ".join((error.message, *troubles))
-        except TimeoutError:
-            self.has_store = False
-            return "; ".join((f"Redis does not answer within {_STORE_WITHIN_S:g} s", *troubles))
+        self._warnings.follow(state)
+        self.memory, self.counts = state.memory, state.counts
+        self._store.marks, self._store.marks_by_sender = state.counts.marks, state.counts.by_sender
         if not state.can_write:
             troubles.insert(0, "Redis cannot write to its disk: is it full?")
-        self._report_unsafe([f"the Redis server {problem}" for problem in state.problems])
-        troubles = [*self._unsafe, *troubles]
-        self.memory = taken = state.memory
-        self._count(state.counts)
-        self._warn_if_filling(taken)
+        troubles = [*(f"the Redis server {problem}" for problem in state.problems), *troubles]
         self.problem_line, self.has_store = "; ".join(troubles), True
+        return "; ".join((*troubles, *_many(state.counts), *self._summary(state.memory)))
+
+    async def _read_server(self) -> ServerState:
+        """Read the state of the server. Raises Unavailable."""
+        if reason := self._store.unconfirmed:
+            raise Unavailable(f"store unavailable, its primary is not confirmed: {reason}")
+        try:
+            async with asyncio.timeout(_STORE_WITHIN_S):
+                return await self._read_state(self._store, self._limits, self._marks)
+        except TimeoutError:
+            raise Unavailable(f"Redis does not answer within {_STORE_WITHIN_S:g} s") from None
+
+    def _summary(self, memory: MemoryUsage) -> Iterator[str]:
         at_work = self._active_runs.count
-        full = f"store {taken.fullness:.0%} full" if taken.limit else f"store holds {taken.used >> 20} MiB"
-        jobs = f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"
-        notes = (*self._certificate_notes, *(note for notes in self.notes for note in notes()))
-        return "; ".join((*troubles, *_many(self.counts), jobs, full, *self._clock_faults(), *notes))
+        yield f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"
+        yield f"store {memory.fullness:.0%} full" if memory.limit else f"store holds {memory.used >> 20} MiB"
+        if self._clock() is Clock.UNSYNCHRONISED:
+            yield "clock not synchronised"
+        yield from self.certificates.notes
+        for notes in self.notes:
+            yield from notes()
 
     def _problems(self) -> Iterator[str]:
         if silent := self._store.heartbeat.stalled():
@@ -168,9 +235,16 @@ class Health:
         for name, session in self.sessions.items():
             if stalled := session.stalled(self._handled_within_s):
                 yield f"messages for {name} wait: {', '.join(stalled)}"
+        yield from self._equipment_problems()
+        if refused := [topic for refusal in self.refusals for topic in refusal()]:
+            yield f"broker refuses: {', '.join(refused)}"
+        for problems in self.problems:
+            yield from problems()
+
+    def _equipment_problems(self) -> Iterator[str]:
         # The state of equipment behind an absent broker is unknown.
         away = [name for name, session in self.sessions.items() if not session.connected]
-        equipment = [watched_equipment.equipment for watched_equipment in self._watch.watched]
+        equipment = (watched_equipment.equipment for watched_equipment in self._watch.watched)
         if lost := [
             _absent(equipment_port)
             for equipment_port in equipment
@@ -180,60 +254,6 @@ class Health:
         if active := self._watch.maybe_active():
             yield f"tool may still be active: {', '.join(active)}"
         yield from self._watch.floods()
-        if refused := [topic for refusal in self.refusals for topic in refusal()]:
-            yield f"broker refuses: {', '.join(refused)}"
-        for problems in self.problems:
-            yield from problems()
-
-    def _check_certificates(self) -> list[str]:
-        try:
-            found = [certificate for certificate in self._certificates() if certificate.level is not Level.OK]
-        except SettingsError as error:
-            self.certificates_expiring, self._certificate_notes = 1, []
-            return [error.message]
-        self.certificates_expiring = len(found)
-        unfit = frozenset(finding for finding in found if finding.level is Level.FAILING)
-        for item in unfit - self._reported:
-            logger.warning("certificate unusable", subject=item.subject, reason=item.found, advice=item.advice)
-        self._reported = unfit
-        self._certificate_notes = [_line(finding) for finding in found if finding.level is Level.WARNING]
-        return sorted(map(_line, unfit))
-
-    def _count(self, counts: BoundedCounts) -> None:
-        if counts.marks.is_nearly_full and not self.counts.marks.is_nearly_full:
-            advice = "Find the sender: edge marks list. Or raise [retention] marks: at it new orders are refused."
-            logger.warning(
-                "marks above half of limit", count=counts.marks.count, limit=counts.marks.limit, advice=advice
-            )
-        for sender, own in counts.by_sender.nearly_full.items():
-            if sender not in self.counts.by_sender.nearly_full:
-                advice = f"Correct the sender, or drop its marks: edge marks drop {sender}. At the limit it is refused."
-                logger.warning(
-                    "marks of sender above half of share",
-                    sender=sender,
-                    count=own.count,
-                    limit=own.limit,
-                    advice=advice,
-                )
-        self.counts = counts
-        self._store.marks, self._store.marks_by_sender = counts.marks, counts.by_sender
-
-    def _warn_if_filling(self, taken: MemoryUsage) -> None:
-        if taken.is_nearly_full and not self._filling_up:
-            advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
-            logger.warning("store filling up", used=taken.used, limit=taken.limit, advice=advice)
-        self._filling_up = taken.is_nearly_full
-
-    def _report_unsafe(self, problems: list[str]) -> None:
-        for problem in problems:
-            if problem not in self._unsafe:
-                advice = "A power cut or a full memory would lose decisions. Correct the configuration of the server."
-                logger.warning("store may lose decisions", reason=problem, advice=advice)
-        self._unsafe = problems
-
-    def _clock_faults(self) -> Iterator[str]:
-        if self._clock() is Clock.UNSYNCHRONISED:
-            yield "clock not synchronised"
 
 
 def _line(finding: HealthFinding) -> str:

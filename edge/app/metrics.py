@@ -1,33 +1,64 @@
 """Renders the metrics for Prometheus; values are read at each scrape and stored nowhere else."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
+from typing import Any, Final
 
 from msgspec import Struct
 from prometheus_client import ProcessCollector
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
 from edge import __version__
 from edge.app.health import Health
-from edge.app.metric_families import counter, gauge, histogram
-from edge.app.store_metrics import gauges_of
 from edge.foundation.errors import Unavailable
-from edge.foundation.instant import now_ms
+from edge.foundation.instant import Latency, now_ms
 from edge.links.http_page import Page
 from edge.model.equipment_connection import ConnectionFault
-from edge.model.equipment_health import EquipmentHealth
 from edge.model.job_state import TEXT, JobState
 from edge.station.active_runs import Activity
 from edge.station.equipment_watch import EquipmentWatch
 from edge.store import gauges
 from edge.store.bounds import BoundedCounts
 from edge.store.client import Store
-from edge.store.gauges import Gauges
+from edge.store.gauges import Gauges, ScopeGauges
 from edge.store.server_check import NEARLY_FULL
+from edge.store.store_state import StoreState
 
 PATH = "/metrics"
+_PREFIX = "microdcs_edge_"
+
+Samples = Iterable[tuple[Sequence[str], float]]
+"""Label values and the sample value."""
+
+
+def gauge(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> Metric:
+    """Return the samples of a value that rises and falls; the name without the prefix of the product."""
+    family = GaugeMetricFamily(_PREFIX + name, meaning, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def counter(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> Metric:
+    """Return the samples of a value that only rises."""
+    family = CounterMetricFamily(_PREFIX + name, meaning, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def histogram(
+    name: str, meaning: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], Latency]]
+) -> Metric:
+    """Return the durations as a histogram."""
+    family = HistogramMetricFamily(_PREFIX + name, meaning, labels=labels)
+    for values, latency in samples:
+        buckets = [("+Inf" if bound == float("inf") else str(bound), count) for bound, count in latency.cumulative()]
+        family.add_metric(values, buckets, latency.total)
+    return family
 
 
 class MetricSources(Struct, frozen=True):
@@ -66,7 +97,95 @@ class _CollectedMetrics(Collector):
         return self._families
 
 
-def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
+Row = tuple[Callable[..., Metric], str, str, str | Callable[[Any], float | None]]
+"""A family: its kind, its name, its meaning, and the member of an object that is its value; None: no sample."""
+
+_OF_EQUIPMENT: Final[Sequence[Row]] = (
+    (
+        gauge,
+        "equipment_last_seen_timestamp_seconds",
+        "Last message, connection or disconnection.",
+        lambda device: None if device.last_seen is None else device.last_seen / 1000,
+    ),
+    (gauge, "commands_outstanding", "Commands without an answer.", "outstanding"),
+    (
+        counter,
+        "equipment_messages_ignored",
+        "Late or repeated answers, and events that no recipe waited for.",
+        "ignored",
+    ),
+    (counter, "equipment_messages_refused", "Messages of equipment that were refused.", "refused"),
+    (counter, "outcomes_unknown", "Commands whose outcome could not be found.", "unknown"),
+    (counter, "starts_repeated", "Starts that the equipment may have received before.", "repeated_starts"),
+    (counter, "results_late", "Results that no command waited for.", "late"),
+    (counter, "answers_unsolicited", "Answers of a flood that no command waited for.", "unsolicited"),
+    (counter, "stops_declined", "Stops and resets that the equipment declined.", "declined_stops"),
+    (counter, "traces_lost", "Curves and files of results that could not be stored.", "lost_traces"),
+    (
+        gauge,
+        "stops_unconfirmed",
+        "Stops, resets and releases without a confirmation: the tool may still be active.",
+        "safing",
+    ),
+)
+_OF_STORE: Final[Sequence[Row]] = (
+    (gauge, "store_memory_bytes", "Memory used by the store.", "memory.used"),
+    (gauge, "store_memory_limit_bytes", "Memory limit of the store; 0: no limit.", "memory.limit"),
+    (gauge, "store_nearly_full", f"Whether {NEARLY_FULL:.0%} of its memory are used: 1 or 0.", "memory.is_nearly_full"),
+    (gauge, "dead_letters", "Failed work kept for a decision.", "dead_letters"),
+    (counter, "results_unconfirmed_removed", "Results removed before the MES confirmed them.", "removed_unconfirmed"),
+    (counter, "messages_refused", "Messages refused since the store was created.", "refused"),
+)
+_OF_MARKS: Final[Sequence[Row]] = (
+    (gauge, "marks", "Marks of repeated messages and removed jobs.", "count"),
+    (gauge, "marks_limit", "Marks at which new orders are refused.", "limit"),
+)
+_OF_SCOPE: Final[Sequence[Row]] = (
+    (gauge, "work_entries", "Pending work entries.", "work"),
+    (gauge, "work_lag_seconds", "Age of the oldest pending work entry.", lambda scope: _age(scope.work_since)),
+    (
+        gauge,
+        "publish_lag_seconds",
+        "Age of the oldest change not yet published to the MES.",
+        lambda scope: _age(scope.unpublished_since),
+    ),
+)
+_OF_DATA_NODE: Final[Sequence[Row]] = (
+    (
+        gauge,
+        "store_clock_difference_seconds",
+        "What the clock of a data node is ahead of that of the gateway.",
+        "clock_s",
+    ),
+    (gauge, "store_append_only", "Whether a data node keeps an append-only file: 1 or 0.", "has_aof"),
+)
+_OF_SENTINELS: Final[Sequence[Row]] = (
+    (
+        gauge,
+        "store_primary_confirmed",
+        "Whether a majority of the sentinels confirms the primary: 1 or 0.",
+        lambda state: not state.fence.reason,
+    ),
+    (gauge, "store_sentinels", "Sentinels of the store.", lambda state: len(state.sentinels)),
+    (gauge, "store_sentinels_answering", "Sentinels that answer.", "answering"),
+)
+_OF_REPLICA: Final[Sequence[Row]] = (
+    (gauge, "store_replica_connected", "Whether a replica follows the primary: 1 or 0.", "is_linked"),
+    (gauge, "store_replica_lag_bytes", "What a replica has not received yet.", "lag_bytes"),
+    (gauge, "store_replica_lag_seconds", "Time since a replica confirmed what it has received.", "lag_s"),
+)
+
+
+def _rows(rows: Sequence[Row], labels: Sequence[str], objects: Iterable[tuple[Sequence[str], Any]]) -> Iterator[Metric]:
+    """Yield the family of each row, with a sample for each object."""
+    objects = list(objects)
+    for family, name, meaning, member in rows:
+        value = attrgetter(member) if isinstance(member, str) else member
+        samples = [(label, number) for label, item in objects if (number := value(item)) is not None]
+        yield family(name, meaning, labels, samples)
+
+
+def _families(sources: MetricSources, stored: Gauges | None) -> Iterator[Metric]:
     info = ((sources.gateway, __version__), 1)
     yield gauge("info", "Name and version of the gateway.", ("gateway", "version"), [info])
     yield from _activity_metrics(sources)
@@ -74,18 +193,29 @@ def _families(sources: MetricSources, found: Gauges | None) -> Iterator[Metric]:
     yield from _connection_metrics(sources)
     defects = [((task,), count) for task, count in sources.store.defects.counts.items()]
     yield counter("task_failures", "Defects of background tasks, which are retried.", ("task",), defects)
-    yield gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), found is not None)])
+    yield gauge("store_up", "Whether the store answers: 1 or 0.", (), [((), stored is not None)])
     if (state := sources.health.servers.state) is not None:
-        for store_gauge in gauges_of(state):
-            labels = (store_gauge.label,) if store_gauge.label else ()
-            samples = [((value,) if store_gauge.label else (), number) for value, number in store_gauge.samples]
-            yield gauge(store_gauge.name, store_gauge.meaning, labels, samples)
+        yield from server_metrics(state)
     yield histogram("commit_seconds", "Duration of commits to the store.", (), [((), sources.store.commits)])
-    if found is not None:
-        yield from _store_metrics(found)
+    if stored is not None:
+        yield from _rows(_OF_STORE, (), [((), stored)])
         yield from _bounded_metrics(sources.health.counts)
-        yield from _scope_metrics(found, now_ms())
+        yield from _scope_metrics(stored.scopes)
     yield from ProcessCollector(registry=None).collect()
+
+
+def server_metrics(state: StoreState) -> Iterator[Metric]:
+    """Yield the metrics of the servers of the store; those of replicas and sentinels behind Sentinel only."""
+    replicas = [((replica.address,), replica) for replica in state.replicas]
+    primary = state.primary
+    yield from _rows(_OF_DATA_NODE, ("node",), [*([((primary.address,), primary)] if primary else ()), *replicas])
+    if state.fence is None:
+        return
+    yield from _rows(_OF_SENTINELS, (), [((), state)])
+    if primary is not None and primary.config_epoch is not None:
+        epoch = [((primary.address,), primary.config_epoch)]
+        yield gauge("store_config_epoch", "Number of the last failover, by the primary.", ("primary",), epoch)
+    yield from _rows(_OF_REPLICA, ("replica",), replicas)
 
 
 def _activity_metrics(sources: MetricSources) -> Iterator[Metric]:
@@ -107,81 +237,37 @@ def _activity_metrics(sources: MetricSources) -> Iterator[Metric]:
 
 
 def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
-    health = sources.equipment.health
-    one = ("equipment",)
-    connected = [((device.name, device.kind), device.connected) for device in health if device.connected is not None]
-    seen = [((device.name,), device.last_seen / 1000) for device in health if device.last_seen is not None]
-    outcomes = [
-        ((device.name, outcome), count)
-        for device in health
-        for outcome, count in (("done", device.answered - device.failed), ("failed", device.failed))
-    ]
-    trips = [
-        ((watched_equipment.equipment.name,), watched_equipment.stats.round_trips)
-        for watched_equipment in sources.equipment.watched
-    ]
-    yield gauge(
-        "equipment_connected",
-        "Whether it is connected: 1 or 0; absent until known.",
-        ("equipment", "kind"),
-        connected,
-    )
+    devices = sources.equipment.health
+    connected = [((device.name, device.kind), device.connected) for device in devices if device.connected is not None]
+    meaning = "Whether it is connected: 1 or 0; absent until known."
+    yield gauge("equipment_connected", meaning, ("equipment", "kind"), connected)
     disconnected = [
         ((device.name, device.connection.fault or ConnectionFault.OTHER), 1)
-        for device in health
+        for device in devices
         if device.connected is False
     ]
     meaning = "1 for equipment that is not connected, with the kind of the reason; absent while it is connected."
     yield gauge("equipment_disconnected", meaning, ("equipment", "fault"), disconnected)
-    yield gauge("equipment_last_seen_timestamp_seconds", "Last message, connection or disconnection.", one, seen)
-    yield gauge(
-        "commands_outstanding",
-        "Commands without an answer.",
-        one,
-        [((device.name,), device.outstanding) for device in health],
-    )
+    outcomes = [
+        ((device.name, outcome), count)
+        for device in devices
+        for outcome, count in (("done", device.answered - device.failed), ("failed", device.failed))
+    ]
     yield counter("command_answers", "Answers to commands.", ("equipment", "outcome"), outcomes)
-    yield counter(
-        "equipment_messages_ignored",
-        "Late or repeated answers, and events that no recipe waited for.",
-        one,
-        [((device.name,), device.ignored) for device in health],
-    )
-    yield counter(
-        "equipment_messages_refused",
-        "Messages of equipment that were refused.",
-        one,
-        [((device.name,), device.refused) for device in health],
-    )
-    yield from _safety_metrics(health)
-    yield histogram("command_round_trip_seconds", "Time from the decision to send a command to its answer.", one, trips)
-
-
-def _safety_metrics(health: Sequence[EquipmentHealth]) -> Iterator[Metric]:
-    """Yield the metrics of equipment results and stops, including those that need an operator."""
-    one = ("equipment",)
     evaluations = [
         ((device.name, evaluation), count)
-        for device in health
+        for device in devices
         for evaluation, count in (("OK", device.ok), ("NotOK", device.not_ok))
     ]
     meaning = "Results by their evaluation, of equipment that reports one."
     yield counter("results", meaning, ("equipment", "evaluation"), evaluations)
-    unknown = [((device.name,), device.unknown) for device in health]
-    yield counter("outcomes_unknown", "Commands whose outcome could not be found.", one, unknown)
-    repeated = [((device.name,), device.repeated_starts) for device in health]
-    yield counter("starts_repeated", "Starts that the equipment may have received before.", one, repeated)
-    late = [((device.name,), device.late) for device in health]
-    yield counter("results_late", "Results that no command waited for.", one, late)
-    unsolicited = [((device.name,), device.unsolicited) for device in health]
-    yield counter("answers_unsolicited", "Answers of a flood that no command waited for.", one, unsolicited)
-    declined = [((device.name,), device.declined_stops) for device in health]
-    yield counter("stops_declined", "Stops and resets that the equipment declined.", one, declined)
-    lost = [((device.name,), device.lost_traces) for device in health]
-    yield counter("traces_lost", "Curves and files of results that could not be stored.", one, lost)
-    unconfirmed = [((device.name,), device.safing) for device in health]
-    meaning = "Stops, resets and releases without a confirmation: the tool may still be active."
-    yield gauge("stops_unconfirmed", meaning, one, unconfirmed)
+    yield from _rows(_OF_EQUIPMENT, ("equipment",), [((device.name,), device) for device in devices])
+    trips = [
+        ((watched_equipment.equipment.name,), watched_equipment.stats.round_trips)
+        for watched_equipment in sources.equipment.watched
+    ]
+    meaning = "Time from the decision to send a command to its answer."
+    yield histogram("command_round_trip_seconds", meaning, ("equipment",), trips)
 
 
 def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:
@@ -196,22 +282,8 @@ def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:
     yield gauge("tasks_hanging", "Critical tasks without progress.", (), [((), hanging)])
 
 
-def _store_metrics(found: Gauges) -> Iterator[Metric]:
-    memory = found.memory
-    yield gauge("store_memory_bytes", "Memory used by the store.", (), [((), memory.used)])
-    yield gauge("store_memory_limit_bytes", "Memory limit of the store; 0: no limit.", (), [((), memory.limit)])
-    nearly = f"Whether {NEARLY_FULL:.0%} of its memory are used: 1 or 0."
-    yield gauge("store_nearly_full", nearly, (), [((), memory.is_nearly_full)])
-    yield gauge("dead_letters", "Failed work kept for a decision.", (), [((), found.dead_letters)])
-    removed = [((), found.removed_unconfirmed)]
-    yield counter("results_unconfirmed_removed", "Results removed before the MES confirmed them.", (), removed)
-    yield counter("messages_refused", "Messages refused since the store was created.", (), [((), found.refused)])
-
-
 def _bounded_metrics(counts: BoundedCounts) -> Iterator[Metric]:
-    marks = counts.marks
-    yield gauge("marks", "Marks of repeated messages and removed jobs.", (), [((), marks.count)])
-    yield gauge("marks_limit", "Marks at which new orders are refused.", (), [((), marks.limit)])
+    yield from _rows(_OF_MARKS, (), [((), counts.marks)])
     waiting = [((scope,), bounded_count.count) for scope, bounded_count in counts.undelivered.items()]
     yield gauge("results_undelivered", "Results kept beyond their time for the MES.", ("scope",), waiting)
     unconfirmed = [((scope,), bounded_count.count) for scope, bounded_count in counts.unconfirmed.items()]
@@ -220,22 +292,18 @@ def _bounded_metrics(counts: BoundedCounts) -> Iterator[Metric]:
     yield gauge("results_undelivered_limit", "Results that are kept for the MES at most.", ("scope",), limits)
 
 
-def _scope_metrics(found: Gauges, now: int) -> Iterator[Metric]:
-    def age(since: int | None) -> float:
-        return 0.0 if since is None else max(0, now - since) / 1000
-
+def _scope_metrics(scopes: Mapping[str, ScopeGauges]) -> Iterator[Metric]:
     jobs = [
         ((scope, TEXT[state]), scope_gauges.open_jobs.get(state, 0))
-        for scope, scope_gauges in found.scopes.items()
+        for scope, scope_gauges in scopes.items()
         for state in JobState
         if state not in {JobState.ENDED, JobState.ABORTED}
     ]
-    jobs += [((scope, "EndState"), scope_gauges.ended_jobs) for scope, scope_gauges in found.scopes.items()]
-    one = ("scope",)
+    jobs += [((scope, "EndState"), scope_gauges.ended_jobs) for scope, scope_gauges in scopes.items()]
     yield gauge("jobs", "Jobs in the store by state.", ("scope", "state"), jobs)
-    work = [((scope,), scope_gauges.work) for scope, scope_gauges in found.scopes.items()]
-    yield gauge("work_entries", "Pending work entries.", one, work)
-    waits = [((scope,), age(scope_gauges.work_since)) for scope, scope_gauges in found.scopes.items()]
-    yield gauge("work_lag_seconds", "Age of the oldest pending work entry.", one, waits)
-    unpublished = [((scope,), age(scope_gauges.unpublished_since)) for scope, scope_gauges in found.scopes.items()]
-    yield gauge("publish_lag_seconds", "Age of the oldest change not yet published to the MES.", one, unpublished)
+    yield from _rows(_OF_SCOPE, ("scope",), [((scope,), scope_gauges) for scope, scope_gauges in scopes.items()])
+
+
+def _age(since: int | None) -> float:
+    """Return the seconds since an instant; 0 without one."""
+    return 0.0 if since is None else max(0, now_ms() - since) / 1000

@@ -204,7 +204,7 @@ async def test_a_certificate_to_renew_is_noted_without_a_problem(store: Store) -
     found = [warning("OPC UA certificate", "it does not name 192.0.2.9", "renew it"), ok("certificate rpc.ca_file", "")]
     looking = health_of(store, certificates=lambda: found)
     assert (await looking.check()).endswith("OPC UA certificate: it does not name 192.0.2.9")
-    assert (looking.problem_line, looking.certificates_expiring) == ("", 1)
+    assert (looking.problem_line, looking.certificates.expiring) == ("", 1)
 
 
 async def test_certificates_are_not_read_at_every_health_check(store: Store) -> None:

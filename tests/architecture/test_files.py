@@ -16,7 +16,6 @@ LINES_OF_A_FUNCTION = 60
 TESTED_ELSEWHERE = {
     "edge/__main__.py": ("tests/cli/test_main.py", "it is started as a program"),
     "edge/app/feature.py": ("tests/app/test_features.py", "declarations are listed"),
-    "edge/app/metric_families.py": ("tests/app/test_metrics.py", "families are those of the page"),
     "edge/features/admin/operations.py": ("tests/app/test_operation_work.py", "a gateway executes them"),
     "edge/features/flows/metrics.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
     "edge/features/telemetry/checks.py": ("tests/features/admin/test_doctor.py", "doctor examines what they name"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from edge.app.metric_families import counter, histogram
+from edge.app.metrics import counter, histogram
 from edge.features.flows.engine import FlowStats
 
 

@@ -2,7 +2,7 @@
 
 from prometheus_client.core import Metric
 
-from edge.app.metric_families import counter, gauge
+from edge.app.metrics import counter, gauge
 from edge.features.sparkplug.node_stats import NodeStats
 
 

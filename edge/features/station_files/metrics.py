@@ -2,7 +2,7 @@
 
 from prometheus_client.core import Metric
 
-from edge.app.metric_families import gauge
+from edge.app.metrics import gauge
 from edge.features.station_files.drift import StationDrift
 
 

@@ -226,8 +226,8 @@ class GatewayTags:
         yield from self._fullness_by_sender()
         if self._uncollected is not None:
             yield "gateway.results_uncollected", self._uncollected
-        if self._core.health.certificates_expiring is not None:
-            yield "gateway.certificates_expiring", self._core.health.certificates_expiring
+        if (expiring := self._core.health.certificates.expiring) is not None:
+            yield "gateway.certificates_expiring", expiring
         if self._repairs is not None:
             yield "gateway.store_repairs", self._repairs
         yield from self._servers()

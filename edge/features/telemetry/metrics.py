@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from prometheus_client.core import Metric
 
-from edge.app.metric_families import counter, gauge, histogram
+from edge.app.metrics import counter, gauge, histogram
 from edge.features.telemetry.alarm_publisher import BUCKETS_S
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable

@@ -39,7 +39,7 @@ def core_of(connected: dict[str, bool | None], memory: MemoryUsage) -> Any:
     return SimpleNamespace(
         settings=Settings(sections={"traces": TracesSettings(directory="/var/lib/traces")}),
         watch=SimpleNamespace(watched=watched, maybe_active=lambda: ["wrench"], flooding=["camera"]),
-        health=SimpleNamespace(memory=memory, certificates_expiring=1, counts=COUNTS),
+        health=SimpleNamespace(memory=memory, certificates=SimpleNamespace(expiring=1), counts=COUNTS),
         runs=SimpleNamespace(listeners=[]),
         store=SimpleNamespace(defects=Defects()),
         active_runs=SimpleNamespace(loaded={}),

@@ -1,13 +1,18 @@
 """The servers of the store as metrics: those of a line, and those of a single server."""
 
-from edge.app.store_metrics import gauges_of
+from edge.app.metrics import server_metrics
 from edge.store.store_state import FenceState, NodeReport, state_of
 from tests.store.test_store_state import FIRST, SECOND, THIRD, line, replica_node
 
 
 def test_metrics_of_a_line_name_replicas_sentinels_and_fence() -> None:
     state = line({THIRD: replica_node(THIRD, is_linked=False, clock_s=1.5)}, fence=FenceState(0.0, "silent"))
-    found = {store_gauge.name: dict(store_gauge.samples) for store_gauge in gauges_of(state)}
+    found = {
+        metric.name.removeprefix("microdcs_edge_"): {
+            "".join(sample.labels.values()): sample.value for sample in metric.samples
+        }
+        for metric in server_metrics(state)
+    }
     assert found["store_primary_confirmed"] == {"": 0}
     assert found["store_config_epoch"] == {FIRST: 4}
     assert (found["store_sentinels"], found["store_sentinels_answering"]) == ({"": 3}, {"": 3})
@@ -20,5 +25,5 @@ def test_metrics_of_a_line_name_replicas_sentinels_and_fence() -> None:
 
 def test_single_server_has_no_metrics_of_sentinel() -> None:
     server = NodeReport(address=FIRST, role="master", has_aof=True)
-    found = [store_gauge.name for store_gauge in gauges_of(state_of((), {FIRST: server}, durability="any"))]
-    assert found == ["store_clock_difference_seconds", "store_append_only"]
+    found = [metric.name for metric in server_metrics(state_of((), {FIRST: server}, durability="any"))]
+    assert found == ["microdcs_edge_store_clock_difference_seconds", "microdcs_edge_store_append_only"]
