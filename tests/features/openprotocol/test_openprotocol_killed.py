@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
+from edge.station.equipment import Command, EquipmentAnswer, LateResult, OutcomeUnknown
 from tests.conftest import WaitUntil
 from tests.equipment.strict_controller import attached, bolt, memory_at
 from tests.features.openprotocol.test_openprotocol_disturbed import DurableStation
@@ -17,7 +17,21 @@ from tests.outside.devices.openprotocol_tool import Habits
 SINGLE, BATCH = bolt(1), bolt(1, batch_size=3, classification="batch")
 
 
-class KilledStation(DurableStation):
+class StoringStation(DurableStation):
+    """A station that knows each stored result: it keeps a late one once."""
+
+    async def late(self, result: LateResult) -> None:
+        if result.key not in {kept.key for kept in self.late_results}:
+            await super().late(result)
+
+    async def has_result(self, command_id: str, result_id: str) -> bool:
+        answers = [answer.data for answer in self.answers if answer.command_id == command_id]
+        parts: list[Any] = [result.data for result in self.late_results if result.command_id == command_id]
+        parts += [part for data in answers for part in (data, *data.get("results", {}).values())]
+        return any(part["result_id"] == result_id for part in parts)
+
+
+class KilledStation(StoringStation):
     """A station whose answers do not return until `returns`; `commits` says whether they are durable then."""
 
     def __init__(self, *, commits: bool) -> None:
@@ -32,13 +46,6 @@ class KilledStation(DurableStation):
         self.is_answering = True
         if not self.returns:
             await asyncio.get_running_loop().create_future()
-
-    async def has_result(self, command_id: str, result_id: str) -> bool:
-        answers = [answer.data for answer in self.answers if answer.command_id == command_id]
-        late = [result.data for result in self.late_results if result.command_id == command_id]
-        parts: list[Any] = [*answers, *late]
-        parts += [part for data in answers for part in data.get("results", {}).values()]
-        return any(part["result_id"] == result_id for part in parts)
 
 
 async def work(

@@ -6,8 +6,11 @@ import pytest
 
 from edge.equipment.remembered_text import RememberedText
 from edge.features.openprotocol.protocol.mids import Mid
+from edge.features.openprotocol.protocol.session import SessionTimes
 from edge.features.openprotocol.revisions import LEARNT_REVISIONS, LearntRevisions
 from edge.features.openprotocol.settings import OpenProtocolSettings
+from edge.features.openprotocol.times import OpenProtocolTimes
+from edge.model.equipment_connection import ConnectionFault
 from tests.conftest import WaitUntil
 from tests.equipment.recording_station import RecordingStation
 from tests.equipment.strict_controller import TIMES, attached, bolt, completed, memory_at, strict
@@ -42,7 +45,18 @@ async def test_controller_that_closes_after_a_decline_is_connected(wait_until: W
 async def test_controller_silent_for_new_revisions_is_connected(wait_until: WaitUntil) -> None:
     async with strict(wait_until, Quirks(newest_start=4, silent=True)) as bench:
         assert starts(bench.controller) == [6, 5, 4]
-        assert bench.controller.connections == 1
+        assert bench.controller.connections == 3
+
+
+async def test_reason_is_new_when_something_silent_takes_the_port(wait_until: WaitUntil) -> None:
+    """The reason of the last try is not shown while all revisions are tried."""
+    times = OpenProtocolTimes(SessionTimes(connect=10.0, answer=3.0))
+    quirks = Quirks(unanswered=frozenset({1}))
+    async with open_strict_controller(quirks) as controller, attached(controller, times=times) as bench:
+        async with controller.unplugged():
+            await wait_until(lambda: bench.equipment.connection.fault == ConnectionFault.REFUSED)
+        await wait_until(lambda: bench.equipment.connection.fault == ConnectionFault.SILENT, 12.0)
+        assert "MID 0001" in bench.equipment.connection.reason
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from edge.features.openprotocol.protocol.mids import Decline, Mid
 
 _NOTHING: Mapping[int, int] = MappingProxyType({})
-_CLOSED_TIMES = 3
-"""How often a controller closes the connection on the same message until its revision counts as rejected."""
+_LOST_TIMES = 3
+"""How often a connection ends on the same message until its revision counts as rejected."""
 _ANOTHER_CLIENT = frozenset({Decline.BUSY, Decline.CONNECTED_ALREADY, Decline.OTHER_ACTOR})
 _OF_REVISION = frozenset(
     {
@@ -26,7 +26,7 @@ _OF_REVISION = frozenset(
     }
 )
 _ENTRY = re.compile(r"(\d{1,4}):(\d{1,3})", re.ASCII)
-SILENT_WHERE_UNKNOWN = frozenset({Mid.START, Mid.RESULT_SUBSCRIBE, Mid.SPINDLES_SUBSCRIBE})
+_SILENT_WHERE_UNKNOWN = frozenset({Mid.START, Mid.RESULT_SUBSCRIBE, Mid.SPINDLES_SUBSCRIBE})
 """Messages whose newer revisions some controllers do not answer at all."""
 
 
@@ -84,12 +84,17 @@ class Revisions:
             self._rejected = {rejected for rejected in self._rejected if rejected[0] != mid}
 
     def reject(self, mid: int, revision: int) -> None:
-        """Record that a controller declines a revision or does not answer it."""
+        """Record that a controller declines a revision."""
         self._rejected.add((mid, revision))
+
+    def note_unanswered(self, mid: int, revision: int) -> None:
+        """Record that a controller does not answer a revision: it does not have it, unless it accepted it before."""
+        if mid in _SILENT_WHERE_UNKNOWN:
+            (self.note_closed if self.learnt.get(mid) == revision else self.reject)(mid, revision)
 
     def note_closed(self, mid: int, revision: int) -> None:
         """Record that the connection ended without an answer: by chance, or because of the revision when it repeats."""
         self._closed[mid, revision] += 1
-        if self._closed[mid, revision] >= _CLOSED_TIMES:
+        if self._closed[mid, revision] >= _LOST_TIMES:
             del self._closed[mid, revision]
             self.reject(mid, revision)

@@ -23,7 +23,7 @@ from edge.features.openprotocol.protocol.mids import (
     parse_message,
     revisions_of,
 )
-from edge.features.openprotocol.protocol.revisions import SILENT_WHERE_UNKNOWN, Revisions, rejects_revision
+from edge.features.openprotocol.protocol.revisions import Revisions, rejects_revision
 from edge.foundation.errors import Refused, Unavailable, unwrap_group
 from edge.links.background_task import background_task
 from edge.links.connection_fault import ConnectionFailed
@@ -267,8 +267,7 @@ class OpenProtocolSession:
                 if not rejects_revision(mid, declined.error):
                     raise
             except UnansweredError:
-                if mid not in SILENT_WHERE_UNKNOWN:
-                    raise
+                raise
             except Unavailable:
                 if revision == candidates[0]:
                     self._known.note_closed(mid, revision)
@@ -279,7 +278,11 @@ class OpenProtocolSession:
     async def _try_revision(
         self, mid: int, revision: int, answers: Collection[int], seconds: float, values: Mapping[str, Any]
     ) -> MidFrame:
-        answer = await self._exchange(new_message(mid, revision, **values), answers, seconds)
+        try:
+            answer = await self._exchange(new_message(mid, revision, **values), answers, seconds)
+        except UnansweredError:
+            self._known.note_unanswered(mid, revision)
+            raise
         # Some controllers answer in their own newest revision.
         accepted = min(revision, answer.revision) if answer.mid != Mid.ACCEPTED and answer.revision > 1 else revision
         self.revisions[mid] = accepted

@@ -54,6 +54,20 @@ def test_connection_that_ends_once_rejects_no_revision() -> None:
     assert revisions.candidates(1, OFFERED)[0] == 5
 
 
+def test_silence_rejects_a_new_revision_and_later_an_accepted_one() -> None:
+    """A controller that starts accepts connections before it answers."""
+    revisions = Revisions(learnt={1: 6})
+    for _ in range(3):
+        assert revisions.candidates(1, OFFERED)[0] == 6
+        revisions.note_unanswered(1, 6)
+    for revision in (5, 4, 3, 2, 1):
+        assert revisions.candidates(1, OFFERED)[0] == revision
+        revisions.note_unanswered(1, revision)
+    assert revisions.candidates(1, OFFERED) == OFFERED
+    revisions.note_unanswered(64, 6)
+    assert revisions.candidates(64, OFFERED) == OFFERED
+
+
 @pytest.mark.parametrize(
     ("mid", "error", "expected"),
     [
