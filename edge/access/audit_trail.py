@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ from structlog.stdlib import BoundLogger
 from edge.foundation.errors import Defect, Unavailable
 from edge.foundation.instant import Clock
 from edge.links.background_task import background_task
+from edge.links.rate_limit import WindowLimit
 from edge.model.audit import MAX_TEXT, AuditRecord, ChainHead, SealedRecord
 from edge.model.secret_text import hide_secrets
 from edge.store import audit
@@ -123,25 +125,12 @@ def _log_record(record: AuditRecord) -> None:
     audit_logger.info(_EVENT_OF_KIND[record.kind], audit=record.kind, **fields)
 
 
-class _CopyLimit:
-    """Bounds the copies of calls from programs: a flood of calls must not fill the disk with log."""
+_MOST_COPIES = 600
+"""Copies of calls from programs in a minute."""
 
-    MOST = 600
-    WITHIN_MS = 60_000
 
-    def __init__(self) -> None:
-        self._since = 0
-        self._count = 0
-
-    def log(self, record: AuditRecord) -> None:
-        """Log a record, or count it when the limit of this minute is reached."""
-        if not 0 <= record.at - self._since < self.WITHIN_MS:
-            if self._count > self.MOST:
-                audit_logger.warning("audit records not copied", audit="audit.limit", count=self._count - self.MOST)
-            self._since, self._count = record.at, 0
-        self._count += 1
-        if self._count <= self.MOST:
-            _log_record(record)
+def _report_copies(count: int) -> None:
+    audit_logger.warning("audit records not copied", audit="audit.limit", count=count)
 
 
 async def append(store: Store, records: Sequence[AuditRecord], keep: int) -> None:
@@ -190,7 +179,8 @@ class AuditTrail:
         self._batch: _Batch | None = None
         self._lost = 0
         self._arrived = asyncio.Event()
-        self._copies = _CopyLimit()
+        # A flood of calls must not fill the disk with log.
+        self._copies = WindowLimit(_MOST_COPIES, 60.0, _report_copies)
 
     @property
     def waiting(self) -> int:
@@ -209,7 +199,8 @@ class AuditTrail:
 
     def copy(self, record: AuditRecord) -> None:
         """Copy a record to the log. The caller has written it to the store."""
-        self._copies.log(record)
+        if self._copies.try_acquire():
+            _log_record(record)
 
     def queue(self, record: AuditRecord, claim: CallClaim | None = None) -> None:
         """Queue a record for the store. The caller has logged it."""
@@ -327,21 +318,17 @@ class CallerLimit:
     record of another user.
     """
 
-    WITHIN_S = 60.0
-
     def __init__(self, most: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._clock = clock
-        self._recorded: dict[str, tuple[float, int]] = {}
+        self._limits: dict[str, WindowLimit] = {}
 
     def admits(self, user: str) -> bool:
         """Return whether a record is written; count it, and log the number of those that were dropped."""
-        now = self._clock()
-        since, count = self._recorded.get(user, (now, 0))
-        if now - since > self.WITHIN_S:
-            if count > self._most:
-                dropped = count - self._most
-                audit_logger.warning("audit records dropped", audit="audit.limit", user=user, dropped=dropped)
-            since, count = now, 0
-        self._recorded[user] = since, count + 1
-        return count < self._most
+        if (limit := self._limits.get(user)) is None:
+            limit = self._limits[user] = WindowLimit(self._most, 60.0, partial(_report_dropped, user), self._clock)
+        return limit.try_acquire()
+
+
+def _report_dropped(user: str, dropped: int) -> None:
+    audit_logger.warning("audit records dropped", audit="audit.limit", user=user, dropped=dropped)

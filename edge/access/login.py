@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.access.users import ITERATIONS, MEMORY_KIB, NAME, User, read_users
+from edge.foundation.backoff import doubled
 from edge.foundation.errors import Defect, Unavailable
 from edge.model.user import Role
 from edge.store import logins
@@ -72,7 +73,7 @@ class LoginThrottle:
         self._failures[key] = stored + 1, self._clock() + self._wait_s(stored + 1, free)
 
     def _wait_s(self, count: int, free: int) -> float:
-        return min(2.0 ** min(count - free, 30), self.LONGEST_S) if count >= free else 0.0
+        return doubled(1.0, count - free, self.LONGEST_S) if count >= free else 0.0
 
     def succeeded(self, name: str, address: str) -> None:
         """Reset the failures of this user at this address; those of the address may belong to other users."""

@@ -4,11 +4,19 @@ import asyncio
 import contextlib
 import random
 
+_MOST_DOUBLINGS = 30
+"""More would only overflow."""
+_CHANCE = random.SystemRandom()
+
+
+def doubled(shortest: float, times: int, longest: float) -> float:
+    """Return the shortest delay, doubled some times, but not beyond the longest."""
+    return min(shortest * 2.0 ** min(times, _MOST_DOUBLINGS), longest)
+
 
 def delay(attempt: int, shortest: float, longest: float) -> float:
     """Return the delay before an attempt, in seconds: it doubles, with jitter against simultaneous clients."""
-    longest_now = min(longest, shortest * 2.0 ** min(attempt, 16))
-    return longest_now * random.uniform(0.5, 1.0)  # noqa: S311 - chance, not a secret
+    return doubled(shortest, attempt, longest) * _CHANCE.uniform(0.5, 1.0)
 
 
 class Backoff:
@@ -48,4 +56,4 @@ _MOST_S = 5.0
 
 def delay_after_defects(tries: int) -> float:
     """Return the delay after a number of attempts, at least one, in seconds."""
-    return min(_FIRST_S * 2.0 ** min(tries - 1, 10), _MOST_S)
+    return doubled(_FIRST_S, tries - 1, _MOST_S)

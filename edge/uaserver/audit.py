@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from asyncua import ua
 
 from edge.access.audit_trail import AuditTrail, audit_logger
+from edge.links.rate_limit import WindowLimit
 from edge.model.audit import MAX_TEXT, AuditKind, AuditRecord
 from edge.model.isa95 import ReturnStatus
 from edge.model.user import Role
@@ -100,23 +101,19 @@ class RefusalLog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, trail: AuditTrail | None = None) -> None:
         self._trail = trail
-        self._clock = clock
-        self._since = clock()
-        self._recorded = 0
+        self._limit = WindowLimit(self.MOST, self.WITHIN_S, _report_dropped, clock)
 
     def record(self, what: str, address: str, **fields: object) -> None:
         """Record a refusal; count it only when the limit of this period is reached."""
-        now = self._clock()
-        if now - self._since > self.WITHIN_S:
-            if self._recorded > self.MOST:
-                audit_logger.warning("more OPC UA refusals", audit="opcua.refused", dropped=self._recorded - self.MOST)
-            self._since, self._recorded = now, 0
-        self._recorded += 1
-        if self._recorded <= self.MOST:
+        if self._limit.try_acquire():
             audit_logger.warning(what, audit="opcua.refused", address=address, **_bounded(fields))
             user, application = str(fields.get("user", "")), str(fields.get("application", ""))
             caller = Caller(user, Role.OBSERVER, application, address)
             _queue(self._trail, "opcua.refused", caller, what, status=str(fields.get("reason", "")))
+
+
+def _report_dropped(dropped: int) -> None:
+    audit_logger.warning("more OPC UA refusals", audit="opcua.refused", dropped=dropped)
 
 
 def _who(caller: Caller) -> dict[str, str]:

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.foundation.backoff import Backoff, delay, delay_after_defects
+from edge.foundation.backoff import Backoff, delay, delay_after_defects, doubled
 
 
 @given(attempt=st.integers(0, 10_000))
@@ -47,3 +47,7 @@ async def test_backoff_is_reset_after_a_stable_connection() -> None:
 def test_retry_delay_doubles_up_to_a_limit() -> None:
     assert [delay_after_defects(tries) for tries in range(1, 5)] == [0.1, 0.2, 0.4, 0.8]
     assert delay_after_defects(7) == delay_after_defects(10_000) == 5.0
+
+
+def test_doubled_delay_has_a_longest() -> None:
+    assert [doubled(1.0, times, 5.0) for times in (0, 1, 2, 3, 10_000)] == [1.0, 2.0, 4.0, 5.0, 5.0]

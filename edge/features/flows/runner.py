@@ -31,6 +31,7 @@ from edge.features.flows.nodes.act import action_id
 from edge.features.flows.nodes.kind import Attempt, NodeError, Output
 from edge.features.flows.plan import LONGEST_TIMEOUT_S, Plan, PlannedNode, Plans
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, KeptAnswer, Written
+from edge.foundation.backoff import doubled
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import TaskGroup
@@ -294,7 +295,7 @@ class CycleRunner:
         for node in pending:
             attempts = cycle.tasks[node].attempts
             if attempts and node not in self._paused and node not in self._resumed:
-                pause_s = min(self._context.retry_pause_s * 2 ** (attempts - 1), _LONGEST_PAUSE_S)
+                pause_s = doubled(self._context.retry_pause_s, attempts - 1, _LONGEST_PAUSE_S)
                 self._paused[node] = asyncio.get_running_loop().call_later(pause_s, self._changed.set)
         loop_time = asyncio.get_running_loop().time()
         ready = [node for node in pending if node not in self._paused or self._paused[node].when() <= loop_time]
