@@ -3,6 +3,7 @@
 It decides by values and does no I/O; the vendor's form of a result stays in `payload`, which it does not read.
 """
 
+from asyncio import Lock
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import Enum, auto
@@ -120,7 +121,7 @@ class _Sighting(Struct):
 
 
 class ResultLedger(Struct):
-    """The results of one device, beyond its connections.
+    """The results of one device, beyond its connections; `settling` is held while some are settled, by any of these.
 
     `current` is the command that occupies the device, `begun` are the started ones. `marks` maps identifiers to
     commands. `expected` takes the next result without a command, after the position of its start.
@@ -130,6 +131,7 @@ class ResultLedger(Struct):
     begun: set[str] = field(default_factory=set)
     marks: dict[str, str] = field(default_factory=dict)
     expected: tuple[ResultClaim, Position] | None = None
+    settling: Lock = field(default_factory=Lock)
     _claims: dict[str, ResultClaim] = field(default_factory=dict)
     _kept: dict[int, KeptResult] = field(default_factory=dict)
     _known: dict[Identity, _Known] = field(default_factory=dict)
@@ -239,9 +241,8 @@ class ResultLedger(Struct):
 
     def answer(self, command_id: str) -> ReportedResult | None:
         """Return the result that answers a command; None until it has come, and when the command has its answer."""
-        if self._answered.get(command_id):
-            return None
-        return next((report for report in self.parts(command_id) if self.completes(report, command_id)), None)
+        parts = [] if self._answered.get(command_id) else self.parts(command_id)
+        return next((report for report in parts if self.completes(report, command_id)), None)
 
     def completes(self, report: ReportedResult, command_id: str) -> bool:
         """Return whether a result of a command answers it: one of a batch may be a part of it."""

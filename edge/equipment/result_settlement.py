@@ -3,7 +3,6 @@
 Results are judged by the ledger. They are acknowledged at the controller once they are durable.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -49,7 +48,6 @@ class ResultSettlement:
         self._ledger = ledger
         self._reporter = reporter
         self._controller = controller
-        self._settling = asyncio.Lock()
 
     async def take(self, report: ReportedResult, verdict: Verdict, *, is_new: bool = True) -> bool:
         """Keep a result that its command waits for, and report any other; return whether it is kept for its command.
@@ -71,8 +69,8 @@ class ResultSettlement:
 
     async def settle(self, command_id: str) -> None:
         """Drop and acknowledge the results of a command whose answer is durable; report further ones as late."""
-        async with self._settling:
-            ledger = self._ledger
+        ledger = self._ledger
+        async with ledger.settling:
             parts, settled = ledger.parts(command_id), list[ReportedResult]()
             if ledger.answer(command_id) is not None:
                 self._controller.note_answered(command_id, parts)
@@ -91,7 +89,7 @@ class ResultSettlement:
         The connection was lost right after the answer, the command was stopped, or it was reset.
         """
         # The stop of a command may be repeated while its results are reported.
-        async with self._settling:
+        async with self._ledger.settling:
             for command_id in {kept.command_id: None for kept in self._ledger.unsettled()}:
                 if command_id != self._ledger.current and not await self._reporter.is_awaited(command_id):
                     await self._surrender(command_id)
@@ -129,7 +127,7 @@ class ResultSettlement:
         else:
             # With the results that came before it: together they are the answer, or each is late.
             self._ledger.keep(report, command_id)
-            async with self._settling:
+            async with self._ledger.settling:
                 await self._surrender(command_id)
             return
         await self._finish(report)

@@ -1,5 +1,6 @@
 """Results are reported before they are acknowledged, and each once, whatever the kind of the controller."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -39,6 +40,7 @@ class Bolts:
         return parts
 
     async def keep(self, report: ReportedResult, command_id: str) -> None:
+        await asyncio.sleep(0)
         self._do(f"late {report.result_id}")
 
     async def is_stored(self, report: ReportedResult, command_id: str) -> bool:
@@ -200,3 +202,12 @@ async def test_answer_reported_before_a_cut_is_reported_no_more() -> None:
         await bench.settlement.settle_left()
     await bench.settlement.settle_left()
     assert (bench.bolts.done, bench.ledger.unsettled()) == (["answer 1 2"], ())
+
+
+async def test_stop_of_an_earlier_connection_reports_no_bolt_again() -> None:
+    bench = Bench()
+    await bench.take(1)
+    bench.give_up()
+    later = ResultSettlement(bench.ledger, LateResults("wrench", "station-1", bench.station), bench.bolts)
+    await asyncio.gather(bench.settlement.settle_left(), later.settle_left())
+    assert reports_of(bench) == ["late 1"]
