@@ -24,6 +24,7 @@ from edge.uaserver.chart_types import (
 from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import (
+    HAS_COMPONENT,
     make_reference,
     object_attributes,
     reference_to,
@@ -31,10 +32,9 @@ from edge.uaserver.node_parts import (
     scalar,
     variable_attributes,
 )
-from edge.uaserver.own_types import HAS_COMPONENT, VariableSpec, type_name, type_node
-from edge.uaserver.view import ChartView
+from edge.uaserver.own_types import VariableSpec, type_name, type_node
+from edge.uaserver.view import ChartView, ViewReader
 
-ViewReader = Callable[[], ChartView]
 Part = Callable[[ChartView], Any]
 
 FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)

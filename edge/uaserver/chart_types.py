@@ -13,9 +13,9 @@ from asyncua.server.internal_server import InternalServer
 
 from edge.model.job_state import Cause
 from edge.opcua.variant_json import variant
+from edge.uaserver.node_parts import HAS_COMPONENT
 from edge.uaserver.own_types import (
     DURATION,
-    HAS_COMPONENT,
     MANDATORY,
     PLACEHOLDER,
     T,

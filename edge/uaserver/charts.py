@@ -26,8 +26,8 @@ from edge.uaserver.chart_types import CHART_TYPE
 from edge.uaserver.computed_nodes import compute_namespace
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.node_parts import reference_to
-from edge.uaserver.own_types import HAS_COMPONENT, type_name
+from edge.uaserver.node_parts import HAS_COMPONENT, reference_to
+from edge.uaserver.own_types import type_name
 from edge.uaserver.view import ChartView, ViewReader
 
 logger = structlog.get_logger(__name__)

@@ -21,7 +21,8 @@ from edge.model.job_state import METHODS, SUBSTATE_MACHINE
 from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import attributes_of, reference_to_definition
-from edge.uaserver.own_types import HAS_COMPONENT, MANDATORY
+from edge.uaserver.node_parts import HAS_COMPONENT
+from edge.uaserver.own_types import MANDATORY
 
 IDENTIFICATION_TYPE = ua.NodeId(1012, Namespace.MACHINERY)
 ITEM_STATE_TYPE = ua.NodeId(1002, Namespace.MACHINERY)

@@ -20,8 +20,8 @@ from edge.uaserver.chart_types import RETURN_STATUS
 from edge.uaserver.method_roles import RELEASE_METHOD
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.node_parts import HAS_COMPONENT
 from edge.uaserver.own_types import (
-    HAS_COMPONENT,
     MANDATORY,
     PLACEHOLDER,
     T,

@@ -18,8 +18,8 @@ from edge.uaserver.chart_types import RETURN_STATUS
 from edge.uaserver.method_roles import SWITCH_OFF_METHOD, SWITCH_ON_METHOD
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.node_parts import HAS_COMPONENT
 from edge.uaserver.own_types import (
-    HAS_COMPONENT,
     MANDATORY,
     T,
     VariableSpec,

@@ -12,7 +12,7 @@ from asyncua.server.address_space import AddressSpace
 from edge.uaserver.namespaces import Namespace
 
 _T: Final = ua.VariantType
-_OWNED: Final = frozenset({ua.NodeId(ua.ObjectIds.HasComponent), ua.NodeId(ua.ObjectIds.HasProperty)})
+_OWNING: Final = frozenset({ua.NodeId(ua.ObjectIds.HasComponent), ua.NodeId(ua.ObjectIds.HasProperty)})
 _NAMESPACES: Final = ua.NodeId(ua.ObjectIds.Server_Namespaces)
 
 _OF_NAMESPACES: Final = MappingProxyType(
@@ -51,5 +51,5 @@ def _below(aspace: AddressSpace, node_id: ua.NodeId) -> list[ua.ReferenceDescrip
     return [
         reference
         for reference in aspace[node_id].references
-        if reference.IsForward and reference.ReferenceTypeId in _OWNED
+        if reference.IsForward and reference.ReferenceTypeId in _OWNING
     ]

@@ -7,6 +7,8 @@ from typing import Any, Final
 from asyncua import ua
 from asyncua.server.address_space import AttributeValue, NodeData
 
+HAS_COMPONENT: Final = ua.NodeId(ua.ObjectIds.HasComponent)
+
 _A: Final = ua.AttributeIds
 _T: Final = ua.VariantType
 _HAS_TYPE_DEFINITION: Final = ua.NodeId(ua.ObjectIds.HasTypeDefinition)

@@ -14,11 +14,10 @@ from edge.opcua.binary import DecodeError
 from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import add_node
-from edge.uaserver.node_parts import make_reference
+from edge.uaserver.node_parts import HAS_COMPONENT, make_reference
 
 T = ua.VariantType
 
-HAS_COMPONENT = ua.NodeId(ua.ObjectIds.HasComponent)
 DURATION = ua.NodeId(ua.ObjectIds.Duration)
 MANDATORY = ua.NodeId(ua.ObjectIds.ModellingRule_Mandatory)
 PLACEHOLDER = ua.NodeId(ua.ObjectIds.ModellingRule_OptionalPlaceholder)

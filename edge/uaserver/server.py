@@ -26,7 +26,7 @@ from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, Work
 from edge.opcua import limits
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_transport import ProtocolServer, TcpListener
-from edge.uaserver import nodesets, security, server_object, session_feed, type_cache
+from edge.uaserver import nodesets, security, server_object, type_cache
 from edge.uaserver.access_control import AccessControl
 from edge.uaserver.certificate_renewal import CertificateRenewal
 from edge.uaserver.certificates import OwnCertificate
@@ -49,6 +49,7 @@ from edge.uaserver.namespaces import (
     machines_uri,
 )
 from edge.uaserver.parts import AddPart, NewServer, ServerPart
+from edge.uaserver.session_feed import live_sessions
 from edge.uaserver.space import (
     JOB_ORDER_STATUS_EVENT,
     MachineDescription,
@@ -105,7 +106,7 @@ class UaServer:
 
     def live_sessions(self, instance: str) -> list[LiveSession]:
         """Return the activated sessions of clients, for the list of sessions of a gateway."""
-        return list(session_feed.live_sessions(self._core.client_sessions, instance))
+        return list(live_sessions(self._core.client_sessions, instance))
 
     @property
     def sessions(self) -> int:

@@ -33,7 +33,8 @@ from edge.uaserver.descriptions import describe
 from edge.uaserver.intervention_methods import INTERVENTION_METHODS
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import Place, add_node, add_reference, place_node, value_attribute
-from edge.uaserver.own_types import HAS_COMPONENT, NO_INSTANT, add_nodes, method_items
+from edge.uaserver.node_parts import HAS_COMPONENT
+from edge.uaserver.own_types import NO_INSTANT, add_nodes, method_items
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from asyncua import ua
 
-from edge.uaserver.own_types import HAS_COMPONENT
+from edge.uaserver.node_parts import HAS_COMPONENT
 
 _HAS_PROPERTY: Final = ua.NodeId(ua.ObjectIds.HasProperty)
 _PROPERTY_TYPE: Final = ua.NodeId(ua.ObjectIds.PropertyType)

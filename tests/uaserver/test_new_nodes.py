@@ -12,8 +12,8 @@ from asyncua.server.address_space import AddressSpace
 from edge.foundation.errors import Defect
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import add_node, add_reference
+from edge.uaserver.node_parts import HAS_COMPONENT
 from edge.uaserver.own_types import (
-    HAS_COMPONENT,
     MANDATORY,
     PLACEHOLDER,
     T,

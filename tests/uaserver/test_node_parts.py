@@ -3,8 +3,14 @@
 from asyncua import ua
 from asyncua.server.address_space import NodeData
 
-from edge.uaserver.node_parts import object_attributes, reference_to, reference_to_type, variable_attributes
-from edge.uaserver.own_types import HAS_COMPONENT, T, base, type_name, type_node
+from edge.uaserver.node_parts import (
+    HAS_COMPONENT,
+    object_attributes,
+    reference_to,
+    reference_to_type,
+    variable_attributes,
+)
+from edge.uaserver.own_types import T, base, type_name, type_node
 
 A = ua.AttributeIds
 FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)

@@ -17,7 +17,8 @@ from edge.model.user import Role
 from edge.uaserver.gateway_object import GATEWAY_NAME
 from edge.uaserver.methods import PartMethod, Services, Target
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.own_types import HAS_COMPONENT, add_nodes, method_items, object_item
+from edge.uaserver.node_parts import HAS_COMPONENT
+from edge.uaserver.own_types import add_nodes, method_items, object_item
 from edge.uaserver.parts import NewServer, ServerPart
 from edge.uaserver.server import UaServer, open_server
 from tests.opcua_client import patient_client

@@ -27,9 +27,9 @@ from edge.uaserver.intervention_methods import read_text
 from edge.uaserver.live_list import BUNDLE_S, notify_all
 from edge.uaserver.methods import PartMethod, Target
 from edge.uaserver.namespaces import Namespace
+from edge.uaserver.node_parts import HAS_COMPONENT
 from edge.uaserver.own_types import (
     DURATION,
-    HAS_COMPONENT,
     MANDATORY,
     PLACEHOLDER,
     T,

@@ -20,7 +20,8 @@ from edge.features.opcua_extras.push_methods import (
 from edge.features.opcua_extras.trust_list_file import ACTIVITY_TIMEOUT_S, MAX_TRUST_LIST_SIZE, TrustListFile
 from edge.opcua.server_core import ServerCore
 from edge.uaserver.application_trust_files import ALL_LISTS, encode_lists, read_lists
-from edge.uaserver.own_types import HAS_COMPONENT, NO_INSTANT, add_nodes
+from edge.uaserver.node_parts import HAS_COMPONENT
+from edge.uaserver.own_types import NO_INSTANT, add_nodes
 from edge.uaserver.standard_nodes import standard_id, standard_item, standard_object, standard_property
 
 _I: Final = ua.ObjectIds

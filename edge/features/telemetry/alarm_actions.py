@@ -16,7 +16,7 @@ from edge.store.kept_alarms import AlarmChange
 
 logger = structlog.get_logger(__name__)
 
-READER = "actions"
+CURSOR = "actions"
 _METHODS = {"pause": Cause.HOLD, "abort": Cause.ABORT}
 
 
@@ -26,10 +26,10 @@ async def follow_actions(store: Store, service: JobService, source: str) -> None
 
 
 async def _follow(store: Store, service: JobService, source: str) -> None:
-    async for change in alarms.follow(store, await alarms.cursor(store, READER)):
+    async for change in alarms.follow(store, await alarms.cursor(store, CURSOR)):
         if change.action:
             await _call(store, service, source, change)
-            await store.commit(alarms.save_cursor(store.keys, READER, change.position))
+            await store.commit(alarms.save_cursor(store.keys, CURSOR, change.position))
 
 
 async def _call(store: Store, service: JobService, source: str, change: AlarmChange) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from edge.features.telemetry.alarm_actions import READER, follow_actions
+from edge.features.telemetry.alarm_actions import CURSOR, follow_actions
 from edge.links.background_task import background_task
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause
@@ -38,7 +38,7 @@ async def test_action_is_called_once_for_the_job_of_the_alarm(store: Store, wait
     for _ in range(2):
         async with background_task(follow_actions(store, cast("Any", recorder), "urn:x"), "actions"):
             await wait_until(lambda: len(recorder.calls) >= 2)
-            while await alarms.cursor(store, READER) != last:
+            while await alarms.cursor(store, CURSOR) != last:
                 await store.execute("PING")
     assert [call.method for call in recorder.calls] == [Cause.ABORT, Cause.HOLD]
     assert {call.by for call in recorder.calls} == {"alarm r"}

@@ -7,7 +7,7 @@ import click
 from edge.app.features import gateway_settings
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import settings_option
-from edge.features.opcua_extras import mdns_file
+from edge.features.opcua_extras.mdns_file import DIRECTORY, update_service_file
 from edge.foundation.errors import Refused
 
 
@@ -21,8 +21,8 @@ def advertise(settings_file: Path | None, *, remove: bool) -> None:
     """
     settings = None if remove else gateway_settings(settings_file)
     try:
-        change = mdns_file.update_service_file(settings, mdns_file.DIRECTORY)
+        change = update_service_file(settings, DIRECTORY)
     except OSError as error:
-        problem = f"{error.filename or mdns_file.DIRECTORY}: {error.strerror}"
+        problem = f"{error.filename or DIRECTORY}: {error.strerror}"
         raise Refused("file", problem, "Call it as root (sudo).") from error
     print_text(change.value)

@@ -16,6 +16,7 @@ from edge.features.telemetry.opcua.condition_view import ConditionView
 from edge.model.instant import utc
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import (
+    HAS_COMPONENT,
     make_reference,
     object_attributes,
     reference_to,
@@ -23,7 +24,7 @@ from edge.uaserver.node_parts import (
     scalar,
     variable_attributes,
 )
-from edge.uaserver.own_types import HAS_COMPONENT, type_name
+from edge.uaserver.own_types import type_name
 
 _I: Final = ua.ObjectIds
 _A: Final = ua.AttributeIds

@@ -17,6 +17,7 @@ from edge.model.instant import utc
 from edge.ports.sample_lines import Sample, parse_line
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.node_parts import (
+    HAS_COMPONENT,
     make_reference,
     object_attributes,
     reference_to,
@@ -24,7 +25,7 @@ from edge.uaserver.node_parts import (
     scalar,
     variable_attributes,
 )
-from edge.uaserver.own_types import HAS_COMPONENT, type_name
+from edge.uaserver.own_types import type_name
 
 FOLDER: Final = "Tags"
 _A: Final = ua.AttributeIds
