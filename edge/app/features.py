@@ -88,6 +88,12 @@ def folders_of(settings: Settings) -> Mapping[str, Path]:
     return {name: folder for folders in found for name, folder in folders.items()}
 
 
+def discovery_capabilities(settings: Settings) -> tuple[str, ...]:
+    """Return the identifiers of what clients find: live data, and what features add, such as alarms and history."""
+    found = (pkgutil.resolve_name(feature.discovered_as)(settings) for feature in features() if feature.discovered_as)
+    return ("DA", *(name for names in found for name in names))
+
+
 async def prepare_features(stack: AsyncExitStack, core: "GatewayParts") -> None:
     """Open what features need before equipment is opened."""
     for item in features():

@@ -108,7 +108,7 @@ async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, wo
 
 async def _show_jobs(stack: contextlib.AsyncExitStack, parts: GatewayParts, server: "UaServer") -> None:
     # asyncua is imported only where it is used.
-    from edge.uaserver.chart_feed import show_charts  # noqa: PLC0415
+    from edge.uaserver.charts import show_charts  # noqa: PLC0415
     from edge.uaserver.job_feed import show_jobs  # noqa: PLC0415
 
     await parts.keep_running(stack, "OPC UA lists", partial(show_jobs, parts.store, server, parts.scopes))

@@ -38,9 +38,17 @@ from edge.uaserver.application_trust import (
     rejected_users_directory,
     revocation_files,
 )
-from edge.uaserver.certificates import OwnCertificate, load, load_certificate, thumbprint
+from edge.uaserver.certificates import (
+    OwnCertificate,
+    UnusableCertificate,
+    check_issued,
+    load,
+    load_certificate,
+    read_subject,
+    signing_request,
+    thumbprint,
+)
 from edge.uaserver.namespaces import application_uri
-from edge.uaserver.signing_requests import UnusableCertificate, check_issued, read_subject, signing_request
 
 _ADVICE = "List them with: edge opcua list"
 _HOST_ADVICE = "Use the host of the address that clients connect to, without opc.tcp:// and port."

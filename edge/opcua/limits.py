@@ -1,10 +1,18 @@
 """The limits of clients: connections, sessions, bytes, operations, queued notifications."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass  # noqa: TID251 - it extends a dataclass of asyncua
 from types import MappingProxyType
+from typing import Any
 
 from asyncua import ua
+from asyncua.common.connection import MessageChunk, TransportLimits
+from asyncua.common.utils import ServiceError
+from asyncua.crypto.uacrypto import x509_from_der
 from msgspec import Struct
+
+from edge.opcua.application_certificate import application_uris
 
 # asyncua collects up to 100 MiB of chunks from a client before authentication
 # (github.com/FreeOpcUa/opcua-asyncio/issues/1962).
@@ -100,3 +108,94 @@ METHOD_CALLS = 100
 """Method calls of one request."""
 
 DEFAULTS = ServerLimits()
+
+
+@dataclass
+class NegotiatedLimits(TransportLimits):
+    """The limits of one connection: ours at first, after the Hello also those of the client.
+
+    asyncua confuses the limits of the two directions, returns the buffer sizes in the wrong order, and sends answers of
+    any size.
+    """
+
+    max_recv_buffer: int = CHUNK_BYTES
+    max_send_buffer: int = CHUNK_BYTES
+    max_chunk_count: int = CHUNKS
+    max_message_size: int = MESSAGE_BYTES
+    answer_chunks: int = CHUNKS
+    answer_bytes: int = MESSAGE_BYTES
+
+    def create_acknowledge_and_set_limits(self, msg: ua.Hello) -> ua.Acknowledge:
+        """Set the limits both sides accept.
+
+        Our own limits apply to answers too: asyncua and node-opcua receive no more than the limit of the server.
+        """
+        self.max_recv_buffer = min(msg.SendBufferSize, self.max_recv_buffer)
+        self.max_send_buffer = min(msg.ReceiveBufferSize, self.max_send_buffer)
+        self.answer_chunks = min(msg.MaxChunkCount or CHUNKS, CHUNKS)
+        self.answer_bytes = min(msg.MaxMessageSize or MESSAGE_BYTES, MESSAGE_BYTES)
+        return ua.Acknowledge(
+            ReceiveBufferSize=self.max_recv_buffer,
+            SendBufferSize=self.max_send_buffer,
+            MaxMessageSize=self.max_message_size,
+            MaxChunkCount=self.max_chunk_count,
+        )
+
+    def largest_answer(self, cryptography: Any) -> int:
+        """Return the largest message that the client accepts with this encryption, in bytes.
+
+        In the specification the limit applies to the message alone; node-opcua also counts the chunk headers.
+        """
+        in_chunk: int = MessageChunk.max_body_size(cryptography, self.max_send_buffer)
+        around = self.max_send_buffer - in_chunk
+        chunks, rest = divmod(self.answer_bytes, self.max_send_buffer)
+        return min(chunks * in_chunk + max(rest - around, 0), self.answer_chunks * in_chunk)
+
+
+_NONCE_BYTES = 32
+
+
+def check_application(certificate: bytes, params: ua.CreateSessionParameters) -> None:
+    """Check that the application that opened the channel creates the session (OPC 10000-4, 5.6.2)."""
+    own = x509_from_der(certificate)
+    try:
+        given = x509_from_der(params.ClientCertificate)
+    except (ValueError, IndexError):
+        given = None
+    if given != own:
+        raise ServiceError(ua.StatusCodes.BadSecurityChecksFailed)
+    if params.ClientDescription.ApplicationUri not in application_uris(own):
+        raise ServiceError(ua.StatusCodes.BadCertificateUriInvalid)
+    if len(params.ClientNonce or b"") < _NONCE_BYTES:
+        raise ServiceError(ua.StatusCodes.BadNonceInvalid)
+
+
+def check_count(limit: int, operations: Sized | None) -> None:
+    """Check the number of operations of a request. Raises ServiceError for none, or more than the limit."""
+    if not operations:
+        raise ServiceError(ua.StatusCodes.BadNothingToDo)
+    if len(operations) > limit:
+        raise ServiceError(ua.StatusCodes.BadTooManyOperations)
+
+
+def check_subscriptions(ids: Sized, limit: int) -> None:
+    """Check the number of subscriptions in a request. Raises ServiceError above the limit."""
+    if len(ids) > limit:
+        raise ServiceError(ua.StatusCodes.BadTooManyOperations)
+
+
+def clamp(asked: float, least: float, most: float) -> float:
+    """Return the nearest number within the bounds."""
+    # A client may send NaN, for which no comparison is true.
+    return least if math.isnan(asked) else min(max(asked, least), most)
+
+
+def clamp_monitoring(asked: ua.MonitoringParameters, limits: ServerLimits) -> None:
+    """Bound the queue of a monitored item of values."""
+    if not isinstance(asked.Filter, ua.EventFilter):
+        asked.QueueSize = min(max(asked.QueueSize, 1), limits.queued_values)
+
+
+def unknown_subscription() -> ua.StatusCode:
+    """Return the status for a subscription that is not one of the session."""
+    return ua.StatusCode(ua.StatusCodes.BadSubscriptionIdInvalid)

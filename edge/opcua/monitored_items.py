@@ -17,7 +17,7 @@ from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.server.monitored_item_service import MonitoredItemData, MonitoredItemService
 from asyncua.ua.uaprotocol_auto import DataChangeFilter  # as it is read; `ua` has another by this name
 
-from edge.opcua.encoded_event import EncodedEvent
+from edge.opcua.answer_encoding import EncodedEvent
 from edge.opcua.event_filter import event_filter_result, event_filter_status
 from edge.opcua.limits import NOTIFICATIONS_PER_MESSAGE, ServerLimits
 from edge.opcua.notification_queue import Notification, add_event, add_value, overflow_event

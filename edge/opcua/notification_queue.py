@@ -18,8 +18,13 @@ from asyncua import ua
 from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.ua.ua_binary import struct_to_binary
 
-from edge.opcua.answer_encoding import notification_size
-from edge.opcua.encoded_event import EncodedEvent, client_handle, encode_event, without_largest_fields
+from edge.opcua.answer_encoding import (
+    EncodedEvent,
+    client_handle,
+    encode_event,
+    notification_size,
+    without_largest_fields,
+)
 
 _OVERFLOW = 0x480
 """The bits InfoType = DataValue and Overflow of a status code (OPC 10000-4, 7.39.1)."""

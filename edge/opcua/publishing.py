@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -10,9 +11,28 @@ from asyncua.common.utils import ServiceError
 from asyncua.server.internal_subscription import InternalSubscription
 
 from edge.opcua import limits
-from edge.opcua.request_checks import clamp
-from edge.opcua.session_connection import SessionConnection
+from edge.opcua.limits import clamp
+from edge.opcua.server_channel import ServerChannel
 from edge.opcua.time_slices import Turns, WorkBudget
+
+
+class SessionConnection(Protocol):
+    """The functions of a connection that its session uses."""
+
+    @property
+    def channel(self) -> ServerChannel:
+        """The open channel."""
+
+    async def flush(self) -> None:
+        """Send the waiting answers."""
+
+    @property
+    def waiting_publish_requests(self) -> int:
+        """The number of waiting publish requests."""
+
+    @property
+    def get_publish_request(self) -> Callable[..., Any]:
+        """The source of publish requests for the subscriptions."""
 
 
 class SubscriptionOwner(Protocol):

@@ -10,8 +10,9 @@ import hashlib
 import hmac
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -19,16 +20,113 @@ from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
 from asyncua.server.uaprocessor import PublishRequestData, UaProcessor
 from asyncua.ua.ua_binary import nodeid_from_binary, struct_from_binary, struct_to_binary, uatcp_to_binary
+from msgspec import Struct
 
-from edge.opcua import limits, user_tokens
+from edge.opcua import access, limits
 from edge.opcua.access import AccessPolicy, Caller, Peer
 from edge.opcua.answer_encoding import AnswerBody, AnswerTooLargeError, encode_answer
-from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.limits import NegotiatedLimits
 from edge.opcua.notification_queue import is_within_count, limit_message
 from edge.opcua.server_channel import ServerChannel
 from edge.opcua.server_session import ServerSession
-from edge.opcua.services import SERVICES, Service
 from edge.opcua.time_slices import Pacer, Turns
+
+
+class Service(Struct, frozen=True):
+    """One service: the type of its parameters, and the function that makes the response."""
+
+    parameters: type
+    respond: Callable[[ServerSession, Any], Awaitable[Any]]
+
+
+async def _read(session: ServerSession, params: ua.ReadParameters) -> Any:
+    return _with_results(ua.ReadResponse(), await session.read(params))
+
+
+async def _write(session: ServerSession, params: ua.WriteParameters) -> Any:
+    return _with_results(ua.WriteResponse(), await session.write(params))
+
+
+async def _history_read(session: ServerSession, params: ua.HistoryReadParameters) -> Any:
+    return _with_results(ua.HistoryReadResponse(), await session.history_read(params))
+
+
+async def _browse(session: ServerSession, params: ua.BrowseParameters) -> Any:
+    return _with_results(ua.BrowseResponse(), await session.browse(params))
+
+
+async def _browse_next(session: ServerSession, params: ua.BrowseNextParameters) -> Any:
+    response = ua.BrowseNextResponse()
+    response.Parameters.Results = await session.browse_next(params)
+    return response
+
+
+async def _translate(session: ServerSession, params: ua.TranslateBrowsePathsToNodeIdsParameters) -> Any:
+    response = ua.TranslateBrowsePathsToNodeIdsResponse()
+    return _with_results(response, await session.translate_browsepaths_to_nodeids(params.BrowsePaths))
+
+
+async def _register(session: ServerSession, params: ua.RegisterNodesParameters) -> Any:
+    response = ua.RegisterNodesResponse()
+    response.Parameters.RegisteredNodeIds = await session.register_nodes(params.NodesToRegister)
+    return response
+
+
+async def _unregister(session: ServerSession, params: ua.UnregisterNodesParameters) -> Any:
+    await session.unregister_nodes(params.NodesToUnregister)
+    return ua.UnregisterNodesResponse()
+
+
+async def _create_items(session: ServerSession, params: ua.CreateMonitoredItemsParameters) -> Any:
+    return _with_results(ua.CreateMonitoredItemsResponse(), await session.create_monitored_items(params))
+
+
+async def _modify_items(session: ServerSession, params: ua.ModifyMonitoredItemsParameters) -> Any:
+    return _with_results(ua.ModifyMonitoredItemsResponse(), await session.modify_monitored_items(params))
+
+
+async def _delete_items(session: ServerSession, params: ua.DeleteMonitoredItemsParameters) -> Any:
+    return _with_results(ua.DeleteMonitoredItemsResponse(), await session.delete_monitored_items(params))
+
+
+async def _set_monitoring_mode(session: ServerSession, params: ua.SetMonitoringModeParameters) -> Any:
+    response = ua.SetMonitoringModeResponse()
+    response.Parameters.Results = await session.set_monitoring_mode(params)
+    return response
+
+
+async def _set_triggering(session: ServerSession, params: ua.SetTriggeringParameters) -> Any:
+    response = ua.SetTriggeringResponse()
+    response.Parameters = await session.set_triggering(params)
+    return response
+
+
+def _with_results(response: Any, results: Any) -> Any:
+    response.Results = results
+    return response
+
+
+def _id(name: str) -> ua.NodeId:
+    return ua.NodeId(getattr(ua.ObjectIds, f"{name}Request_Encoding_DefaultBinary"))
+
+
+SERVICES: Mapping[ua.NodeId, Service] = MappingProxyType(
+    {
+        _id("Read"): Service(ua.ReadParameters, _read),
+        _id("Write"): Service(ua.WriteParameters, _write),
+        _id("HistoryRead"): Service(ua.HistoryReadParameters, _history_read),
+        _id("Browse"): Service(ua.BrowseParameters, _browse),
+        _id("BrowseNext"): Service(ua.BrowseNextParameters, _browse_next),
+        _id("TranslateBrowsePathsToNodeIds"): Service(ua.TranslateBrowsePathsToNodeIdsParameters, _translate),
+        _id("RegisterNodes"): Service(ua.RegisterNodesParameters, _register),
+        _id("UnregisterNodes"): Service(ua.UnregisterNodesParameters, _unregister),
+        _id("CreateMonitoredItems"): Service(ua.CreateMonitoredItemsParameters, _create_items),
+        _id("ModifyMonitoredItems"): Service(ua.ModifyMonitoredItemsParameters, _modify_items),
+        _id("DeleteMonitoredItems"): Service(ua.DeleteMonitoredItemsParameters, _delete_items),
+        _id("SetTriggering"): Service(ua.SetTriggeringParameters, _set_triggering),
+        _id("SetMonitoringMode"): Service(ua.SetMonitoringModeParameters, _set_monitoring_mode),
+    }
+)
 
 
 class ResponseSender:
@@ -345,7 +443,7 @@ class RequestProcessor(UaProcessor):
         if policy.AsymmetricSignatureURI and signature.Algorithm != policy.AsymmetricSignatureURI:
             raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid)
         policy.asymmetric_cryptography.use_prev_key = False
-        if not user_tokens.has_signed(policy, policy.asymmetric_cryptography, session.nonce, signature.Signature):
+        if not access.has_signed(policy, policy.asymmetric_cryptography, session.nonce, signature.Signature):
             raise ServiceError(ua.StatusCodes.BadApplicationSignatureInvalid)
 
     async def _identify(self, session: ServerSession, params: ua.ActivateSessionParameters, peer: Peer) -> Caller:
@@ -353,14 +451,14 @@ class RequestProcessor(UaProcessor):
         match params.UserIdentityToken:
             case ua.X509IdentityToken() as token if self._access.allows_certificates:
                 policy = self._connection.security_policy
-                found = user_tokens.read_certificate_token(policy, session.nonce, token, params.UserTokenSignature)
+                found = access.read_certificate_token(policy, session.nonce, token, params.UserTokenSignature)
                 caller = await self._access.certified_user(found.chain, peer, is_proved=found.is_proved)
                 refusal = ua.StatusCodes.BadIdentityTokenRejected
                 if not found.is_proved:
                     refusal = ua.StatusCodes.BadUserSignatureInvalid
             case ua.UserNameIdentityToken() as token:
                 policy = self._connection.security_policy
-                name, password = user_tokens.read_password(policy, session.nonce, token)
+                name, password = access.read_password(policy, session.nonce, token)
                 digest = hashlib.sha256(f"{name}\n{password}".encode()).digest()
                 is_same = hmac.compare_digest(digest, session.record.secret_digest)
                 caller = await self._access.user(name, password, peer, is_confirmed=is_same)

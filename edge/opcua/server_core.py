@@ -6,7 +6,7 @@ subclasses of asyncua's parts. `tests/opcua/test_server_core.py` fails when asyn
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Never
+from typing import Any, Never, Protocol
 
 from asyncua import ua
 from asyncua.common.utils import ServiceError
@@ -15,12 +15,37 @@ from asyncua.server.address_space import AttributeService, NodeData
 from asyncua.server.internal_server import InternalServer
 
 from edge.opcua.access import AccessPolicy, Caller, Peer
-from edge.opcua.extensions import HistoryService, MethodExtension, NoHistory
 from edge.opcua.limits import DEFAULTS, UNACKNOWLEDGED, ServerLimits
 from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_session import ServerSession
 from edge.opcua.time_slices import Turns
 from edge.opcua.view_service import ReferenceTypes
+
+
+class MethodExtension(Protocol):
+    """Performs method calls that need the session of the caller."""
+
+    def serves(self, request: ua.CallMethodRequest) -> bool:
+        """Return whether the call is for this extension."""
+
+    async def call(self, request: ua.CallMethodRequest, session: Any) -> ua.CallMethodResult:
+        """Perform a method call for a session."""
+
+
+class HistoryService(Protocol):
+    """Reads history for a session."""
+
+    async def read(self, params: ua.HistoryReadParameters, session: Any) -> list[ua.HistoryReadResult]:
+        """Read the history of nodes. Raises ServiceError for a request that is invalid as a whole."""
+
+
+class NoHistory:
+    """Refuses: there is no history, and asyncua would return an empty one."""
+
+    async def read(self, params: ua.HistoryReadParameters, _session: Any) -> list[ua.HistoryReadResult]:
+        """Return that no node has history."""
+        unsupported = ua.StatusCode(ua.StatusCodes.BadHistoryOperationUnsupported)
+        return [ua.HistoryReadResult(StatusCode=unsupported) for _ in params.NodesToRead]
 
 
 class AllowedServices(PermissionRuleset):

@@ -5,8 +5,9 @@ asyncua numbers tokens and subscriptions from a small number on, and does not ch
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Sized
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from asyncua import ua
@@ -14,12 +15,12 @@ from asyncua.common.utils import ServiceError
 from asyncua.crypto.permission_rules import User, UserRole
 from asyncua.server.internal_session import InternalSession, SessionState
 from asyncua.server.internal_subscription import InternalSubscription
+from asyncua.server.subscription_service import SubscriptionService
 
 from edge.opcua.access import Caller, bounded_locales, calling
-from edge.opcua.limits import REQUEST_BYTES, ServerLimits
-from edge.opcua.monitored_items import MonitoredItems
-from edge.opcua.publishing import modify, publish_for, republish, revise, start_publishing
-from edge.opcua.request_checks import (
+from edge.opcua.limits import (
+    REQUEST_BYTES,
+    ServerLimits,
     check_application,
     check_count,
     check_subscriptions,
@@ -27,13 +28,61 @@ from edge.opcua.request_checks import (
     clamp_monitoring,
     unknown_subscription,
 )
+from edge.opcua.monitored_items import MonitoredItems
+from edge.opcua.publishing import SessionConnection, modify, publish_for, republish, revise, start_publishing
 from edge.opcua.request_counts import SessionRecord
 from edge.opcua.server_channel import ServerChannel
-from edge.opcua.server_methods import method_of, perform
-from edge.opcua.session_connection import SessionConnection
 from edge.opcua.time_slices import Pacer, Turn, WorkBudget
 from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, localized_value, read_item, refused_value
 from edge.opcua.view_service import View
+
+GET_MONITORED_ITEMS = "GetMonitoredItems"
+RESEND_DATA = "ResendData"
+
+_SERVER = ua.NodeId(ua.ObjectIds.Server)
+_METHODS: Mapping[ua.NodeId, str] = MappingProxyType(
+    {
+        ua.NodeId(ua.ObjectIds.Server_GetMonitoredItems): GET_MONITORED_ITEMS,
+        ua.NodeId(ua.ObjectIds.ServerType_GetMonitoredItems): GET_MONITORED_ITEMS,
+        ua.NodeId(ua.ObjectIds.Server_ResendData): RESEND_DATA,
+        ua.NodeId(ua.ObjectIds.ServerType_ResendData): RESEND_DATA,
+    }
+)
+
+
+def method_of(request: ua.CallMethodRequest) -> str | None:
+    """Return the name of the method that a request calls on the Server object; None for any other."""
+    return _METHODS.get(request.MethodId) if request.ObjectId == _SERVER else None
+
+
+async def perform(
+    method: str, arguments: Sequence[ua.Variant], session_id: ua.NodeId, service: SubscriptionService, turn: Turn
+) -> ua.CallMethodResult:
+    """Perform a method of the Server object for a session."""
+    if len(arguments) != 1:
+        few = not arguments
+        return _bad(ua.StatusCodes.BadArgumentsMissing if few else ua.StatusCodes.BadTooManyArguments)
+    (argument,) = arguments
+    if argument.VariantType is not ua.VariantType.UInt32 or argument.is_array:
+        mismatch = ua.StatusCode(ua.StatusCodes.BadTypeMismatch)
+        invalid = ua.StatusCode(ua.StatusCodes.BadInvalidArgument)
+        return ua.CallMethodResult(StatusCode=invalid, InputArgumentResults=[mismatch])
+    subscription: InternalSubscription | None = service.subscriptions.get(argument.Value)
+    if subscription is None:
+        return _bad(ua.StatusCodes.BadSubscriptionIdInvalid)
+    if subscription.session_id != session_id:
+        return _bad(ua.StatusCodes.BadUserAccessDenied)
+    items = subscription.monitored_item_srv
+    if method == RESEND_DATA:
+        await items.resend(turn)
+        return ua.CallMethodResult()
+    outputs = [ua.Variant(handles, ua.VariantType.UInt32, is_array=True) for handles in items.handles()]
+    return ua.CallMethodResult(OutputArguments=outputs)
+
+
+def _bad(code: int) -> ua.CallMethodResult:
+    return ua.CallMethodResult(StatusCode=ua.StatusCode(code))
+
 
 _O = TypeVar("_O")
 _R = TypeVar("_R")

@@ -16,14 +16,38 @@ import asyncua
 from asyncua import ua
 from asyncua.common.utils import Buffer, ServiceError
 from asyncua.server.binary_server_asyncio import BinaryServer, OPCUAProtocol
+from asyncua.server.internal_server import InternalServer
 from asyncua.ua.ua_binary import header_from_binary, uatcp_to_binary
 
 from edge.opcua.binary import BoundedBuffer, DecodeError, read_length, read_node_id, read_variant
 from edge.opcua.call_diagnostics import ExplainedResponse
 from edge.opcua.client_transport import patch_decoder_limits
 from edge.opcua.limits import CHUNK_BYTES, METHOD_CALLS
-from edge.opcua.listener_stop import stop_listener
 from edge.opcua.request_processor import RequestProcessor
+
+_FLUSH_S = 0.5
+"""Time in which a client can still read what was sent to it."""
+
+
+async def stop_listener(listener: BinaryServer) -> None:
+    """Close the port and every connection; abort those that are still open after a short time.
+
+    asyncua closes the port last and then waits until each client is gone. A client that was accepted meanwhile stays as
+    long as it likes, and so does a client that does not read.
+    """
+    aborting = asyncio.create_task(_keep_aborting(listener.iserver), name="opcua connections at stop")
+    try:
+        await BinaryServer.stop(listener)
+    finally:
+        aborting.cancel()
+
+
+async def _keep_aborting(server: InternalServer) -> None:
+    while True:
+        await asyncio.sleep(_FLUSH_S)
+        for transport in tuple(server.asyncio_transports):
+            transport.abort()
+
 
 _HEADER = struct.Struct("<3scI")
 _SMALLEST = {b"HEL": 32, b"OPN": 24, b"MSG": 24, b"CLO": 24}

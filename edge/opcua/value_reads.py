@@ -8,7 +8,7 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.server.address_space import AddressSpace
 
-from edge.opcua.shared_array import SharedArray
+from edge.opcua.answer_encoding import SharedArray
 
 _RANGES = re.compile(r"\d{1,10}(:\d{1,10})?(,\d{1,10}(:\d{1,10})?)*", re.ASCII)
 _NO_DATA = ua.StatusCode(ua.StatusCodes.BadIndexRangeNoData)

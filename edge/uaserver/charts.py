@@ -1,17 +1,14 @@
-"""The running charts: one object for each run; the nodes of a run are created on the first access by a client.
+"""The running charts: one object for each run, whose nodes are created on the first access by a client.
 
-    <machine> / RunningCharts / <JobOrderID> / Recipe, State, ActiveSteps, WhyWaiting, ...
-                                             / Steps / <step> / X, T, Count
-                                             / Actions / <action>@<step> / State, Attempt, Result, ...
-
-A run that no client reads costs one reference. Its view is computed on a read or for a notification of subscribers.
-The NodeIds depend on scope, job order and recipe only: they are the same after a restart.
+Their values are computed on every read.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -20,15 +17,131 @@ from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 from asyncua.server.internal_server import InternalServer
 from msgspec import Struct, field
 
+from edge.foundation.instant import Clock
+from edge.model.job_state import has_ended
 from edge.sfc.identifiers import quote
-from edge.uaserver.chart_nodes import FOLDER_TYPE, METHODS, chart_node_id, nodes_of, object_node
-from edge.uaserver.chart_types import CHART_TYPE
-from edge.uaserver.computed_nodes import compute_namespace
+from edge.sfc.run import ActionState, Association
+from edge.sfc.signal import NO_MIRRORS, Mirrors
+from edge.sfc.view import next_deadline
+from edge.sfc.waiting import NO_HOLDERS, explain_waiting
+from edge.station.active_runs import ActiveRuns, LockHolders
+from edge.station.decision import LoadedJob
+from edge.uaserver.chart_types import (
+    ACTION,
+    ACTION_TYPE,
+    CHART,
+    CHART_METHODS,
+    CHART_TYPE,
+    STEP,
+    STEP_TYPE,
+)
 from edge.uaserver.methods import Target
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.node_parts import HAS_COMPONENT, reference_to
-from edge.uaserver.own_types import type_name
-from edge.uaserver.view import ChartView, ViewReader
+from edge.uaserver.node_parts import (
+    HAS_COMPONENT,
+    compute_namespace,
+    describe,
+    make_reference,
+    object_attributes,
+    reference_to,
+    reference_to_type,
+    scalar,
+    variable_attributes,
+)
+from edge.uaserver.own_types import VariableSpec, type_name, type_node
+from edge.uaserver.view import ActionView, ChartView, StepView, ViewReader
+
+Part = Callable[[ChartView], Any]
+
+FOLDER_TYPE = ua.NodeId(ua.ObjectIds.FolderType)
+METHODS = MappingProxyType({type_node("RunningChartType", name): name for name in CHART_METHODS})
+"""The methods of every chart: all charts share the method nodes of the type."""
+
+_DESCRIPTIONS = MappingProxyType(
+    {CHART_TYPE: "A running job.", STEP_TYPE: "A step of the chart.", ACTION_TYPE: "An action of a step."}
+)
+_VARIABLE_TYPE = ua.NodeId(ua.ObjectIds.BaseDataVariableType)
+
+A = ua.AttributeIds
+T = ua.VariantType
+
+
+def chart_node_id(*path: str) -> ua.NodeId:
+    """Return the NodeId for a path in the namespace of the running charts."""
+    return ua.NodeId("/".join(path), Namespace.CHARTS)
+
+
+def object_node(node_id: ua.NodeId, name: ua.QualifiedName, type_id: ua.NodeId, parent: NodeData) -> NodeData:
+    """Create an object below a parent; the references of the parent stay unchanged."""
+    node = NodeData(node_id)
+    node.attributes = object_attributes(node_id, name, describe(name.Name, _DESCRIPTIONS.get(type_id, "")).Text or "")
+    node.references = [reference_to_type(type_id), reference_to(parent, HAS_COMPONENT, is_forward=False)]
+    return node
+
+
+def nodes_of(path: str, name: str, folder: NodeData, read_view: ViewReader) -> Iterator[NodeData]:
+    """Yield all nodes of a chart, its own object first."""
+    view = read_view()
+    root = object_node(chart_node_id(path), ua.QualifiedName(name, Namespace.CHARTS), CHART_TYPE, folder)
+    root.references += _TO_METHODS
+    yield root
+    yield from _variables(path, root, CHART, read_view, lambda drawn: drawn)
+    parts: tuple[tuple[str, ua.NodeId, tuple[VariableSpec, ...], Mapping[str, Any]], ...] = (
+        ("Steps", STEP_TYPE, STEP, view.steps),
+        ("Actions", ACTION_TYPE, ACTION, view.actions),
+    )
+    for kind, type_id, shown, members in parts:
+        group = object_node(chart_node_id(path, kind), type_name(kind), FOLDER_TYPE, root)
+        root.references.append(reference_to(group, HAS_COMPONENT))
+        yield group
+        for member in members:
+            below = f"{path}/{kind}/{quote(member)}"
+            node = object_node(chart_node_id(below), ua.QualifiedName(member, Namespace.CHARTS), type_id, group)
+            group.references.append(reference_to(node, HAS_COMPONENT))
+            yield node
+            yield from _variables(below, node, shown, read_view, _part(kind, member))
+
+
+def _part(kind: str, name: str) -> Part:
+    if kind == "Steps":
+        return lambda view: view.steps[name]
+    return lambda view: view.actions[name]
+
+
+def _variables(
+    path: str, owner: NodeData, variables: tuple[VariableSpec, ...], read_view: ViewReader, part: Part
+) -> Iterator[NodeData]:
+    back = reference_to(owner, HAS_COMPONENT, is_forward=False)
+    for shown in variables:
+        node = NodeData(chart_node_id(path, shown.name))
+        value = AttributeValue(ua.DataValue())
+        value.value_callback = _reader(shown, read_view, part)
+        node.attributes = {**_OF_VARIABLES[shown], A.NodeId: scalar(node.nodeid, T.NodeId), A.Value: value}
+        node.references = [reference_to_type(_VARIABLE_TYPE, ua.NodeClass.VariableType), back]
+        owner.references.append(reference_to(node, HAS_COMPONENT))
+        yield node
+
+
+def _reader(
+    shown: VariableSpec, read_view: ViewReader, part: Part
+) -> Callable[[ua.NodeId, ua.AttributeIds], ua.DataValue]:
+    def read(_node_id: ua.NodeId, _attribute: ua.AttributeIds) -> ua.DataValue:
+        now = datetime.now(UTC)
+        return ua.DataValue(shown.value(part(read_view())), SourceTimestamp=now, ServerTimestamp=now)
+
+    return read
+
+
+_OF_VARIABLES = MappingProxyType(
+    {
+        shown: variable_attributes(type_name(shown.name), shown.data_type, shown.description, is_array=shown.is_array)
+        for shown in (*CHART, *STEP, *ACTION)
+    }
+)
+_TO_METHODS = tuple(
+    make_reference(HAS_COMPONENT, node_id, type_name(name), ua.NodeClass.Method) for node_id, name in METHODS.items()
+)
+
 
 logger = structlog.get_logger(__name__)
 
@@ -216,3 +329,59 @@ def _path(scope: str, job_order_id: str) -> str:
 def _first(node_id: ua.NodeId) -> str:
     first: str = node_id.Identifier.partition("/")[0]
     return first
+
+
+_NEVER_STARTED = Association(state=ActionState.PENDING)
+
+
+def show_charts(
+    active_runs: ActiveRuns,
+    charts: Charts,
+    clock: Clock,
+    holders: LockHolders,
+    mirrors: Callable[[], Mirrors] = lambda: NO_MIRRORS,
+) -> None:
+    """Show the charts of all active runs; update each chart on every change, and hide it when its run has ended.
+
+    `holders` says who holds the locks for which a run waits, `mirrors` returns the mirrored sets.
+    """
+
+    def show(before: LoadedJob | None, now: LoadedJob | None) -> None:
+        running = None if now is None or has_ended(now.job.status) else now
+        if before and (running is None or running.stored.recipe != before.stored.recipe):
+            # Another recipe: the job was cleared and stored again between two changes, and the chart has other steps.
+            charts.hide(before.job.scope, before.job.job_id)
+        if running:
+            charts.show(running.job.scope, running.job.job_id, lambda: view(running, clock(), holders.named, mirrors()))
+
+    for loaded in active_runs.loaded.values():
+        show(None, loaded)
+    active_runs.listeners.append(show)
+
+
+def view(
+    loaded: LoadedJob, now: int, holders: Mapping[str, str] = NO_HOLDERS, mirrors: Mirrors = NO_MIRRORS
+) -> ChartView:
+    """Return the view of a run at an instant, in milliseconds since the epoch."""
+    run, net = loaded.stored.run, loaded.net
+    at = now if run.paused_at is None else run.paused_at
+    masters = loaded.job.order.work_master_id or ()
+    return ChartView(
+        recipe=masters[0].id if masters else "",
+        state="paused" if run.paused else run.outcome.value,
+        started_at=run.started_at,
+        steps={
+            name: StepView(step.active, step.t(at), step.count) if (step := run.steps.get(name)) else StepView()
+            for name in net.steps
+        },
+        actions={str(key): _action(run.associations.get(key, _NEVER_STARTED)) for key in net.actions},
+        waiting=tuple(str(wait) for wait in explain_waiting(net, run, now, holders, mirrors)),
+        error=run.error or "",
+        deadline=next_deadline(net, run),
+    )
+
+
+def _action(association: Association) -> ActionView:
+    return ActionView(
+        association.state.value, association.attempt, association.result, association.deadline, association.error or ""
+    )

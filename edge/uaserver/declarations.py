@@ -18,10 +18,9 @@ from msgspec import Struct, structs
 
 from edge.foundation.errors import Defect
 from edge.model.job_state import METHODS, SUBSTATE_MACHINE
-from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import attributes_of, reference_to_definition
-from edge.uaserver.node_parts import HAS_COMPONENT
+from edge.uaserver.node_parts import HAS_COMPONENT, describe
 from edge.uaserver.own_types import MANDATORY
 
 IDENTIFICATION_TYPE = ua.NodeId(1012, Namespace.MACHINERY)

@@ -11,7 +11,7 @@ from asyncua import ua
 from asyncua.server.address_space import AddressSpace
 
 from edge.model.isa95 import JobOrderAndState, JobResponse, Payload
-from edge.opcua.shared_array import array_of_bodies
+from edge.opcua.answer_encoding import array_of_bodies
 from edge.opcua.time_slices import Pacer
 from edge.uaserver.encoding import ENCODING_ID, encode_states, encode_structure
 

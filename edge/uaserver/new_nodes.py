@@ -1,18 +1,18 @@
 """Adds nodes and references to the address space, as the services of OPC 10000-4, 5.8 do, for items that are correct.
 
-The services of asyncua check each item and load its type node, which takes a tenth of the start.
+Instances of nodes of the standard are left out of the prepared node sets until they are served.
 """
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 
 from edge.foundation.errors import Defect
-from edge.uaserver.node_parts import reference_to, reference_to_type, scalar, shared_value
+from edge.uaserver.node_parts import HAS_COMPONENT, reference_to, reference_to_type, scalar, shared_value
 
 _A: Final = ua.AttributeIds
 _T: Final = ua.VariantType
@@ -122,3 +122,51 @@ def reference_to_definition(aspace: AddressSpace, item: ua.AddNodesItem) -> ua.R
         return reference_to(aspace[item.TypeDefinition], _HAS_TYPE_DEFINITION)
     is_variable = item.NodeClass is ua.NodeClass.Variable
     return reference_to_type(item.TypeDefinition, ua.NodeClass.VariableType if is_variable else ua.NodeClass.ObjectType)
+
+
+_HAS_PROPERTY: Final = ua.NodeId(ua.ObjectIds.HasProperty)
+_PROPERTY_TYPE: Final = ua.NodeId(ua.ObjectIds.PropertyType)
+
+
+def standard_id(name: str) -> ua.NodeId:
+    """Return the NodeId of a node of namespace 0 by its symbolic name."""
+    return ua.NodeId(getattr(ua.ObjectIds, name))
+
+
+def standard_object(name: str, parent: ua.NodeId, type_name: str, description: str) -> ua.AddNodesItem:
+    """Return the request for an object."""
+    asked = standard_item(name, parent, HAS_COMPONENT, ua.NodeClass.Object, ua.ObjectAttributes(), description)
+    asked.TypeDefinition = standard_id(type_name)
+    return asked
+
+
+def standard_property(
+    name: str, parent: ua.NodeId, value: ua.Variant, description: str, data_type: int | None = None
+) -> ua.AddNodesItem:
+    """Return the request for a property that clients read; without `data_type` it has that of its value."""
+    attributes = ua.VariableAttributes()
+    attributes.DataType = ua.NodeId(data_type or value.VariantType.value)
+    attributes.ValueRank = ua.ValueRank.OneDimension if value.is_array else ua.ValueRank.Scalar
+    attributes.ArrayDimensions = [0] if value.is_array else None
+    attributes.Value = value
+    attributes.AccessLevel = attributes.UserAccessLevel = 1 << ua.AccessLevel.CurrentRead
+    asked = standard_item(name, parent, _HAS_PROPERTY, ua.NodeClass.Variable, attributes, description)
+    asked.TypeDefinition = _PROPERTY_TYPE
+    return asked
+
+
+def standard_item(
+    name: str, parent: ua.NodeId, reference: ua.NodeId, node_class: ua.NodeClass, attributes: Any, description: str
+) -> ua.AddNodesItem:
+    """Return the request for a node; its browse name is the last part of its symbolic name."""
+    shown = name.rpartition("_")[2]
+    attributes.DisplayName = ua.LocalizedText(shown)
+    attributes.Description = ua.LocalizedText(description, "en")
+    return ua.AddNodesItem(
+        RequestedNewNodeId=standard_id(name),
+        BrowseName=ua.QualifiedName(shown),
+        NodeClass=node_class,
+        ParentNodeId=parent,
+        ReferenceTypeId=reference,
+        NodeAttributes=attributes,
+    )

@@ -1,11 +1,15 @@
-"""Builds the parts of nodes: attributes, and references with the name and the class of their target."""
+"""Builds the parts of nodes: attributes, descriptions, references with the name and the class of their target.
 
+A namespace can be computed: its nodes exist only while they are read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
 from asyncua import ua
-from asyncua.server.address_space import AttributeValue, NodeData
+from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 
 HAS_COMPONENT: Final = ua.NodeId(ua.ObjectIds.HasComponent)
 
@@ -116,3 +120,99 @@ def reference_to_type(
     # Equal NodeIds can have several encodings: the shortest, whichever was asked first.
     shortest = ua.NodeId(type_id.Identifier, type_id.NamespaceIndex)
     return make_reference(_HAS_TYPE_DEFINITION, shortest, ua.QualifiedName(name, type_id.NamespaceIndex), node_class)
+
+
+def compute_namespace(aspace: AddressSpace, namespace: int, node: Callable[[ua.NodeId], NodeData]) -> None:
+    """Read the nodes of a namespace from `node`, which raises KeyError for an unknown one; the others as before."""
+    aspace._nodes = _ComputedNodes(aspace._nodes, namespace, node)  # noqa: SLF001 - as asyncua's own loaders do
+
+
+class _ComputedNodes(MutableMapping[ua.NodeId, NodeData]):
+    """All nodes of an address space. Iteration yields those that are not computed."""
+
+    def __init__(
+        self, others: MutableMapping[ua.NodeId, NodeData], namespace: int, node: Callable[[ua.NodeId], NodeData]
+    ) -> None:
+        self._others = others
+        self._namespace = namespace
+        self._node = node
+
+    def __getitem__(self, key: ua.NodeId) -> NodeData:
+        return self._node(key) if key.NamespaceIndex == self._namespace else self._others[key]
+
+    def __setitem__(self, key: ua.NodeId, value: NodeData) -> None:
+        self._others[key] = value
+
+    def __delitem__(self, key: ua.NodeId) -> None:
+        del self._others[key]
+
+    def __iter__(self) -> Iterator[ua.NodeId]:
+        return iter(self._others)
+
+    def __len__(self) -> int:
+        return len(self._others)
+
+
+_TEXTS: Mapping[str, str] = MappingProxyType(
+    {
+        # namespaces (OPC 10000-5, 6.3.13)
+        "NamespaceUri": "The URI of the namespace.",
+        "NamespaceVersion": "The version of the types in the namespace.",
+        "NamespacePublicationDate": "The date of that version.",
+        "IsNamespaceSubset": "Whether the server has a part of the namespace only.",
+        "StaticNodeIdTypes": "The kinds of NodeIds that are the same in every server.",
+        "StaticNumericNodeIdRange": "The numeric NodeIds that are the same in every server.",
+        "StaticStringNodeIdPattern": "The text NodeIds that are the same in every server.",
+        # machines and jobs (OPC 40001-1, 40001-3, 10031-4)
+        "MachineryBuildingBlocks": "The building blocks of the machine.",
+        "JobManagement": "The job orders of the machine and their responses.",
+        "JobOrderControl": "Receives job orders and lists them.",
+        "JobOrderResults": "Provides the responses of job orders, and their events.",
+        "JobOrderResponseList": "The response of each job order that has started.",
+        "MaxDownloadableJobOrders": "The most job orders that the machine stores; 65535: no limit.",
+        "CurrentState": "Bad: the state machine describes jobs and is in no state itself.",
+        "Id": "Bad: the state machine describes jobs and is in no state itself.",
+        "InputArguments": "The arguments of the method.",
+        "OutputArguments": "The results of the method.",
+        "Store": "Store a job order; it may not start yet.",
+        "StoreAndStart": "Store a job order that may start.",
+        "Start": "Allow a stored job order to start.",
+        "RevokeStart": "Withdraw the permission to start.",
+        "Update": "Replace a job order that has not started.",
+        "Pause": "Interrupt a running job.",
+        "Resume": "Continue an interrupted job.",
+        "Stop": "End a job; it is not completed.",
+        "Abort": "Abort a job in any state before its end.",
+        "Cancel": "Remove a job order that has not started.",
+        "Clear": "Remove a job order that has ended, with its response.",
+        "RequestJobResponseByJobOrderID": "Return the response of one job order.",
+        "RequestJobResponseByJobOrderState": "Return the responses of the job orders in a state.",
+        # types of our own
+        "JobOrderStatusEventType": "A job order has changed its state.",
+        "RunningChartType": "A running job: its recipe as a sequential function chart.",
+        "ChartStepType": "A step of a running chart.",
+        "ChartActionType": "An action of a step of a running chart.",
+        "RunningCharts": "The jobs that run on the machine now.",
+        "Steps": "The steps of the chart.",
+        "<Step>": "A step of the chart.",
+        "Actions": "The actions of all steps of the chart.",
+        "<Action>": "An action of a step.",
+        "GatewayType": "The state of a gateway with its store and equipment.",
+        "EquipmentType": "The state of one piece of equipment.",
+        "Gateway": "The state of this gateway.",
+        "Equipment": "The equipment of the gateway.",
+        "<Name>": "A piece of equipment.",
+        "FlowType": "A flow: cyclic work next to the jobs.",
+        "Flows": "The flows of the store.",
+        "<Flow>": "A flow.",
+        "MaintenanceType": "The maintenance mode of a gateway.",
+        "Maintenance": "The maintenance mode: while it is on, no work is started.",
+        "MachineryItemState": "Whether the machine works (OPC 40001-1, 12.2).",
+        "MachineryOperationMode": "What the machine is used for (OPC 40001-1, 12.3).",
+    }
+)
+
+
+def describe(name: str, otherwise: str = "") -> ua.LocalizedText:
+    """Return the description of a node by its browse name; `otherwise` for a name chosen by a site."""
+    return ua.LocalizedText(_TEXTS.get(name, otherwise), "en")

@@ -11,10 +11,9 @@ from msgspec import Struct
 
 from edge.model.instant import milliseconds_of, utc
 from edge.opcua.binary import DecodeError
-from edge.uaserver.descriptions import describe
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import add_node
-from edge.uaserver.node_parts import HAS_COMPONENT, make_reference
+from edge.uaserver.node_parts import HAS_COMPONENT, describe, make_reference
 
 T = ua.VariantType
 

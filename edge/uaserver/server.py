@@ -1,11 +1,11 @@
-"""Opens the OPC UA server and updates the nodes of its machines."""
+"""Opens the OPC UA server, updates the nodes of its machines, and lists its sessions."""
 
 import asyncio
 import contextlib
 import errno
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,11 +23,13 @@ from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
+from edge.model.user import Session
 from edge.opcua import limits
+from edge.opcua.access import Caller
 from edge.opcua.server_core import ServerCore
+from edge.opcua.server_session import ServerSession
 from edge.opcua.server_transport import ProtocolServer, TcpListener
 from edge.uaserver import nodesets, security, server_object, type_cache
-from edge.uaserver.access_control import AccessControl
 from edge.uaserver.certificate_renewal import CertificateRenewal
 from edge.uaserver.certificates import OwnCertificate
 from edge.uaserver.chart_types import add_chart_types
@@ -49,7 +51,7 @@ from edge.uaserver.namespaces import (
     machines_uri,
 )
 from edge.uaserver.parts import AddPart, NewServer, ServerPart
-from edge.uaserver.session_feed import live_sessions
+from edge.uaserver.security import AccessControl
 from edge.uaserver.space import (
     JOB_ORDER_STATUS_EVENT,
     MachineDescription,
@@ -60,6 +62,31 @@ from edge.uaserver.space import (
     add_namespace_metadata,
 )
 from edge.uaserver.view import MaintenanceView
+
+_MOST_CHARACTERS = 200
+
+
+def live_sessions(open_sessions: Iterable[ServerSession], instance: str) -> Iterator[LiveSession]:
+    """Yield each activated session with its user, client and last request."""
+    for server_session in open_sessions:
+        if server_session.caller is not None and not server_session.is_closed():
+            session = _session(server_session, server_session.caller, instance)
+            yield LiveSession(
+                server_session.record.id, session, server_session.record.last_contact, server_session.close_session
+            )
+
+
+def _session(session: ServerSession, caller: Caller, instance: str) -> Session:
+    return Session(
+        user=caller.name or "anonymous",
+        role=caller.role.name.lower(),
+        way="opcua",
+        instance=instance,
+        since=round(session.record.connected_at.timestamp() * 1000),
+        address=caller.address,
+        client=(caller.application or session.record.asked.SessionName or "")[:_MOST_CHARACTERS],
+    )
+
 
 logger = structlog.get_logger(__name__)
 

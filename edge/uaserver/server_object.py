@@ -20,8 +20,8 @@ from edge.foundation.ticks import next_tick
 from edge.model.user import Role
 from edge.opcua import diagnostics, limits
 from edge.opcua.access import Caller, Peer
+from edge.opcua.answer_encoding import shared_array
 from edge.opcua.server_core import ServerCore
-from edge.opcua.shared_array import shared_array
 from edge.opcua.view_service import CONTINUATION_POINTS
 from edge.uaserver.live_list import notify_all
 

@@ -29,11 +29,10 @@ from edge.uaserver.declarations import (
     member_references,
     renamed,
 )
-from edge.uaserver.descriptions import describe
 from edge.uaserver.intervention_methods import INTERVENTION_METHODS
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import Place, add_node, add_reference, place_node, value_attribute
-from edge.uaserver.node_parts import HAS_COMPONENT
+from edge.uaserver.node_parts import HAS_COMPONENT, describe
 from edge.uaserver.own_types import NO_INSTANT, add_nodes, method_items
 
 JOB_ORDER_STATUS_EVENT = ua.NodeId("JobOrderStatusEventType", Namespace.TYPES)

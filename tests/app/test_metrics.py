@@ -18,15 +18,15 @@ from edge.config import MqttSettings, RedisSettings
 from edge.features.flows.engine import FlowStats
 from edge.features.flows.metrics import flow_metrics
 from edge.features.sparkplug.metrics_page import node_metrics
-from edge.features.sparkplug.node_stats import NodeStats
-from edge.features.station_files.drift import StationDrift
+from edge.features.sparkplug.session import NodeStats
 from edge.features.station_files.metrics import drift_metrics
+from edge.features.station_files.service import StationDrift
+from edge.features.telemetry.definitions import RuleUpdates
 from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.metrics import telemetry_metrics
 from edge.features.telemetry.processor import RuleProcessor
-from edge.features.telemetry.rule_sources import RuleUpdates
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable

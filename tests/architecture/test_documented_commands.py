@@ -43,7 +43,7 @@ EXECUTED = {
 NOT_EXECUTED = {
     "docs/how-to/add-equipment.md": "its kind is that of tests/features/lamps/test_stacklight.py",
     "docs/how-to/first-flow.md": "tests/features/flows/cli has flows of its own; the page has a sensor",
-    "docs/how-to/hardware.md": "writes files of the machine, which tests/features/admin/hardware does below a folder",
+    "docs/how-to/hardware.md": "writes files of the machine; tests/features/admin/test_board_files.py uses a folder",
     "docs/how-to/intervene.md": "the job needs a failed action: tests/outside/test_interventions.py",
     "docs/how-to/opcua-certificates.md": "needs an authority: tests/outside/test_trust.py",
     "docs/how-to/opcua-equipment.md": "needs a controller and a camera: tests/outside/test_opcua_devices.py",

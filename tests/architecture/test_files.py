@@ -18,8 +18,6 @@ TESTED_ELSEWHERE = {
     "edge/app/feature.py": ("tests/app/test_features.py", "declarations are listed"),
     "edge/features/admin/operations.py": ("tests/app/test_operation_work.py", "a gateway executes them"),
     "edge/features/flows/metrics.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
-    "edge/features/telemetry/checks.py": ("tests/features/admin/test_doctor.py", "doctor examines what they name"),
-    "edge/features/lamps/service.py": ("tests/integration/test_stacklight_job.py", "a gateway opens the lamps"),
     "edge/features/openprotocol/service.py": ("tests/app/test_wiring.py", "a gateway opens the equipment"),
     "edge/features/readers/service.py": ("tests/outside/test_reader.py", "a gateway opens the readers"),
     "edge/features/station_files/metrics.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
@@ -27,7 +25,6 @@ TESTED_ELSEWHERE = {
     "edge/features/telemetry/opening.py": ("tests/features/telemetry/test_service.py", "a gateway opens telemetry"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/links/file_transfer.py": ("tests/equipment/test_result_file.py", "a file is that of a result"),
-    "edge/features/page/app.py": ("tests/features/page/test_server.py", "the application is served whole"),
     "edge/features/page/audit.py": ("tests/features/page/test_api.py", "the records are those of requests"),
     "edge/features/page/gateway_models.py": (
         "tests/features/page/test_gateway_operations.py",
@@ -52,53 +49,21 @@ TESTED_ELSEWHERE = {
         "the views are answers of operations",
     ),
     "edge/cli/__init__.py": ("tests/cli/test_main.py", "a package cannot be named in a test file's name"),
-    "edge/features/sparkplug/metrics.py": (
-        "tests/features/sparkplug/test_births.py",
-        "births announce metrics",
-    ),
     "edge/features/sparkplug/feature.py": ("tests/features/sparkplug/test_service.py", "a gateway opens it"),
     "edge/features/sparkplug/metrics_page.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
-    "edge/features/sparkplug/node_stats.py": ("tests/features/sparkplug/test_node.py", "an edge node counts"),
-    "edge/features/sparkplug/session.py": (
-        "tests/features/sparkplug/test_node.py",
-        "a session is a connection of the edge node",
-    ),
     "edge/app/component.py": ("tests/app/test_wiring.py", "the state is that of a whole gateway"),
     "edge/features/fleet/service.py": ("tests/outside/test_fleet.py", "it starts processes of the product"),
-    "edge/features/fleet/cli/exchange.py": ("tests/features/fleet/test_topics.py", "it needs components that answer"),
     "edge/features/fleet/cli/keys.py": ("tests/features/fleet/cli/test_commands.py", "it is a part of the commands"),
-    "edge/features/fleet/cli/send.py": ("tests/features/fleet/test_topics.py", "it needs components that answer"),
-    "edge/features/fleet/commands.py": ("tests/features/fleet/test_admission.py", "admission checks the arguments"),
+    "edge/features/fleet/cli/send.py": ("tests/features/fleet/test_receipt.py", "it needs components that answer"),
     "edge/features/fleet/keys.py": ("tests/features/fleet/test_signature.py", "signatures need keys"),
-    "edge/features/fleet/watch.py": (
-        "tests/features/fleet/test_command_service.py",
-        "the service handles what it finds",
-    ),
     "edge/features/fleet/store.py": (
         "tests/features/fleet/test_command_service.py",
         "its documents are commands and results",
     ),
-    "edge/features/fleet/cli/view.py": (
-        "tests/features/fleet/cli/test_commands.py",
-        "it formats what the commands print",
-    ),
     "edge/store/components.py": ("tests/access/test_components.py", "its documents are the list of components"),
     "edge/store/logins.py": ("tests/access/test_sessions.py", "its documents are the list of sessions"),
-    "edge/features/opcua_extras/dialed_connection.py": (
-        "tests/features/opcua_extras/test_reverse_connect.py",
-        "it needs a whole server",
-    ),
     "edge/features/opcua_extras/server_part.py": ("tests/app/test_opcua.py", "it needs a whole gateway"),
     "edge/uaserver/parts.py": ("tests/uaserver/test_server.py", "they are added to a server"),
-    "edge/features/opcua_extras/discovery_capabilities.py": (
-        "tests/features/opcua_extras/test_registration.py",
-        "they are announced",
-    ),
-    "edge/uaserver/standard_nodes.py": (
-        "tests/features/opcua_extras/test_push_nodes.py",
-        "the nodes are those of a server",
-    ),
-    "edge/uaserver/session_feed.py": ("tests/outside/test_users.py", "a session has a client"),
 }
 """Module -> the test that covers it and why that is not the one of its name."""
 

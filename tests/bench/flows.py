@@ -10,8 +10,7 @@ from typing import Any
 from edge.config import RedisSettings
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.engine import FlowEngine
-from edge.features.flows.nodes.act import Action
-from edge.features.flows.nodes.read import Query
+from edge.features.flows.nodes.outside import Action, Query
 from edge.features.flows.plan import Plans
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.runner import RunnerContext

@@ -14,7 +14,7 @@ import pytest_asyncio
 from edge.features.flows.node_task import ResultKind, TaskResult
 from edge.features.flows.nodes.kind import Attempt, Compute, NodeError
 from edge.features.flows.plugins import load_kinds
-from edge.features.flows.worker_process import WorkerProcess
+from edge.features.flows.worker import WorkerProcess
 from tests.features.flows.test_node_task_messages import TASK
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "image_check"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from asyncua import ua
 
-from edge.opcua.encoded_event import EncodedEvent, decode_event, encode_event
+from edge.opcua.answer_encoding import EncodedEvent, decode_event, encode_event
 from edge.opcua.notification_queue import add_event, add_value, overflow_event
 from edge.uaserver.server import UaServer
 from tests.uaserver.other_stack import OtherStack, value_of

@@ -11,8 +11,7 @@ from asyncua.server.monitored_item_service import MonitoredItemData
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.opcua.answer_encoding import encode_answer
-from edge.opcua.encoded_event import EncodedEvent, client_handle, decode_event, encode_event
+from edge.opcua.answer_encoding import EncodedEvent, client_handle, decode_event, encode_answer, encode_event
 from edge.opcua.limits import DEFAULTS
 from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.notification_queue import is_within_count, limit_message

@@ -7,10 +7,10 @@ from asyncua import ua
 from asyncua.crypto.security_policies import SecurityPolicyFactory, SecurityPolicyNone
 
 from edge.opcua.answer_encoding import AnswerBody
-from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.limits import NegotiatedLimits
 from edge.opcua.request_processor import ResponseSender
 from edge.opcua.server_channel import ServerChannel
-from edge.uaserver.access_control import AccessControl
+from edge.uaserver.security import AccessControl
 from tests.uaserver.running import SETTINGS
 
 

@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from edge.config import OpcuaSettings
-from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.limits import NegotiatedLimits
 from edge.opcua.server_channel import ServerChannel
 from edge.uaserver import certificates
-from edge.uaserver.access_control import AccessControl
 from edge.uaserver.application_trust import RejectedList, rejected_directory
+from edge.uaserver.security import AccessControl
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client
 from tests.uaserver.clients import Application, channel, connected, make_application, make_settings, prepared

@@ -13,7 +13,7 @@ from asyncua import Client, ua
 from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.opcua import limits
-from edge.opcua.negotiated_limits import NegotiatedLimits
+from edge.opcua.limits import NegotiatedLimits
 from edge.opcua.server_transport import ChunkProtocol
 from edge.uaserver.server import UaServer
 from tests.opcua_client import patient_client

@@ -27,7 +27,7 @@ NOT_HERE = {
     "fleet show": "the page names another gateway",
     "init": "asks for everything: tests/features/admin/cli/test_init.py",
     "jobs abort": "ends the job: tests/outside/test_commands.py",
-    "jobs list --settings": "restores into a second store: tests/features/admin/cli/test_restore.py",
+    "jobs list --settings": "restores into a second store: tests/features/admin/cli/test_backup_restore.py",
     "jobs replay": "needs a second recipe: tests/outside/test_decisions.py",
     "locks delete": "refused while the holder lives: test_locks.py",
     "locks hold": "holds for minutes: test_locks.py",

@@ -7,8 +7,8 @@ import pytest
 from edge.features.fleet import store as fleet
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import FlowChange
-from edge.features.telemetry.store import rule_states
-from edge.features.telemetry.store.rule_states import WindowChange
+from edge.features.telemetry import rule_memory
+from edge.features.telemetry.rule_memory import WindowChange
 from edge.foundation.errors import Defect
 from edge.store import set_mirrors as mirrors
 from edge.store import stream_of_samples as tags
@@ -25,9 +25,9 @@ GROWING: dict[str, Callable[[Keys], Commit]] = {
     "members of a mirror": lambda keys: mirrors.save(keys, "m", TEXTS, 1),
     "states of mirrors": lambda keys: mirrors.forget_states(keys, TEXTS),
     "last samples": lambda keys: tags.save_last(keys, dict.fromkeys(TEXTS, "{}")),
-    "states of rules": lambda keys: rule_states.save(keys, 0, "", {(word, word): "{}" for word in TEXTS}),
-    "removed states of rules": lambda keys: rule_states.save(keys, 0, "", {(word, word): None for word in TEXTS}),
-    "parts of a window": lambda keys: rule_states.save_window(keys, ("r", "s"), WindowChange(tuple(TEXTS), MANY)),
+    "states of rules": lambda keys: rule_memory.save(keys, 0, "", {(word, word): "{}" for word in TEXTS}),
+    "removed states of rules": lambda keys: rule_memory.save(keys, 0, "", {(word, word): None for word in TEXTS}),
+    "parts of a window": lambda keys: rule_memory.save_window(keys, ("r", "s"), WindowChange(tuple(TEXTS), MANY)),
     "acknowledged entries": lambda keys: telemetry.acknowledge(keys, [f"{number}-1" for number in range(MANY)]),
     "expired fleet commands": lambda keys: fleet.remove_commands(keys, TEXTS),
 }

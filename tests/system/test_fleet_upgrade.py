@@ -64,7 +64,7 @@ async def sign(machine: Machine, key: str, command: str) -> str:
     (machine.root / "opt/sign.py").write_text(
         "import sys, time, secrets; sys.path.insert(0, '/usr/lib/microdcs-edge')\n"
         "from pathlib import Path\n"
-        "from edge.features.fleet.messages import FleetCommand; from edge.features.fleet.keys import read_private\n"
+        "from edge.features.fleet.signature import FleetCommand; from edge.features.fleet.keys import read_private\n"
         "from edge.features.fleet.signature import sign\n"
         f"key, kid = read_private(Path('/opt/{key}.pem'), '{PASSWORD}'); now = int(time.time())\n"
         f"word, *rest = {command!r}.split()\n"

@@ -7,10 +7,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.uaserver.application_trust import TrustList
-from edge.uaserver.application_trust_files import (
+from edge.uaserver.application_trust import (
     ALL_LISTS,
     InvalidTrustList,
+    TrustList,
     TrustLists,
     decode_lists,
     encode_lists,

@@ -18,8 +18,8 @@ from edge.opcua.access import Caller
 from edge.store.audit import newest
 from edge.store.client import Store
 from edge.uaserver import audit
-from edge.uaserver.access_control import AccessControl
 from edge.uaserver.encoding import extension_object
+from edge.uaserver.security import AccessControl
 from tests.conftest import WaitUntil
 from tests.uaserver.clients import connected, make_application, make_settings, with_users
 from tests.uaserver.running import MACHINES, Space, Station, served

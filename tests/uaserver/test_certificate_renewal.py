@@ -16,9 +16,8 @@ from edge.opcua.application_certificate import application_uris, host_names
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import add_certificate, issuers_directory, rejected_directory
 from edge.uaserver.certificate_renewal import CertificateRenewal
-from edge.uaserver.certificates import OwnCertificate
+from edge.uaserver.certificates import OwnCertificate, signing_request
 from edge.uaserver.security import serve_certificate
-from edge.uaserver.signing_requests import signing_request
 from tests.conftest import WaitUntil
 from tests.uaserver import pki
 

@@ -11,7 +11,6 @@ from edge.opcua.limits import ACTIVATION_S
 from edge.opcua.server_core import ServerCore
 from edge.opcua.server_transport import ProtocolServer
 from edge.uaserver import nodesets, type_cache
-from edge.uaserver.access_control import AccessControl
 from edge.uaserver.declarations import (
     IDENTIFICATION_TYPE,
     JOB_MANAGEMENT_TYPE,
@@ -21,6 +20,7 @@ from edge.uaserver.declarations import (
     declarations,
     renamed,
 )
+from edge.uaserver.security import AccessControl
 from edge.uaserver.server import limits_of
 from edge.uaserver.space import Nameplate, add_event_type, add_machine
 from edge.uaserver.type_cache import TypeNodes

@@ -10,7 +10,7 @@ from asyncua.ua.ua_binary import variant_to_binary
 
 from edge.model.isa95 import JobOrderAndState, LocalizedText, WorkMaster
 from edge.model.job_state import JobState
-from edge.opcua.shared_array import array_of_bodies
+from edge.opcua.answer_encoding import array_of_bodies
 from edge.uaserver.encoding import ENCODING_ID, encode_structure, extension_object
 from edge.uaserver.live_list import BodyPacker, LiveList
 from edge.uaserver.server import UaServer

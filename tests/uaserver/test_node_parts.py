@@ -1,10 +1,14 @@
 """The attributes and references of nodes."""
 
+import pytest
 from asyncua import ua
-from asyncua.server.address_space import NodeData
+from asyncua.server.address_space import AddressSpace, NodeData
 
 from edge.uaserver.node_parts import (
+    _TEXTS,
     HAS_COMPONENT,
+    compute_namespace,
+    describe,
     object_attributes,
     reference_to,
     reference_to_type,
@@ -58,3 +62,39 @@ def test_variable_with_history_is_historizing_and_an_array_has_dimensions() -> N
     assert value_of(A.Historizing, read, is_array=False) is False
     assert value_of(A.ArrayDimensions, read, is_array=True) == [0]
     assert value_of(A.ValueRank, read, is_array=False) == ua.ValueRank.Scalar
+
+
+COMPUTED, STORED = ua.NodeId("chart", 7), ua.NodeId("machine", 2)
+
+
+def node_of_chart(node_id: ua.NodeId) -> NodeData:
+    if node_id != COMPUTED:
+        raise KeyError(node_id)
+    return NodeData(node_id)
+
+
+def test_nodes_of_the_namespace_are_computed_at_each_read() -> None:
+    aspace = AddressSpace()
+    aspace[STORED] = stored = NodeData(STORED)
+    compute_namespace(aspace, 7, node_of_chart)
+    assert aspace[COMPUTED] is not aspace[COMPUTED]
+    assert aspace[COMPUTED].nodeid == COMPUTED
+    assert aspace[STORED] is stored
+    assert list(aspace.keys()) == [STORED]
+
+
+def test_unknown_nodes_are_not_found() -> None:
+    aspace = AddressSpace()
+    compute_namespace(aspace, 7, node_of_chart)
+    assert aspace.get(ua.NodeId("other", 7)) is None
+    with pytest.raises(KeyError):
+        aspace[ua.NodeId("machine", 2)]
+
+
+@pytest.mark.parametrize("name", _TEXTS)
+def test_a_description_is_a_sentence(name: str) -> None:
+    assert (describe(name).Text or "").endswith(".")
+
+
+def test_site_specific_name_has_the_description_of_its_kind() -> None:
+    assert describe("wrench", "A piece of equipment.").Text == "A piece of equipment."

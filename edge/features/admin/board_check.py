@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 
-from edge.features.admin.hardware.board import Board
+from edge.features.admin.board import Board
 from edge.foundation.computer import Computer
 from edge.model.finding import HealthFinding, Level, failing, ok, warning
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
-from edge.features.sparkplug.host_state import HostState, read_state
+from edge.features.sparkplug.session import HostState, read_state
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.links.mqtt_broker import address_of, diagnostic_broker
 from edge.links.mqtt_connection import Connection, connect

@@ -15,9 +15,8 @@ from edge.app.service_user import access_problems
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
 from edge.features.admin.board_check import STORE, examine_storage
 from edge.features.admin.broker_check import brokers, examine_broker
-from edge.features.admin.certificate_check import examine_certificates, examine_trust, examine_users
 from edge.features.admin.host_check import examine_clock, examine_disks, examine_memory, examine_versions
-from edge.features.admin.opcua_check import examine_port
+from edge.features.admin.opcua_check import examine_certificates, examine_port, examine_trust, examine_users
 from edge.features.admin.store_check import examine_store
 from edge.foundation.errors import EdgeError, SettingsError
 from edge.foundation.task_group import TaskGroup

@@ -14,9 +14,9 @@ FEATURE = Feature(
         "backup": Noun(
             "edge.features.admin.cli.backup", "Save settings, certificates, users and jobs of a gateway in one file."
         ),
-        "restore": Noun("edge.features.admin.cli.restore", "Restore a gateway from a backup."),
+        "restore": Noun("edge.features.admin.cli.backup", "Restore a gateway from a backup."),
         "support-bundle": Noun(
-            "edge.features.admin.cli.support_bundle", "Collect what support needs in one file, without secrets."
+            "edge.features.admin.cli.doctor", "Collect what support needs in one file, without secrets."
         ),
         "record": Noun(
             "edge.features.admin.cli.record", "Record the messages between the gateway and equipment, without secrets."

@@ -1,13 +1,78 @@
 """Examines the port of the OPC UA server of the gateway."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from edge.access.users import read_users
+from edge.app.certificate_lifetimes import certificates_of, last_day
 from edge.app.installation import gateway_advice
 from edge.app.opcua_hello import ANSWERS, PORT, send_hello
-from edge.config import OpcuaSettings
+from edge.app.service_user import may_write
+from edge.config import OpcuaSettings, Settings
 from edge.model.finding import HealthFinding, failing, ok, warning
+from edge.opcua.application_certificate import certificate_files
+from edge.uaserver import application_trust as trust
+from edge.uaserver import certificates
+
+_OTHERS = 0o007
+
+
+async def examine_certificates(
+    settings: Settings, may_write: Callable[[Path], bool] = may_write
+) -> AsyncIterator[HealthFinding]:
+    """Examine every certificate of the gateway and its validity. Raises SettingsError when one cannot be read."""
+    for finding in await asyncio.to_thread(list, certificates_of(settings, may_write)):
+        yield finding
+
+
+async def examine_trust(settings: OpcuaSettings) -> AsyncIterator[HealthFinding]:
+    """Examine the trust list."""
+    yield await asyncio.to_thread(_trust, settings, datetime.now(UTC))
+
+
+def _trust(settings: OpcuaSettings, now: datetime) -> HealthFinding:
+    subject = "OPC UA trust list"
+    trusted = [entry.certificate for entry in certificate_files(Path(settings.trusted))]
+    waiting = len(list(certificate_files(trust.rejected_directory(Path(settings.pki)))))
+    rejected = f"; {waiting} rejected" if waiting else ""
+    look = "List it with `edge opcua list`, and trust a client with `edge opcua trust`."
+    if not trusted:
+        found = f"no application is trusted{rejected}"
+        is_open = settings.security == "none"
+        return ok(subject, f"{found}; security is none") if is_open else warning(subject, found, look)
+    ending = [
+        certificate for certificate in trusted if certificate.not_valid_after_utc - now < certificates.WARN_BEFORE
+    ]
+    found = f"{len(trusted)} trusted{rejected}"
+    if ending:
+        until = ", ".join(
+            f"{certificate.subject.rfc4514_string()} until {last_day(certificate)}" for certificate in ending
+        )
+        return warning(subject, f"{found}; soon or already expired: {until}", look)
+    return ok(subject, found)
+
+
+async def examine_users(file: Path, anonymous: str) -> AsyncIterator[HealthFinding]:
+    """Examine the user file; clients without a user name have the role `anonymous`."""
+    yield await asyncio.to_thread(_users, file, anonymous)
+
+
+def _users(file: Path, anonymous: str) -> HealthFinding:
+    subject = "OPC UA users"
+    users = read_users(file)
+    if not file.exists():
+        return ok(subject, f"none; the role of a client without a user name is {anonymous}")
+    lines = [line for line in file.read_bytes().splitlines() if line.strip() and not line.startswith(b"#")]
+    if file.stat().st_mode & _OTHERS:
+        return warning(subject, f"{file} is readable by every user of this machine", f"Restrict it: chmod 640 {file}")
+    if len(lines) > len(users):
+        advice = "Remove or correct them; a line is name:role:hash. Set a user again with `edge users passwd`."
+        return warning(subject, f"{len(lines) - len(users)} lines of {file} are invalid", advice)
+    return ok(subject, ", ".join(f"{user.name} ({user.role.name.lower()})" for user in users.values()) or "none")
+
 
 _ANYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - these are replaced
 

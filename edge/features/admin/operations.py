@@ -15,7 +15,7 @@ from edge.config import main_file
 from edge.features.admin.backup import Part, back_up
 from edge.features.admin.recording import recording
 from edge.features.admin.support import gather
-from edge.features.fleet.upgrade_check import find_versions
+from edge.features.fleet.package_upgrade import find_versions
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.plant import Operation, OperationType

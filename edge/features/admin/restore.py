@@ -6,25 +6,67 @@ import grp
 import os
 import pwd
 import tempfile
+import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
+from edge.access.audit_trail import plan_append
 from edge.access.instances import working_instances
 from edge.app.features import gateway_settings
 from edge.app.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_variable, is_below, locate_files
 from edge.config import Settings, main_file
 from edge.features.admin.archive import Member, memory_limit, read_archive
 from edge.features.admin.backup import STORE, Progress
-from edge.features.admin.restore_record import record_restore
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.files import make_directory, write_atomically
+from edge.model.audit import AuditRecord
+from edge.model.plant import Operation, OperationState, OperationType
+from edge.store import operations
 from edge.store.client import Store
+from edge.store.commit import Committed, join
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import STORE_VERSION
+from edge.store.server_time import server_time
 from edge.store.snapshot import KeyDump, StringKey, leased_instances, restore_dump
+
+
+async def record_restore(store: Store, settings: Settings, file: Path, by: str, started: int) -> Operation:
+    """Write the operation and its audit record in one commit. Raises Unavailable.
+
+    No gateway executes a restore: it replaces the store that it would work on, and with it the record of its begin.
+    """
+    ended = await server_time(store)
+    operation = Operation(
+        id=uuid.uuid4().hex[:12],
+        type=OperationType.RESTORE,
+        state=OperationState.DONE,
+        by=by,
+        owner="edge restore",
+        due=started,
+        created=started,
+        started=started,
+        ended=ended,
+        result=str(file),
+    )
+    record = AuditRecord(
+        at=ended,
+        kind="cli.call",
+        instance=settings.gateway.name,
+        user=by,
+        action="restore",
+        subject=str(file),
+        status="Good",
+        comment=operation.id,
+    )
+    while True:
+        audited = await plan_append(store, [record], settings.retention.audit)
+        done = operations.save(store.keys, operations.StoredOperation(operation, 0.0, None), operation, 100.0)
+        if isinstance(await store.commit(join((done, audited))), Committed):
+            return operation
+
 
 STATE_DIRECTORY = Path("/var/lib/microdcs-edge")
 

@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from edge.access.audit_trail import RecordAudit
 from edge.features.fleet import store as fleet
-from edge.features.fleet.admission import (
+from edge.features.fleet.commands import (
     CLOCK_S,
     LONGEST_S,
+    UPGRADE,
     Admitted,
     FleetPolicy,
     NotAuthentic,
@@ -21,8 +22,7 @@ from edge.features.fleet.admission import (
     RefusedCommand,
     admit,
 )
-from edge.features.fleet.commands import UPGRADE
-from edge.features.fleet.messages import FleetCommand, FleetResult, FleetState, PublicKey
+from edge.features.fleet.signature import FleetCommand, FleetResult, FleetState, PublicKey
 from edge.foundation.errors import EdgeError
 from edge.foundation.instant import Clock
 from edge.links.log_throttle import LogThrottle

@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from edge.features.fleet.messages import PublicKey
-from edge.features.fleet.signature import is_usable, public_key
+from edge.features.fleet.signature import PublicKey, is_usable, public_key
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically
 

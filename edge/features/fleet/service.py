@@ -18,14 +18,12 @@ from edge.app.logs import set_level
 from edge.app.parts import GatewayParts, Works
 from edge.features.fleet import keys as fleet_keys
 from edge.features.fleet import store as fleet
-from edge.features.fleet.admission import FleetPolicy
 from edge.features.fleet.command_service import MOST_OUTPUT, FleetAnswer, FleetService
-from edge.features.fleet.commands import COMMANDS, UPGRADE, argv
-from edge.features.fleet.messages import FleetCommand, PublicKey
+from edge.features.fleet.commands import COMMANDS, UPGRADE, FleetPolicy, argv
+from edge.features.fleet.receipt import FleetInbox, FleetWatch, remove_expired
 from edge.features.fleet.settings import FleetSettings
-from edge.features.fleet.topics import FleetInbox
-from edge.features.fleet.upgrade_request import follow_upgrade, request_upgrade
-from edge.features.fleet.watch import FleetWatch, remove_expired
+from edge.features.fleet.signature import FleetCommand, PublicKey
+from edge.features.fleet.upgrade_record import follow_upgrade, request_upgrade
 from edge.foundation.computer import child_environment
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from edge.features.fleet.messages import FleetResult, PublicKey
+from edge.features.fleet.signature import FleetResult, PublicKey
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, join, operation, spread
 from edge.store.keys import Keys

@@ -17,21 +17,22 @@ from msgspec import Struct
 from edge.app.features import gateway_settings
 from edge.config import Settings, main_file
 from edge.features.fleet import upgrade_record
-from edge.features.fleet.admission import (
+from edge.features.fleet.commands import (
     CLOCK_S,
     LONGEST_S,
+    UPGRADE,
     Admitted,
     FleetPolicy,
     NotAuthentic,
     NotForUs,
     RefusedCommand,
     admit,
+    argv,
 )
-from edge.features.fleet.commands import UPGRADE, argv
 from edge.features.fleet.keys import read_folder
-from edge.features.fleet.messages import FleetCommand, FleetState, PublicKey
 from edge.features.fleet.package_upgrade import Run, run_program, upgrade_package
 from edge.features.fleet.settings import FleetSettings
+from edge.features.fleet.signature import FleetCommand, FleetState, PublicKey
 from edge.features.fleet.upgrade_record import FOLDER, UpgradeRecord
 from edge.foundation.errors import EdgeError, Refused
 

@@ -8,9 +8,8 @@ import msgspec
 import structlog
 
 from edge.features.flows.cycle import TIMEOUT, AttemptCompleted, AttemptFailed, AttemptInterrupted, Outcome
-from edge.features.flows.nodes.act import Action
 from edge.features.flows.nodes.kind import Act, Attempt, Compute, NodeError, Output, Read
-from edge.features.flows.nodes.read import Query
+from edge.features.flows.nodes.outside import Action, Query
 from edge.features.flows.plan import LONGEST_TIMEOUT_S, PlannedNode
 from edge.foundation.errors import Unavailable
 

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from edge.app.parts import GatewayParts
 from edge.features.flows.cycle_service import FlowService, flow_status, flow_summary
-from edge.features.flows.messages import FLOW_KIND, FLOW_METHODS, FlowCall
 from edge.features.flows.nodes.registry import NodeKinds
 from edge.features.flows.plan import Plans
 from edge.features.flows.redis_state import RedisFlowState
@@ -16,11 +15,27 @@ from edge.features.flows.state import FlowRecord
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
+from edge.model.isa95 import Payload
 from edge.northbound.reply import THE_MES, CallEffect, Handler, Reply, arguments_of, caller_of, settings_method
 from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit
+
+FLOW_KIND: Final = "flow"
+"""The kind of the configuration event that registers, deletes or reads flows."""
+FLOW_METHODS: Final = ("Start", "Stop", "Terminate")
+
+
+class FlowCall(Payload, frozen=True, kw_only=True):
+    """The flow that a method is for; `component` (Stop, Terminate) and `node` (Terminate) name a part of its cycle."""
+
+    flow_id: str
+    reason: str = ""
+    by: str = ""
+    component: int | None = None
+    node: str | None = None
+
 
 _DONE: Final = "done"
 _MOST_FAULTS: Final = 20

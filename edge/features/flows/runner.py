@@ -27,8 +27,8 @@ from edge.features.flows.cycle import (
     inputs_of,
 )
 from edge.features.flows.node_task import QueuedTask, ReceivedResult, is_running_attempt, outcome_of
-from edge.features.flows.nodes.act import action_id
 from edge.features.flows.nodes.kind import Attempt, NodeError, Output
+from edge.features.flows.nodes.outside import action_id
 from edge.features.flows.plan import LONGEST_TIMEOUT_S, Plan, PlannedNode, Plans
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, KeptAnswer, Written
 from edge.foundation.backoff import doubled

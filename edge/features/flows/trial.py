@@ -24,11 +24,10 @@ from edge.features.flows.cycle import (
     inputs_of,
     new_cycle,
 )
-from edge.features.flows.nodes.act import Action
 from edge.features.flows.nodes.kind import Act, Attempt, Compute, NodeError, Output, Read
-from edge.features.flows.nodes.read import LatestValue, Query, SampleWindow
+from edge.features.flows.nodes.outside import Action, LatestValue, Query, SampleWindow
 from edge.features.flows.plan import Plan, PlannedNode
-from edge.features.flows.sample_history import SampleHistory
+from edge.features.flows.ports.tags import SampleHistory
 from edge.features.flows.schedule import first_due, next_due
 from edge.features.flows.site_output import checked_output, reason_of
 

@@ -6,7 +6,7 @@ from edge.equipment.kinds import EquipmentKind
 FEATURE = Feature(
     "lamps",
     is_on=lambda settings: any(equipment.kind == "stacklight" for equipment in settings.southbound.values()),
-    prepare="edge.features.lamps.service:prepare_lamps",
+    prepare="edge.features.lamps.alarm_lamps:prepare_lamps",
     kinds={
         "stacklight": EquipmentKind(
             "edge.features.lamps.stacklight:StackLightSettings", "edge.features.lamps.stacklight:open_stacklight"

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from edge.app.opcua_hello import CONNECT_WITHIN_S, PORT, examine_server
 from edge.config import Settings
-from edge.features.opcua_extras import mdns_file
+from edge.features.opcua_extras import advertise
 from edge.model.finding import Examination, HealthFinding, ok, warning
 
 
@@ -44,7 +44,7 @@ async def examine_listener(subject: str, url: str) -> AsyncIterator[HealthFindin
 
 
 async def examine_announcement(
-    settings: Settings, directory: Path = mdns_file.DIRECTORY
+    settings: Settings, directory: Path = advertise.DIRECTORY
 ) -> AsyncIterator[HealthFinding]:
     """Examine the service file of avahi-daemon."""
     yield await asyncio.to_thread(_announcement, settings, directory)
@@ -52,10 +52,10 @@ async def examine_announcement(
 
 def _announcement(settings: Settings, directory: Path) -> HealthFinding:
     subject = "OPC UA announcement"
-    found = mdns_file.read_service_file(directory)
+    found = advertise.read_service_file(directory)
     if not directory.is_dir():
         return warning(subject, f"there is no directory {directory}", "Install avahi-daemon, then restart the gateway.")
-    if found != mdns_file.service_file(settings):
+    if found != advertise.service_file(settings):
         state = "no service file" if found is None else "an outdated service file"
         advice = "Restart the gateway, or call: sudo edge opcua advertise"
         return warning(subject, f"{state} in {directory}", advice)

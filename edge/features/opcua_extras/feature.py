@@ -5,6 +5,6 @@ from edge.app.feature import Feature
 FEATURE = Feature(
     "opcua_extras",
     checks="edge.features.opcua_extras.checks:checks",
-    subcommands={"opcua": {"advertise": "edge.features.opcua_extras.cli.advertise:advertise"}},
+    subcommands={"opcua": {"advertise": "edge.features.opcua_extras.advertise:advertise"}},
     opcua="edge.features.opcua_extras.server_part:add_extras",
 )

@@ -21,8 +21,14 @@ from edge.opcua.access import CALLER, Caller
 from edge.opcua.application_certificate import certificate_files
 from edge.opcua.server_session import ServerSession
 from edge.uaserver import certificates
-from edge.uaserver.certificates import OwnCertificate
-from edge.uaserver.signing_requests import UnusableCertificate, check_issued, read_key, read_subject, signing_request
+from edge.uaserver.certificates import (
+    OwnCertificate,
+    UnusableCertificate,
+    check_issued,
+    read_key,
+    read_subject,
+    signing_request,
+)
 
 logger = structlog.get_logger(__name__)
 

@@ -2,14 +2,12 @@
 
 from functools import partial
 
+from edge.app.features import discovery_capabilities
 from edge.app.parts import GatewayParts
 from edge.features.opcua_extras import registration
-from edge.features.opcua_extras.dialed_connection import dial, reverse_hello
-from edge.features.opcua_extras.discovery_capabilities import discovery_capabilities
 from edge.features.opcua_extras.push import add_push
-from edge.features.opcua_extras.redundancy import SharedServer, SharedServers
-from edge.features.opcua_extras.redundant_servers import RedundantServers
-from edge.features.opcua_extras.reverse_connect import wait_at_clients
+from edge.features.opcua_extras.redundant_servers import RedundantServers, SharedServer, SharedServers
+from edge.features.opcua_extras.reverse_connect import dial, reverse_hello, wait_at_clients
 from edge.uaserver.parts import NewServer, ServerPart
 from edge.uaserver.reachable_url import reachable_url
 from edge.uaserver.server import UaServer

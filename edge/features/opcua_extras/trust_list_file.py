@@ -14,16 +14,16 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec import Struct
 
-from edge.uaserver.application_trust_files import (
+from edge.uaserver.application_trust import (
     ALL_LISTS,
     InvalidTrustList,
     TrustLists,
     decode_lists,
     encode_lists,
+    is_signed_by,
     read_lists,
     replace_lists,
 )
-from edge.uaserver.authority_chains import is_signed_by
 from edge.uaserver.certificates import thumbprint
 
 _S: Final = ua.StatusCodes

@@ -1,10 +1,11 @@
-"""Listens for browsers and programs, with or without TLS, over HTTP/1.1 connections with bounds.
+"""Builds the application of the station page, and listens for browsers and programs, with or without TLS.
 
-Bounded are their number, the time for a request, and clients that do not read.
+Connections over HTTP/1.1 have bounds: their number, the time for a request, and clients that do not read.
 """
 
 import asyncio
 import functools
+import importlib
 import logging
 import socket
 import ssl
@@ -15,14 +16,62 @@ from typing import Any, TypeAlias
 
 import structlog
 from msgspec import Struct, field
-from starlette.types import ASGIApp
+from starlette.requests import Request
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from edge.features.page.api import Api, json_response
+from edge.features.page.caller import Callers
+from edge.features.page.guard import Guard
+from edge.features.page.models import Problem
+from edge.features.page.openapi import PREFIX
+from edge.features.page.pages import Pages
+from edge.features.page.services import WebServices
+from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.links.background_task import background_task
+
+# Starlette imports it at the first stream of changes: the gateway would stand still for a tenth of a second.
+importlib.import_module("anyio._backends._asyncio")
+
+_NOT_FOUND = 404
+_PAGES_SHARE = 0.1
+_PICTURES_SHARE = 0.05
+_PAGE_INTERVAL_S = 0.01
+_PICTURE_INTERVAL_S = 0.02
+"""For each open page."""
+
+
+def build_app(services: WebServices) -> ASGIApp:
+    """Return the application of a gateway."""
+    callers = Callers(services.users, services.sessions, is_kiosk=services.is_kiosk, is_tls=services.is_tls)
+    # Apart, so that no page waits for the rest after a picture.
+    events = services.events
+    shared_pages = SharedResults(lambda: events.changes, _PAGES_SHARE, lambda: _PAGE_INTERVAL_S * events.subscribers)
+    shared_pictures = SharedResults(
+        lambda: events.changes, _PICTURES_SHARE, lambda: _PICTURE_INTERVAL_S * events.subscribers
+    )
+    pages = Pages(services, callers, shared_pages)
+
+    async def missing(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        if request.scope["path"].startswith("/api/"):
+            problem = Problem(
+                kind="not_found", reason="there is no such address.", advice=f"See {PREFIX}/openapi.json."
+            )
+            response = json_response(problem, _NOT_FOUND)
+        else:
+            response = await pages.missing(request)
+        await response(scope, receive, send)
+
+    # Routes are tried in this order: pages are asked for most.
+    routes = [*pages.routes(), *Api(services, callers, shared_pictures).routes()]
+    return Guard(Router(routes=routes, redirect_slashes=False, default=missing))
+
 
 HEAD_BYTES = 16 * 1024
 KEEP_ALIVE_S = 15

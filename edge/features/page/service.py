@@ -68,8 +68,12 @@ async def _serve(page: PageParts, tls: ssl.SSLContext | None) -> None:
 
 
 async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSLContext | None) -> None:
-    from edge.features.page.app import build_app  # noqa: PLC0415 - imported only where the page is on
-    from edge.features.page.server import ConnectionBounds, WebAddress, serve  # noqa: PLC0415 - as above
+    from edge.features.page.server import (  # noqa: PLC0415 - as above
+        ConnectionBounds,
+        WebAddress,
+        build_app,
+        serve,
+    )
 
     settings = parts.settings.section(WebSettings)
     # Templates are compiled meanwhile: nothing waits for them, and the first view finds them ready.
@@ -91,10 +95,10 @@ async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSL
 def _services(page: PageParts, memory: LogMemory) -> "WebServices":
     """Return what the page works with. Raises SettingsError without the libraries."""
     try:
-        from edge.features.page.app import build_app  # noqa: F401, PLC0415 - as above
         from edge.features.page.audit import WebAudit  # noqa: PLC0415 - as above
         from edge.features.page.events import EventHub  # noqa: PLC0415 - as above
         from edge.features.page.result_views import TraceReader  # noqa: PLC0415 - as above
+        from edge.features.page.server import build_app  # noqa: F401, PLC0415 - as above
         from edge.features.page.services import WebServices  # noqa: PLC0415 - as above
         from edge.features.page.sessions import WebSessions  # noqa: PLC0415 - as above
         from edge.features.page.tools import gateway_tools  # noqa: PLC0415 - imports the libraries here, in a thread

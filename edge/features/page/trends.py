@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from edge.features.page.models import ControlChartView
+from edge.features.telemetry import rule_memory
 from edge.features.telemetry.model.rule import ControlChartRule, Rule
 from edge.features.telemetry.rule_memory import decode_state
 from edge.features.telemetry.rules.control_chart import ControlChartState
-from edge.features.telemetry.store import rule_states
 from edge.ports.sample_lines import Sample
 from edge.store.client import Store
 
@@ -109,7 +109,7 @@ class Trends:
         """Return the control charts of all rules and subjects that have points."""
         rules = {rule.id: rule for rule in self._rules() if isinstance(rule, ControlChartRule)}
         found = []
-        for (rule_id, subject), text in sorted((await rule_states.load(self._store)).states.items()):
+        for (rule_id, subject), text in sorted((await rule_memory.load(self._store)).states.items()):
             if rule_id in rules and (chart := _chart(rules[rule_id], subject, text)) is not None:
                 found.append(chart)
         return tuple(found)

@@ -10,9 +10,21 @@ from typing import Any
 from asyncua import Node, ua
 
 from edge.features.simulator.ijt_asset import AssetNamespaces, ToolAsset
-from edge.features.simulator.ijt_processes import JoiningProcesses, SentIdentifiers, process_name, status
-from edge.features.simulator.ijt_result import BATCH, INTERVENTION, NOT_OK, OK, SINGLE, content, meta_data, target_of
-from edge.features.simulator.ijt_store import StoredResults
+from edge.features.simulator.ijt_results import (
+    BATCH,
+    INTERVENTION,
+    NOT_OK,
+    OK,
+    SINGLE,
+    JoiningProcesses,
+    SentIdentifiers,
+    StoredResults,
+    content,
+    meta_data,
+    process_name,
+    status,
+    target_of,
+)
 from edge.features.simulator.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 from edge.features.simulator.tightening_faults import IjtFault
 from edge.links.background_task import background_task

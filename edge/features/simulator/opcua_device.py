@@ -15,7 +15,7 @@ from asyncua import Node, ua
 
 from edge.features.simulator.broker import free_port
 from edge.foundation.errors import SettingsError, Unavailable
-from edge.opcua.listener_stop import stop_listener
+from edge.opcua.server_transport import stop_listener
 from edge.opcua.structures import Structures
 
 Method = Callable[..., Awaitable[Sequence[ua.Variant] | ua.StatusCode]]

@@ -7,8 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, encode_parts, encode_payload
-from edge.features.sparkplug.table import NODE, MetricTable
-from edge.features.sparkplug.topics import NodeTopics
+from edge.features.sparkplug.table import NODE, MetricTable, NodeTopics
 from edge.links.cloudevent_mqtt import Message
 from edge.ports.sample_lines import Sample
 

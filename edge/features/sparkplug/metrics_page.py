@@ -3,7 +3,7 @@
 from prometheus_client.core import Metric
 
 from edge.app.metrics import counter, gauge
-from edge.features.sparkplug.node_stats import NodeStats
+from edge.features.sparkplug.session import NodeStats
 
 
 def node_metrics(stats: NodeStats) -> list[Metric]:

@@ -6,13 +6,11 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.features.sparkplug import store as sparkplug
+from edge.features.sparkplug import sample_streams as sparkplug
 from edge.features.sparkplug.messages import NodeMessages, next_number, node_death
-from edge.features.sparkplug.node_stats import NodeStats
 from edge.features.sparkplug.sample_streams import SampleStreams
-from edge.features.sparkplug.session import HostOffline, NodeLimits, NodeParts, NodeSession
-from edge.features.sparkplug.table import MetricTable
-from edge.features.sparkplug.topics import NodeTopics
+from edge.features.sparkplug.session import HostOffline, NodeLimits, NodeParts, NodeSession, NodeStats
+from edge.features.sparkplug.table import MetricTable, NodeTopics
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import Clock

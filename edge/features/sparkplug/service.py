@@ -13,7 +13,7 @@ from edge.features.sparkplug.metrics_page import node_metrics
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.sparkplug.source import LARGEST_PACKET, SparkplugSource
-from edge.features.sparkplug.topics import NodeTopics, as_id
+from edge.features.sparkplug.table import NodeTopics, as_id
 from edge.features.telemetry.service import TelemetryService
 from edge.features.telemetry.settings import MqttSourceSettings
 from edge.features.telemetry.sources.mqtt import IN_FLIGHT

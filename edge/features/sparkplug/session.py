@@ -6,18 +6,15 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.features.sparkplug import store as sparkplug
-from edge.features.sparkplug.host_state import HostState, read_state
+from edge.features.sparkplug import sample_streams as sparkplug
 from edge.features.sparkplug.messages import REBIRTH, DraftMessage, NodeMessages
-from edge.features.sparkplug.node_stats import NodeStats
-from edge.features.sparkplug.payload import Metric, decode_payload
+from edge.features.sparkplug.payload import MalformedPayload, Metric, decode_payload
 from edge.features.sparkplug.sample_streams import SampleBatch, SampleStreams
-from edge.features.sparkplug.table import NODE, MetricTable
-from edge.features.sparkplug.topics import NodeTopics, state_topic
-from edge.features.sparkplug.wire import MalformedPayload
+from edge.features.sparkplug.table import NODE, MetricTable, NodeTopics, state_topic
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
 from edge.links.background_task import background_task
@@ -27,6 +24,47 @@ from edge.links.mqtt_connection import Connection
 from edge.ports.tag import TagDefinitions
 from edge.store.client import Store
 from edge.store.commit import join
+
+
+class NodeStats(Struct):
+    """Whether the edge node is born, and its births, its messages and the commands that it refused."""
+
+    is_born: bool = False
+    births: int = 0
+    messages: int = 0
+    refused: int = 0
+
+
+_MAX_STATE: Final = 4_096
+
+
+class _StateMessage(Struct):
+    online: bool
+    timestamp: int
+
+
+_DECODER: Final = msgspec.json.Decoder(_StateMessage)
+
+
+class HostState(Struct, frozen=True):
+    """Whether the host is online, as of the newest message by its own timestamp."""
+
+    online: bool = False
+    timestamp: int | None = None
+
+
+def read_state(known: HostState, payload: bytes) -> HostState | str:
+    """Return the state after a message; the reason for one that does not count."""
+    if len(payload) > _MAX_STATE:
+        return f"it has more than {_MAX_STATE} bytes"
+    try:
+        message = _DECODER.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return f"it is not a state: {error}"
+    if known.timestamp is not None and message.timestamp < known.timestamp:
+        return "it is older than the state before"
+    return HostState(message.online, message.timestamp)
+
 
 logger = structlog.get_logger(__name__)
 

@@ -9,8 +9,7 @@ from typing import Final
 
 import structlog
 
-from edge.features.sparkplug.births import MAX_PAYLOAD, BornNodes
-from edge.features.sparkplug.metrics import NodeName
+from edge.features.sparkplug.births import MAX_PAYLOAD, BornNodes, NodeName
 from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, encode_payload
 from edge.features.telemetry.settings import MqttSourceSettings
 from edge.features.telemetry.sources.sample_sink import SampleSink

@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from edge.features.station_files.model import LIMIT, LISTS
-from edge.features.station_files.objects import ObjectKind, Objects
+from edge.features.station_files.objects import LIMIT, LISTS, ObjectKind, Objects
 from edge.foundation.errors import Refused
 from edge.foundation.files import replace_atomically, sync, write_atomically
 

@@ -4,7 +4,7 @@ from edge.app.feature import Feature
 
 FEATURE = Feature(
     "station_files",
-    schemas={"station": "edge.features.station_files.model:station_file_schema"},
+    schemas={"station": "edge.features.station_files.objects:station_file_schema"},
     open="edge.features.station_files.operations:open_operations",
     prepare="edge.features.station_files.service:open_station_files",
     subcommands={

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from edge.features.station_files.content import PlanFaults
-from edge.features.station_files.folder import has_flows
+from edge.features.station_files.content import PlanFaults, has_flows
 
 if TYPE_CHECKING:
     from edge.features.flows.nodes.registry import NodeKinds

@@ -3,7 +3,7 @@
 from prometheus_client.core import Metric
 
 from edge.app.metrics import gauge
-from edge.features.station_files.drift import StationDrift
+from edge.features.station_files.service import StationDrift
 
 
 def drift_metrics(drift: StationDrift) -> list[Metric]:

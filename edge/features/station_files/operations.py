@@ -10,10 +10,9 @@ from edge.app.feature import Opened
 from edge.app.operation_work import ALMOST, STAGE, new_file, prefix_of, remove_old_files
 from edge.app.parts import GatewayParts, Works
 from edge.features.flows.settings import FlowsSettings
-from edge.features.station_files.apply import apply_files, read_files
+from edge.features.station_files.apply import apply_files, load_objects, read_files
 from edge.features.station_files.export import write_archive
 from edge.features.station_files.objects import ObjectDifference, audit_action, audit_subject
-from edge.features.station_files.stored import load_objects
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import Struct, field
 
 from edge.access.initialization import FillOutcome
 from edge.app.component import ComponentPart
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
 from edge.features.flows.settings import FlowsSettings
-from edge.features.station_files.drift import StationDrift
+from edge.features.station_files.apply import fill_store, find_differences, load_mark, read_files
+from edge.features.station_files.content import signature
+from edge.features.station_files.objects import ObjectChange, summary
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.store import initialization
@@ -27,12 +30,30 @@ if TYPE_CHECKING:
 
     from edge.features.flows.nodes.registry import NodeKinds
     from edge.features.station_files.apply import ReadFiles
-    from edge.features.station_files.folder import Signature
+    from edge.features.station_files.content import Signature
     from edge.features.station_files.objects import ObjectDifference
+
 
 logger = structlog.get_logger(__name__)
 
 _MOST_NAMED = 5
+
+
+class StationDrift(Struct):
+    """The result of the last comparison of the store with the station files.
+
+    `text` is None without station files, and empty without a difference; `counts` are the differences by their kind,
+    `faults` are those of the files: if there are any, the store is not compared.
+    """
+
+    text: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    faults: int = 0
+
+    def notes(self) -> Iterable[str]:
+        """Yield what the status of the gateway adds."""
+        if self.text:
+            yield f"station differs from its files: {self.text}"
 
 
 async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opened:
@@ -64,8 +85,6 @@ async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None
     folder = _folder(core)
     if state is FillState.FILLED or folder is None or not await asyncio.to_thread(_holds_files, folder):
         return
-    # Imported only where a store is filled.
-    from edge.features.station_files.apply import fill_store, read_files  # noqa: PLC0415
 
     read = functools.partial(read_files, folder, core.settings.section(FlowsSettings).nodes, kinds)
     outcome, written = await fill_store(core.store, core.instance.token, core.scopes, read, now_ms)
@@ -109,10 +128,6 @@ class StationWatch:
             self._compared = None
             self._set(None, {}, 0, ())
             return
-        # Imported only where there are station files.
-        from edge.features.station_files.apply import find_differences  # noqa: PLC0415
-        from edge.features.station_files.objects import ObjectChange, summary  # noqa: PLC0415
-        from edge.features.station_files.stored import load_mark  # noqa: PLC0415
 
         files = (await self._files(folder)).files
         # The marks are read before the objects: what changes meanwhile is compared again.
@@ -133,8 +148,6 @@ class StationWatch:
         self._compared = marks
 
     async def _files(self, folder: Path) -> "ReadFiles":
-        from edge.features.station_files.apply import read_files  # noqa: PLC0415 - as above
-        from edge.features.station_files.folder import signature  # noqa: PLC0415
 
         now = await asyncio.to_thread(signature, folder)
         if self._read is None or now != self._signature:

@@ -18,9 +18,9 @@ from edge.features.telemetry.rules.alarm import (
     Clear,
     ExpireShelving,
     Raise,
+    render_message,
     transition,
 )
-from edge.features.telemetry.rules.alarm_message import render_message
 from edge.features.telemetry.rules.evaluator import Renamed
 from edge.features.telemetry.rules.subject import name_in_subject
 from edge.features.telemetry.rules.subject_state import Finding, FindingEvent

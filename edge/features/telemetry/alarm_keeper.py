@@ -1,9 +1,11 @@
 """Keeps the alarms of the store: commits what findings make of them, and ends shelvings and floods in time."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Final
 
+from edge.access.mode import ModeWatch
 from edge.features.telemetry.alarm_decision import (
     FLOOD_ALARMS,
     NO_FLOOD,
@@ -17,11 +19,13 @@ from edge.features.telemetry.alarm_decision import (
     next_expiry,
     rename_subjects,
 )
+from edge.features.telemetry.rules.alarm import AlarmChanged, Suppress, Unsuppress, transition
 from edge.features.telemetry.rules.evaluator import Renamed
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.instant import Clock
-from edge.ports.alarm import AlarmChangeKind, alarm_id
+from edge.ports.alarm import Alarm, AlarmChangeKind, alarm_id
 from edge.store import kept_alarms as alarms
+from edge.store.background import poll_store
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Committed, join, operation, written_size
 from edge.store.kept_alarms import AlarmChange, StoredAlarms
@@ -162,3 +166,49 @@ class AlarmKeeper:
     def _note(self, changes: Sequence[AlarmChange]) -> None:
         self._stored = alarms.applied(self._stored, changes)
         self._raised.extend(change.alarm.changed_at for change in changes if change.kind is AlarmChangeKind.RAISED)
+
+
+_LOOK_EVERY_S = 1.0
+
+
+class AlarmSuppression:
+    """Suppresses alarms within a second of the mode, and of each alarm that is raised while it is on."""
+
+    def __init__(
+        self, store: Store, mode: ModeWatch, rules: Sequence[str], clock: Clock, look_every_s: float = _LOOK_EVERY_S
+    ) -> None:
+        """Create the suppression of the rules whose ids match one of some patterns."""
+        self._store = store
+        self._mode = mode
+        self._rules = rules
+        self._clock = clock
+        self._look_every_s = look_every_s
+        self._may_be_suppressed = True
+        """Whether alarms may be suppressed in the store: a killed gateway leaves them so."""
+
+    async def run(self) -> None:
+        """Follow the mode until cancelled; retry while the store is unavailable."""
+        await poll_store(self._store.defects, "alarm suppression", self.look, self._look_every_s)
+
+    async def look(self) -> None:
+        """Decide which alarms are suppressed now, and commit what changes. Raises Unavailable without the store."""
+        is_on = self._mode.in_force is not None and bool(self._rules)
+        if not is_on and not self._may_be_suppressed:
+            return
+        stored = await alarms.load(self._store)
+        changes = plan_suppression(stored.alarms, self._rules if is_on else (), self._clock())
+        if changes:
+            # Stale: an alarm was changed; the next look decides again.
+            await self._store.commit(alarms.save(self._store.keys, stored, changes))
+        self._may_be_suppressed = is_on or bool(changes)
+
+
+def plan_suppression(found: Mapping[str, Alarm], rules: Sequence[str], now: int) -> list[AlarmChange]:
+    """Return the changes after which exactly the alarms of these rules are suppressed."""
+    changes = []
+    for alarm in found.values():
+        is_wanted = any(fnmatchcase(alarm.rule, pattern) for pattern in rules)
+        result = transition(alarm, Suppress() if is_wanted else Unsuppress(), now)
+        if isinstance(result, AlarmChanged):
+            changes.append(AlarmChange(result.alarm, result.kind))
+    return changes

@@ -1,6 +1,10 @@
-"""Publish each change of an alarm in order, and keep alarms that are not normal as retained messages."""
+"""What follows each change of an alarm: it is published in order, and its job actions are executed, each once.
+
+Alarms that are not normal are kept as retained messages.
+"""
 
 import asyncio
+import functools
 import time
 from collections import deque
 from collections.abc import Callable
@@ -14,8 +18,13 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, PublishRefused, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import ALARM_TYPE
+from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
+from edge.model.job_state import Cause
 from edge.northbound.topics import Topics
 from edge.ports.alarm import Alarm, AlarmChangeKind, AlarmNotice
+from edge.station.job_call import JobCall
+from edge.station.jobs import JobService
+from edge.store import jobs
 from edge.store import kept_alarms as alarms
 from edge.store.background import restart_on_outage
 from edge.store.client import Store
@@ -226,3 +235,33 @@ def retained_alarm(topics: Topics, event: CloudEvent, alarm: Alarm) -> Message:
     if not alarm.is_retained:
         return Message(topic, retain=True)
     return to_message(msgspec.structs.replace(event, extensions={}), topic, retain=True)
+
+
+CURSOR = "actions"
+_METHODS = {"pause": Cause.HOLD, "abort": Cause.ABORT}
+
+
+async def follow_actions(store: Store, service: JobService, source: str) -> None:
+    """Call the method that each alarm asks for, until cancelled; a call is known by the position of its change."""
+    await restart_on_outage("alarm actions", functools.partial(_follow, store, service, source))
+
+
+async def _follow(store: Store, service: JobService, source: str) -> None:
+    async for change in alarms.follow(store, await alarms.cursor(store, CURSOR)):
+        if change.action:
+            await _call(store, service, source, change)
+            await store.commit(alarms.save_cursor(store.keys, CURSOR, change.position))
+
+
+async def _call(store: Store, service: JobService, source: str, change: AlarmChange) -> None:
+    alarm, method = change.alarm, _METHODS.get(change.action)
+    job = await jobs.load(store, alarm.job) if alarm.job else None
+    if job is None or method is None:
+        return
+    text = next(iter(alarm.message.values()), alarm.rule)
+    arguments = IdCall(job_order_id=job.job_id, comment=(LocalizedText(text=text),))
+    call = JobCall(job.scope, method, arguments, f"{source}:alarms", change.position, by=f"alarm {alarm.rule}")
+    answer = await service.call(call)
+    taken = answer.status is ReturnStatus.NO_ERROR
+    log = logger.info if taken else logger.warning
+    log("alarm action called", job=job.job_id, method=method.value, alarm=alarm.id, reasons=answer.reasons)

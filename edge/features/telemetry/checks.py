@@ -1,13 +1,58 @@
 """What `edge doctor` examines of telemetry."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 
+from edge.access.instances import working_instances
 from edge.app.installation import advise, store_advice
 from edge.config import Settings
-from edge.features.telemetry.mirror_check import examine_mirrors
+from edge.features.telemetry.sample_store import open_volatile
 from edge.features.telemetry.settings import mirrors_of
-from edge.features.telemetry.volatile_check import UNIT, examine_volatile_store
-from edge.model.finding import Examination
+from edge.model.finding import Examination, HealthFinding, ok, warning
+from edge.store import set_mirrors as mirrors
+from edge.store.client import Store
+from edge.store.opening import open_store
+from edge.store.set_mirrors import Freshness
+
+
+async def examine_mirrors(settings: Settings) -> AsyncIterator[HealthFinding]:
+    """Examine each mirror of the settings. Raises SettingsError and Unavailable when the store cannot be read."""
+    if not mirrors_of(settings) or settings.redis.url == "embedded:":
+        return
+    async with open_store(settings.redis, consumer=None) as store:
+        for name in mirrors_of(settings):
+            yield await examine_mirror(store, name)
+
+
+async def examine_mirror(store: Store, name: str) -> HealthFinding:
+    """Return the finding about a mirror. Raises Unavailable."""
+    subject = f"mirror {name}"
+    reader = await mirrors.load_reader_name(store, name)
+    state = (await mirrors.load_states(store, (name,))).get(name)
+    if reader is None or not await working_instances(store, (reader,)):
+        advice = f"Correct url and key of [mirror.{name}] on a gateway that works; its log has the reason."
+        return warning(subject, "no gateway reads it: conditions see an old copy, or none", advice)
+    if state is None or state.freshness is Freshness.STALE:
+        return warning(subject, f"{reader} has not read it yet", f"Read the log of {reader}.")
+    return ok(subject, f"read by {reader}")
+
+
+UNIT = "microdcs-edge-telemetry-store"
+
+
+async def examine_volatile_store(settings: Settings) -> AsyncIterator[HealthFinding]:
+    """Examine the store of volatile samples, where the settings have one. Raises Unavailable."""
+    async with open_volatile(settings, "doctor") as store:
+        if store is None:
+            return
+        info: Mapping[str, str] = await store.execute("INFO")
+    subject = "volatile store"
+    if int(info["aof_enabled"]):
+        yield warning(subject, "it writes files: samples wear out the flash", f"Set `appendonly no` for {UNIT}.")
+    elif info["maxmemory_policy"] != "noeviction" or not int(info["maxmemory"]):
+        found = f"maxmemory {info['maxmemory']}, maxmemory-policy {info['maxmemory_policy']}"
+        yield warning(subject, found, f"Set `maxmemory 64mb` and `maxmemory-policy noeviction` for {UNIT}.")
+    else:
+        yield ok(subject, f"samples in memory, {int(info['used_memory']) >> 20} of {int(info['maxmemory']) >> 20} MiB")
 
 
 def checks(settings: Settings) -> Iterator[Examination]:

@@ -11,8 +11,8 @@ FEATURE = Feature(
     open="edge.features.telemetry.opening:open_telemetry",
     serve="edge.features.telemetry.opening:serve_telemetry",
     settings_kinds={
-        "rule": "edge.features.telemetry.station_settings:RULE_SETTING",
-        "tag": "edge.features.telemetry.station_settings:TAG_SETTING",
+        "rule": "edge.features.telemetry.definitions:RULE_SETTING",
+        "tag": "edge.features.telemetry.definitions:TAG_SETTING",
     },
     opcua="edge.features.telemetry.opening:show_to_opcua",
     discovered_as="edge.features.telemetry.settings:discovered_as",

@@ -3,11 +3,12 @@
 import hashlib
 import json
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 import structlog
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from edge.features.telemetry.model.rule import Rule
@@ -20,13 +21,101 @@ from edge.features.telemetry.rules.baseline import (
     without_window,
 )
 from edge.features.telemetry.rules.evaluator import Key, RuleEvaluator
-from edge.features.telemetry.rules.running_jobs import RunningJobs
+from edge.features.telemetry.rules.subject import RunningJobs
 from edge.features.telemetry.rules.subject_state import SubjectState
-from edge.features.telemetry.store import rule_states
-from edge.features.telemetry.store.rule_states import RuleSubject, WindowChange
 from edge.store.client import Store
-from edge.store.commit import Commit, join
+from edge.store.commit import Commit, at_revision, fields, join, operation, spread
 from edge.store.keys import Keys
+
+_REVISION: Final = "rev"
+_FACTS: Final = "facts"
+_RULES: Final = "rules"
+
+RuleSubject: TypeAlias = tuple[str, str]
+"""The id of a rule and one of its subjects."""
+
+
+class StoredStates(Struct, frozen=True):
+    """The state from which a processor continues: facts about the stream and the state of each subject, all as text."""
+
+    revision: int = 0
+    facts: str = ""
+    states: Mapping[RuleSubject, str] = field(default_factory=dict)
+    rules: str = ""
+    """The rules to which the states belong."""
+
+
+class WindowChange(Struct, frozen=True):
+    """Parts of a window to append, as text, and the number of newest parts to keep; None keeps all, 0 deletes it.
+
+    Parts whose samples have left the window do no harm.
+    """
+
+    added: tuple[str, ...] = ()
+    kept: int | None = 0
+
+
+async def load(store: Store) -> StoredStates:
+    """Read the facts and all states."""
+    stored = await store.execute("HGETALL", store.keys.telemetry_state())
+    states = {_subject(name): text for name, text in stored.items() if name not in {_REVISION, _FACTS, _RULES}}
+    return StoredStates(int(stored.get(_REVISION, 0)), stored.get(_FACTS, ""), states, stored.get(_RULES, ""))
+
+
+def save(
+    keys: Keys, revision: int, facts: str, states: Mapping[RuleSubject, str | None], rules: str | None = None
+) -> Commit:
+    """Write the facts and changed states, None for one that is removed, and the rules unless they are the same (None).
+
+    `revision` is the one that was read.
+    """
+    key = keys.telemetry_state()
+    written = {_name(subject): text for subject, text in states.items() if text is not None}
+    gone = [_name(subject) for subject, text in states.items() if text is None]
+    head = {_REVISION: str(revision + 1), _FACTS: facts}
+    if rules is not None:
+        head[_RULES] = rules
+    return join(
+        (
+            guard(keys, revision),
+            spread("HSET", (key,), fields(head | written)),
+            spread("HDEL", (key,), gone),
+        )
+    )
+
+
+def guard(keys: Keys, revision: int) -> Commit:
+    """Return a commit of nothing that fails when the states have another revision."""
+    return Commit((at_revision(keys.telemetry_state(), revision),))
+
+
+async def load_window(store: Store, subject: RuleSubject) -> list[str]:
+    """Read the parts of a window, the oldest first."""
+    parts: list[str] = await store.execute("LRANGE", store.keys.telemetry_window(_digest(subject)), 0, -1)
+    return parts
+
+
+def save_window(keys: Keys, subject: RuleSubject, change: WindowChange) -> Commit:
+    """Append parts to a window and drop the oldest ones."""
+    key = keys.telemetry_window(_digest(subject))
+    if change.kept == 0:
+        return operation("DEL", key)
+    appended = spread("RPUSH", (key,), change.added)
+    return appended if change.kept is None else join((appended, operation("LTRIM", key, -change.kept, -1)))
+
+
+def _name(subject: RuleSubject) -> str:
+    return msgspec.json.encode(subject).decode()
+
+
+def _subject(name: str) -> RuleSubject:
+    found: RuleSubject = msgspec.json.decode(name, type=tuple[str, str])
+    return found
+
+
+def _digest(subject: RuleSubject) -> str:
+    return hashlib.sha256(_name(subject).encode()).hexdigest()[:24]
+
 
 MAX_PRODUCERS: Final = 32
 """Producers whose last batch is remembered; the ones that appended longest ago are forgotten first."""
@@ -183,13 +272,13 @@ class RuleMemory:
 
     def guard(self, keys: Keys) -> Commit:
         """Return a commit that fails when the states in the store are others than these."""
-        return rule_states.guard(keys, self._revision)
+        return guard(keys, self._revision)
 
     def plan_commit(self, keys: Keys, facts: StreamFacts) -> Commit:
         """Return the commit of the facts and of every state that changed."""
         changed = self.evaluator.take_changed()
         texts: dict[RuleSubject, str | None] = dict.fromkeys(self._gone)
-        windows = [rule_states.save_window(keys, row, WindowChange()) for row in self._gone]
+        windows = [save_window(keys, row, WindowChange()) for row in self._gone]
         for key, state in changed.items():
             subject = (self.rules[key[0]].id, key[1])
             text = None if state is None else encode_state(state)
@@ -199,9 +288,9 @@ class RuleMemory:
             if text is not None and state is not None and isinstance(state.detector, BaselineState):
                 self._written[key] = text
                 window = self._windows.setdefault(key, StoredWindow())
-                windows.append(rule_states.save_window(keys, subject, window.change_to(state.detector)))
+                windows.append(save_window(keys, subject, window.change_to(state.detector)))
         self._gone = {}
-        saved = rule_states.save(keys, self._revision, encode_facts(facts), texts, self._unsaved_rules)
+        saved = save(keys, self._revision, encode_facts(facts), texts, self._unsaved_rules)
         self._unsaved_rules = None
         self._revision += 1
         self.facts = facts
@@ -210,7 +299,7 @@ class RuleMemory:
 
 async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemory:
     """Return the memory of rules as the store has it; states of other rules are forgotten with the next commit."""
-    stored = await rule_states.load(store)
+    stored = await load(store)
     try:
         facts = decode_facts(stored.facts)
     except msgspec.DecodeError as error:
@@ -241,7 +330,7 @@ async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemo
 async def _load_state(store: Store, subject: RuleSubject, text: str) -> tuple[SubjectState, StoredWindow] | None:
     """Return a state and its window in the store; None for one that cannot be read, which is logged."""
     try:
-        parts = await rule_states.load_window(store, subject) if '"baseline"' in text else []
+        parts = await load_window(store, subject) if '"baseline"' in text else []
         window = [decode_window(word) for word in parts]
         state = decode_state(text, [sample for part in window for sample in part])
     except (ValueError, msgspec.DecodeError) as error:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from edge.app.parts import GatewayParts, Works
-from edge.features.telemetry.alarm_actions import follow_actions
-from edge.features.telemetry.alarm_publisher import AlarmPublisher
-from edge.features.telemetry.alarm_suppression import AlarmSuppression
+from edge.features.telemetry.alarm_keeper import AlarmSuppression
+from edge.features.telemetry.alarm_publisher import AlarmPublisher, follow_actions
 from edge.features.telemetry.built_in_rules import with_built_in
+from edge.features.telemetry.definitions import RuleUpdates, TagUpdates, read_definitions, read_rules
 from edge.features.telemetry.gateway_tags import GatewayTags
 from edge.features.telemetry.history.opening import open_history
 from edge.features.telemetry.interest import RuleInterest
@@ -19,11 +19,9 @@ from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.mirror import SetMirror, jobs_by_member
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.processor import RuleProcessor
-from edge.features.telemetry.rule_sources import RuleUpdates, read_rules
 from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
 from edge.features.telemetry.sample_store import open_volatile
 from edge.features.telemetry.settings import MirrorSettings, TelemetrySettings
-from edge.features.telemetry.tag_sources import TagUpdates, read_definitions
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.ticks import Slices, next_tick

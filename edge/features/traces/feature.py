@@ -8,8 +8,8 @@ FEATURE = Feature(
     checks="edge.features.traces.check:checks",
     sections="edge.features.traces.settings:SECTIONS",
     payloads={
-        "traces.call": ("edge.features.traces.messages:TraceCall", TRACES_METHOD_TYPE.format("METHOD")),
-        "traces.answer": ("edge.features.traces.messages:TraceAnswer", TRACES_METHOD_TYPE.format("METHOD")),
+        "traces.call": ("edge.features.traces.service:TraceCall", TRACES_METHOD_TYPE.format("METHOD")),
+        "traces.answer": ("edge.features.traces.service:TraceAnswer", TRACES_METHOD_TYPE.format("METHOD")),
     },
     prepare="edge.features.traces.service:open_traces",
     options={"jobs results": "edge.features.traces.cli.results:traces_option"},

@@ -1,6 +1,9 @@
 """Opens the directory of traces if it is configured, and keeps it swept."""
 
+import asyncio
+import base64
 import contextlib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -8,12 +11,72 @@ import msgspec
 
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
-from edge.features.traces.calls import TraceCalls
-from edge.features.traces.files import TraceFiles, TraceLimits
+from edge.features.traces.files import TraceFiles, TraceLimits, read_chunk
 from edge.features.traces.settings import TracesSettings
 from edge.foundation.errors import Refused
+from edge.model.cloudevent import CloudEvent
+from edge.model.event_types import TRACES_METHOD_TYPE
+from edge.model.isa95 import Payload, ReturnStatus
+from edge.northbound.reply import Handler, arguments_of, replying
 from edge.station.stored_job import load
 from edge.store.client import Store
+
+
+class TraceCall(Payload, frozen=True, kw_only=True):
+    """Which file, as the reference in a result names it, and from which byte on."""
+
+    file: str
+    offset: int = 0
+
+
+class TraceAnswer(Payload, frozen=True, kw_only=True):
+    """A part of the file in base64, at most 192 KiB; `size` is that of the whole file."""
+
+    return_status: ReturnStatus
+    file: str
+    size: int
+    offset: int
+    data: str
+
+
+MOST_BYTES = 192 * 1024
+"""The most bytes of an answer: 256 KiB of base64, as the largest result."""
+
+
+class TraceCalls:
+    """The traces of a directory as the MES sees them."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        # One file in memory, however many calls come at once.
+        self._reading = asyncio.Lock()
+
+    @property
+    def table(self) -> Mapping[str, Handler]:
+        """Return the calls by their CloudEvents type."""
+        return {TRACES_METHOD_TYPE.format("Read"): replying(self.read)}
+
+    async def read(self, event: CloudEvent, _origin: str) -> TraceAnswer:
+        """Return a part of a file. Raises Refused for wrong arguments, and for a file that is not stored."""
+        call = _arguments(event)
+        if not self._directory:
+            raise Refused("unknown_trace", "this gateway stores no traces", "Set [traces] directory.")
+        async with self._reading:
+            data, size = await asyncio.to_thread(read_chunk, Path(self._directory), call.file, call.offset, MOST_BYTES)
+        return TraceAnswer(
+            return_status=ReturnStatus.NO_ERROR,
+            file=call.file,
+            size=size,
+            offset=call.offset,
+            data=base64.b64encode(data).decode(),
+        )
+
+
+def _arguments(event: CloudEvent) -> TraceCall:
+    call = arguments_of(event, TraceCall, "Send File and Offset.", {})
+    if call.offset < 0:
+        raise Refused("invalid_payload", f"Offset {call.offset} is negative", "Send the number of bytes that you have.")
+    return call
 
 
 async def open_traces(stack: contextlib.AsyncExitStack, core: GatewayParts) -> Opened:

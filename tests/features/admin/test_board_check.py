@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from edge.features.admin.board import profile_directory, read_boards
 from edge.features.admin.board_check import examine_board
-from edge.features.admin.hardware.board import profile_directory, read_boards
 from edge.foundation.computer import Computer
 from edge.model.finding import HealthFinding, Level
 from tests.foundation.computers import HEALTHY, computer

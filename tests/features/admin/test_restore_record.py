@@ -6,7 +6,7 @@ import msgspec
 
 from edge.access.audit_trail import find_faults
 from edge.config import Settings
-from edge.features.admin.restore_record import record_restore
+from edge.features.admin.restore import record_restore
 from edge.store import audit, operations
 from edge.store.client import Store
 

@@ -11,10 +11,11 @@ from joserfc import jws
 from joserfc.jwk import OctKey, OKPKey
 
 from edge.features.fleet.keys import new_key
-from edge.features.fleet.messages import FleetCommand, PublicKey
 from edge.features.fleet.signature import (
     ALGORITHM,
     TYPE,
+    FleetCommand,
+    PublicKey,
     SignatureFault,
     SignatureRefusal,
     SignedCommand,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edge.features.fleet.messages import FleetState
+from edge.features.fleet.signature import FleetState
 from edge.features.fleet.upgrade_record import (
     UpgradeRecord,
     claim,

@@ -10,9 +10,8 @@ from edge.features.flows.attempt import OutcomeUnknownError
 from edge.features.flows.cycle import NodeStatus
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.engine import FlowEngine
-from edge.features.flows.nodes.act import Action, PublishMessage, task_of
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import Query
+from edge.features.flows.nodes.outside import Action, PublishMessage, Query, task_of
 from edge.features.flows.plan import Plans
 from edge.features.flows.runner import RunnerContext
 from edge.features.flows.state import CycleRecord, FlowRecord, FlowState

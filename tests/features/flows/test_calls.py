@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, RpcSettings, Settings
-from edge.features.flows.calls import FlowCalls
+from edge.features.flows.calls import FlowCall, FlowCalls
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
@@ -20,6 +21,7 @@ from edge.foundation.instant import now_ms
 from edge.links.rpc import open_client
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
+from edge.model.isa95 import read_payload
 from edge.northbound.calls import CallHandler, CallServices, IncomingCall
 from edge.station.jobs import JobService
 from edge.store import dedupe
@@ -214,3 +216,14 @@ async def test_gateway_without_flows_refuses_flow_calls(redis: RedisSettings, so
     async with open_gateway(settings(redis, socket, tmp_path, "off")), open_client(socket) as client:
         answer = await client.publish(CloudEvent(id="1", source="/sidecar", type=PUT, data=MEAN))
         assert answer.mdcserrorkind == "unknown_type"
+
+
+def test_arguments_are_read() -> None:
+    call = read_payload({"FlowID": "f", "Reason": "night", "By": "bo", "Component": 1}, FlowCall)
+    assert call == FlowCall(flow_id="f", reason="night", by="bo", component=1)
+
+
+@pytest.mark.parametrize("data", [None, {}, {"FlowID": 5}, {"FlowID": "f", "Component": "x"}])
+def test_wrong_arguments_are_refused(data: object) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        read_payload(data, FlowCall)

@@ -12,7 +12,7 @@ from edge.chart.svg import chart_svg
 from edge.chart.text import PLAIN, chart_text
 from edge.features.flows import graph
 from edge.features.flows.graph_drawing import GAP, GraphLayout, Wire, draw_flow, lay_out
-from edge.features.flows.sample_history import SampleHistory
+from edge.features.flows.ports.tags import SampleHistory
 from edge.features.flows.trial import TrialInput, run_trial
 from tests.features.flows.documents import flow, node, plan_of
 

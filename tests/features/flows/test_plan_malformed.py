@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edge.features.flows.cycle import CycleStatus
 from edge.features.flows.plan import Plan, Rejected, plan_flow
-from edge.features.flows.sample_history import SampleHistory
+from edge.features.flows.ports.tags import SampleHistory
 from edge.features.flows.trial import TrialInput, as_json, run_trial
 from tests.features.flows.documents import flow, node
 

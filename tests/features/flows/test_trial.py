@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.features.flows.plan import Plan
-from edge.features.flows.sample_history import SampleHistory
+from edge.features.flows.ports.tags import SampleHistory
 from edge.features.flows.trial import LARGEST_OUTPUT, TrialInput, as_json, run_trial
 from edge.ports.sample_lines import Sample
 from tests.features.flows.documents import flow, node, plan_of

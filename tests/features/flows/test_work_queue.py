@@ -10,7 +10,15 @@ from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.node_task import ResultKind, TaskResult, result_of
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, Written
-from edge.features.flows.work_queue import RELEASED_MS, PendingTask, TakenTask, TaskLeases, WorkQueue, pending_tasks
+from edge.features.flows.work_queue import (
+    RELEASED_MS,
+    PendingTask,
+    TakenTask,
+    TaskLeases,
+    WorkQueue,
+    list_workers,
+    pending_tasks,
+)
 from edge.store.client import Store
 from tests.features.flows.test_node_task_messages import TASK
 
@@ -228,3 +236,23 @@ def test_tasks_that_are_done_are_forgotten() -> None:
 
 def test_reply_of_the_server_is_read() -> None:
     assert pending_tasks([["1-0", "w", 1500, 2]]) == [PendingTask("1-0", "w", 1500)]
+
+
+async def test_workers_are_listed_with_their_tasks(store: Store) -> None:
+    assert await list_workers(store) == []
+    await queued(store)
+    first = await worker(store, "a")
+    await worker(store, "b")
+    taken = await taken_by(first)
+    (busy, idle) = await list_workers(store)
+    assert (busy.id, busy.kinds, idle.id, idle.tasks) == ("a", ("site.check",), "b", ())
+    (task,) = busy.tasks
+    assert (task.flow_id, task.cycle, task.node_id, task.attempt, task.begun_at) == ("f", 3, "n", 2, None)
+    assert await first.begin(taken)
+    await first.save_progress(taken, 40, "half")
+    (task,) = (await list_workers(store))[0].tasks
+    assert (task.begun_at, task.progress, task.message) == (taken.begun_at, 40, "half")
+    await first.unregister()
+    assert [
+        (listed_worker.id, listed_worker.last_heartbeat is None) for listed_worker in await list_workers(store)
+    ] == [("a", True), ("b", False)]

@@ -9,8 +9,7 @@ from edge.features.flows.plan import Plans
 from edge.features.flows.plugins import load_kinds
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.work_queue import GROUP
-from edge.features.flows.worker import FlowWorker
-from edge.features.flows.worker_process import WorkerProcess
+from edge.features.flows.worker import FlowWorker, WorkerProcess
 from edge.store.client import Store
 from tests.features.flows.documents import flow, node
 from tests.features.flows.gateways import Plant, reasons

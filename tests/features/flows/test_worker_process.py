@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from edge.features.flows.node_task import ResultKind, TaskResult
-from edge.features.flows.worker_process import WorkerProcess
+from edge.features.flows.worker import WorkerProcess
 from tests.features.flows.site_kinds import write_check
 from tests.features.flows.test_node_task_messages import TASK
 

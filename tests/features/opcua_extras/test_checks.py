@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from edge.config import OpcuaSettings, Settings
-from edge.features.opcua_extras import mdns_file
+from edge.features.opcua_extras import advertise
 from edge.features.opcua_extras.checks import examine_announcement, examine_listener
 from edge.model.finding import Level
 from tests.app.opcua_answering import answering, only
@@ -29,7 +29,7 @@ async def test_missing_or_outdated_announcement_is_reported(tmp_path: Path) -> N
     for act in (
         lambda: None,
         services.mkdir,
-        lambda: mdns_file.update_service_file(settings, services),
+        lambda: advertise.update_service_file(settings, services),
         lambda: (services / "microdcs-edge.service").write_text("old"),
     ):
         act()

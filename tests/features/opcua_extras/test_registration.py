@@ -7,16 +7,25 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from asyncua import ua
 
-from edge.config import OpcuaSettings, Settings
-from edge.features.opcua_extras.discovery_capabilities import discovery_capabilities
-from edge.features.opcua_extras.registration import application_of, keep_registered, register_at
+from edge.app.features import discovery_capabilities
+from edge.config import OpcuaEquipmentSettings, OpcuaSettings, Settings
+from edge.features.opcua_extras.registration import (
+    RegisteredApplication,
+    _register,
+    application_of,
+    keep_registered,
+    register,
+    register_at,
+)
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
+from edge.opcua.client_transport import BoundedClient
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
 from tests.conftest import WaitUntil
@@ -119,3 +128,46 @@ def test_discovery_announces_what_the_settings_switch_on(telemetry: TelemetrySet
 def test_registered_address_is_the_one_that_clients_reach() -> None:
     application = application_of("edge", "opc.tcp://gateway.plant:4840", ("DA", "HD"))
     assert (application.urls, application.capabilities) == (("opc.tcp://gateway.plant:4840",), ("DA", "HD"))
+
+
+APPLICATION = RegisteredApplication("urn:a", "urn:p", "a", ("opc.tcp://a:4840",), ("DA",))
+
+
+class _OldDiscoveryServer:
+    """The services of a discovery server; `fault` is what it answers to RegisterServer2."""
+
+    def __init__(self, fault: int) -> None:
+        self.registered: list[ua.RegisteredServer] = []
+        self._fault = fault
+
+    async def register_server2(self, _parameters: Any) -> None:
+        raise ua.UaStatusCodeError(self._fault)
+
+    async def register_server(self, server: ua.RegisteredServer) -> None:
+        self.registered.append(server)
+
+
+class _Connected:
+    def __init__(self, services: _OldDiscoveryServer) -> None:
+        self.uaclient = services
+
+
+async def test_register_server_is_called_if_register_server_2_is_unknown() -> None:
+    services = _OldDiscoveryServer(ua.StatusCodes.BadServiceUnsupported)
+    await _register(cast("BoundedClient", _Connected(services)), APPLICATION, is_online=True)
+    (server,) = services.registered
+    assert (server.ServerUri, server.DiscoveryUrls, server.IsOnline) == ("urn:a", ["opc.tcp://a:4840"], True)
+
+
+async def test_refused_registration_is_not_sent_to_the_older_service() -> None:
+    services = _OldDiscoveryServer(ua.StatusCodes.BadSecurityChecksFailed)
+    with pytest.raises(ua.UaStatusCodeError):
+        await _register(cast("BoundedClient", _Connected(services)), APPLICATION, is_online=True)
+    assert services.registered == []
+
+
+async def test_unreachable_discovery_server_raises_unavailable() -> None:
+    url = f"opc.tcp://127.0.0.1:{free_port()}"
+    settings = OpcuaEquipmentSettings(kind="opcua", type_ids=("",), url=url, security="none")
+    with pytest.raises(Unavailable, match="does not register us"):
+        await register(settings, APPLICATION, is_online=True)

@@ -12,8 +12,13 @@ import structlog
 from asyncua import ua
 
 from edge.config import OpcuaSettings
-from edge.features.opcua_extras.dialed_connection import DialedConnection, dial, reverse_hello
-from edge.features.opcua_extras.reverse_connect import CONNECTIONS, wait_at_clients
+from edge.features.opcua_extras.reverse_connect import (
+    CONNECTIONS,
+    DialedConnection,
+    dial,
+    reverse_hello,
+    wait_at_clients,
+)
 from edge.links.background_task import background_task
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri

@@ -8,7 +8,7 @@ from asyncua.common.utils import ServiceError
 from cryptography.hazmat.primitives import hashes
 
 from edge.features.opcua_extras.trust_list_file import ACTIVITY_TIMEOUT_S, TrustListFile
-from edge.uaserver.application_trust_files import TrustLists, replace_lists
+from edge.uaserver.application_trust import TrustLists, replace_lists
 from tests.uaserver import pki
 
 READ, WRITE = 1, 6

@@ -15,14 +15,13 @@ from edge.access.audit_trail import AuditTrail
 from edge.access.login import Users
 from edge.access.users import Token, User, digest, new_token, write_user
 from edge.features.flows.cycle_service import FlowService
-from edge.features.page.app import build_app
 from edge.features.page.audit import WebAudit
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import CertificateView, FindingView, LogLine, PersonView
 from edge.features.page.models import ControlChartView, MaintenanceState, Status
 from edge.features.page.recipe_check import check_recipe
 from edge.features.page.recipe_models import RecipeResult
-from edge.features.page.server import ConnectionBounds, WebAddress, serve
+from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.services import GatewayTools, WebServices
 from edge.features.page.sessions import WebSessions
 from edge.features.simulator.script import Script, parse_script

@@ -10,9 +10,8 @@ import jinja2
 import pytest
 from msgspec.structs import replace
 
-from edge.features.page.app import build_app
 from edge.features.page.pages import templates
-from edge.features.page.server import ConnectionBounds, WebAddress, serve
+from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.services import WebServices
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth
@@ -142,5 +141,5 @@ async def test_first_view_uses_compiled_templates(services: WebServices, monkeyp
 
 
 def test_first_open_page_imports_nothing() -> None:
-    check = "import sys, edge.features.page.app; sys.exit('anyio._backends._asyncio' not in sys.modules)"
+    check = "import sys, edge.features.page.server; sys.exit('anyio._backends._asyncio' not in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from edge.access.login import Users
 from edge.config import UsersSettings
-from edge.features.page.app import build_app
 from edge.features.page.models import MaintenanceState
-from edge.features.page.server import ConnectionBounds, WebAddress, serve
+from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.services import WebServices
 from edge.model.job_state import Cause, SubState
 from edge.ports.alarm import AlarmChangeKind

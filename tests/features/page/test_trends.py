@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from edge.features.page.trends import TrendMemory, Trends, number_of
+from edge.features.telemetry import rule_memory
 from edge.features.telemetry.model.rule import ControlChartRule
 from edge.features.telemetry.rule_memory import encode_state
 from edge.features.telemetry.rules.control_chart import ControlChartState
 from edge.features.telemetry.rules.subject_state import SubjectState
-from edge.features.telemetry.store import rule_states
 from edge.ports.sample_lines import Sample
 from edge.store.client import Store
 
@@ -36,7 +36,7 @@ async def test_control_chart_is_read_from_the_state_of_its_rule(store: Store, tm
     learning = encode_state(SubjectState(ControlChartState(learned=(1.0, 2.0))))
     charted = encode_state(SubjectState(ControlChartState(mean=2.0, sigma=1.0, points=(9.0,), is_out=True)))
     states = {("torque", "a"): charted, ("torque", "b"): learning, ("torque", "c"): "{", ("other", "a"): charted}
-    await store.commit(rule_states.save(store.keys, 0, "", states))
+    await store.commit(rule_memory.save(store.keys, 0, "", states))
     trends = Trends(store, TrendMemory(), lambda: (RULE,), None, tmp_path)
     first, second = await trends.control_charts()
     assert (first.subject, first.lower, first.upper, first.points, first.is_out) == ("a", -1.0, 5.0, (9.0,), True)

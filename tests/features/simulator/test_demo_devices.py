@@ -9,7 +9,7 @@ import pytest
 
 from edge.app.features import declared_sections
 from edge.config import load_settings
-from edge.features.simulator.demo_devices import CAMERA, CONTROLLER, DEVICES, DemoDevices
+from edge.features.simulator.demo import CAMERA, CONTROLLER, DEVICES, DemoDevices
 from edge.model.recipe import Recipe, parse_recipe
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from edge.config import MqttSettings
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
 from edge.features.sparkplug.session import NodeLimits
-from edge.features.sparkplug.topics import NodeTopics
+from edge.features.sparkplug.table import NodeTopics
 from edge.links.background_task import background_task
 from edge.links.mqtt_broker import broker_of
 from edge.ports.tag import TagDefinition, TagDefinitions

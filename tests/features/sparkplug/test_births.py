@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.features.sparkplug.births import MAX_METRICS, MAX_PAYLOAD, BornNodes, Limits, Taken
-from edge.features.sparkplug.metrics import NodeName
-from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, MetricProperty, encode_payload
-from edge.features.sparkplug.wire import bytes_field, varint_field
+from edge.features.sparkplug.births import MAX_METRICS, MAX_PAYLOAD, BornNodes, Limits, NodeName, Taken
+from edge.features.sparkplug.payload import (
+    DataType,
+    Metric,
+    MetricPayload,
+    MetricProperty,
+    bytes_field,
+    encode_payload,
+    varint_field,
+)
 from edge.ports.sample_lines import Quality, Sample
 
 NOW = 1_000_000

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from edge.features.sparkplug.messages import DraftMessage, NodeMessages, next_number, node_death
 from edge.features.sparkplug.payload import MetricPayload, decode_payload
-from edge.features.sparkplug.table import MetricTable
-from edge.features.sparkplug.topics import NodeTopics
+from edge.features.sparkplug.table import MetricTable, NodeTopics
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinitions
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edge.features.simulator.broker import LocalBroker, open_broker
-from edge.features.sparkplug import store as sparkplug
+from edge.features.sparkplug import sample_streams as sparkplug
 from edge.features.sparkplug.session import NodeLimits
 from edge.links.background_task import background_task
 from edge.ports.sample_lines import Quality, Sample

@@ -2,10 +2,12 @@
 
 import asyncio
 
-from edge.features.sparkplug.sample_streams import SampleBatch, SampleStreams
+from edge.features.sparkplug import sample_streams as sparkplug
+from edge.features.sparkplug.sample_streams import NodeRecord, SampleBatch, SampleStreams
 from edge.links.background_task import background_task
 from edge.ports.sample_lines import Occurrence, Sample
 from edge.store.client import Store
+from edge.store.commit import Committed, Stale
 from tests.features.telemetry.plant import append
 
 
@@ -38,3 +40,16 @@ async def test_empty_stream_is_read(store: Store) -> None:
     await streams.read_up(lambda _: None)
     assert streams.read == {"samples": "0-0"}
     assert [batch async for batch in streams.stored({"samples": "0-0"})] == []
+
+
+async def test_number_and_cursors_are_read_back(store: Store) -> None:
+    assert await sparkplug.load(store) == NodeRecord(None, {})
+    assert await store.commit(sparkplug.save_bd_seq(store.keys, 0, None)) == Committed()
+    assert await store.commit(sparkplug.save_bd_seq(store.keys, 1, 0)) == Committed()
+    await store.commit(sparkplug.save_cursor(store.keys, "samples", "5-0"))
+    assert await sparkplug.load(store) == NodeRecord(1, {"samples": "5-0"})
+
+
+async def test_sequence_number_is_taken_by_one_gateway_only(store: Store) -> None:
+    await store.commit(sparkplug.save_bd_seq(store.keys, 0, None))
+    assert isinstance(await store.commit(sparkplug.save_bd_seq(store.keys, 0, None)), Stale)

@@ -1,9 +1,26 @@
 """Tags as metrics of devices: places, aliases, births, changes."""
 
+from typing import Any
+
 import pytest
 
-from edge.features.sparkplug.payload import DataType
-from edge.features.sparkplug.table import NODE, MetricTable, place_of
+from edge.features.sparkplug.payload import DataType, MetricProperty
+from edge.features.sparkplug.table import (
+    GOOD,
+    NODE,
+    STALE,
+    MetricTable,
+    NodeTopics,
+    as_id,
+    birth_properties,
+    data_properties,
+    data_type,
+    place_of,
+    quality_of,
+    state_topic,
+    value_of,
+)
+from edge.links.mqtt_publish import encode_topic
 from edge.ports.sample_lines import Quality, Sample
 from edge.ports.tag import TagDefinition, TagDefinitions
 
@@ -119,3 +136,69 @@ def test_value_after_a_bad_sample_is_current_whatever_its_source_time() -> None:
     back = table.data(Sample(6, "a.x", 2.0))
     assert back is not None
     assert not back[1].is_historical
+
+
+def test_topics_are_those_of_the_specification() -> None:
+    topics = NodeTopics("plant", "station-1")
+    assert topics.of_node("NBIRTH") == "spBv1.0/plant/NBIRTH/station-1"
+    assert topics.of_device("DDATA", "wrench") == "spBv1.0/plant/DDATA/station-1/wrench"
+    assert state_topic("scada") == "spBv1.0/STATE/scada"
+
+
+def test_reserved_characters_are_replaced_in_an_id() -> None:
+    assert as_id("a/b+c#d e") == "a_b_c_d e"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\nb", "a\ud800b", "a\ufeffb", "a\ufffeb", "ä" * 70_000])
+def test_any_name_becomes_a_valid_topic_id(name: str) -> None:
+    encode_topic(NodeTopics("plant", "station-1").of_device("DBIRTH", as_id(name)))
+
+
+D = DataType
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(True, D.BOOLEAN), (5, D.DOUBLE), (5.5, D.DOUBLE), ("x", D.STRING), (1 << 60, D.INT64), (None, D.DOUBLE)],
+)
+def test_tag_without_definition_has_the_type_of_its_value(value: Any, expected: DataType) -> None:
+    assert data_type(None, Sample(1, "a.b", value)) is expected
+
+
+def test_definition_type_precedes_the_type_of_the_value() -> None:
+    assert data_type(TagDefinition("a.b", type="text"), Sample(1, "a.b", 5)) is D.STRING
+    assert data_type(TagDefinition("a.b"), None) is D.DOUBLE
+
+
+@pytest.mark.parametrize(
+    ("type", "sample", "value", "quality"),
+    [
+        (D.DOUBLE, Sample(1, "t", 5), 5, GOOD),
+        (D.DOUBLE, Sample(1, "t", 5, Quality.UNCERTAIN), 5, GOOD),
+        (D.DOUBLE, Sample(1, "t", 5, Quality.BAD), 5, 0),
+        (D.DOUBLE, Sample(1, "t", True), None, 0),
+        (D.DOUBLE, Sample(1, "t", 1 << 60), None, 0),
+        (D.INT64, Sample(1, "t", 5.5), None, 0),
+        (D.STRING, Sample(1, "t", None), None, GOOD),
+        (D.DOUBLE, None, None, STALE),
+    ],
+)
+def test_value_of_another_type_is_null_and_bad(type: DataType, sample: Sample, value: Any, quality: int) -> None:
+    assert (value_of(type, sample), quality_of(type, sample)) == (value, quality)
+
+
+def test_birth_has_unit_range_and_description() -> None:
+    known = TagDefinition("a.b", unit="CEL", low=-5, high=95, description="oil")
+    assert birth_properties(known, GOOD) == {
+        "Quality": MetricProperty(D.INT32, 192),
+        "engUnit": MetricProperty(D.STRING, "°C"),
+        "engLow": MetricProperty(D.DOUBLE, -5),
+        "engHigh": MetricProperty(D.DOUBLE, 95),
+        "documentation": MetricProperty(D.STRING, "oil"),
+    }
+    assert birth_properties(TagDefinition("a", unit="XX"), 0)["engUnit"].value == "XX"
+
+
+def test_data_has_a_quality_unless_it_is_good() -> None:
+    assert data_properties(GOOD) == {}
+    assert data_properties(0) == {"Quality": MetricProperty(D.INT32, 0)}

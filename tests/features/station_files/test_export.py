@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.features.station_files.apply import fill_store
+from edge.features.station_files.apply import fill_store, load_objects
 from edge.features.station_files.export import file_name, write_folder
-from edge.features.station_files.stored import load_objects
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.station.settings import SettingsMethod, StationSettings

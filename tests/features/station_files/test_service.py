@@ -11,8 +11,7 @@ from edge.app.parts import GatewayParts
 from edge.app.wiring import open_gateway
 from edge.config import Settings, load_settings
 from edge.features.station_files.apply import find_differences
-from edge.features.station_files.drift import StationDrift
-from edge.features.station_files.service import StationWatch
+from edge.features.station_files.service import StationDrift, StationWatch
 from edge.foundation.errors import SettingsError
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.store import audit
@@ -108,3 +107,11 @@ async def test_work_masters_are_read_again_only_after_a_change(
         (folder / "scopes" / SCOPE / "workmasters" / "axle.json").unlink()
         await watch.compare()
         assert core.drift.text == "1 not in the files"
+
+
+def test_status_shows_station_files_only_if_they_differ() -> None:
+    assert [list(StationDrift(text).notes()) for text in (None, "", "2 changed")] == [
+        [],
+        [],
+        ["station differs from its files: 2 changed"],
+    ]

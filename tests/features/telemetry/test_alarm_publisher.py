@@ -2,30 +2,36 @@
 
 import json
 from collections.abc import Callable
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from msgspec.structs import replace
 
 from edge.config import MqttSettings
 from edge.features.simulator.broker import open_broker
 from edge.features.telemetry.alarm_publisher import (
+    CURSOR,
     LATE_MS,
     READER,
     AlarmPublisher,
     RestoreTimes,
     alarm_event,
+    follow_actions,
     retained_alarm,
 )
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
+from edge.model.isa95 import ReturnStatus
+from edge.model.job_state import Cause
 from edge.northbound.topics import Topics
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.station.job_call import CallAnswer, JobCall
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.kept_alarms import AlarmChange, StoredAlarms
 from edge.store.stream_of_samples import read_counters
 from tests.conftest import WaitUntil
+from tests.station.plant import LINEAR, Clock, Plant, order
 
 ACTIVE = Alarm(
     id="a", rule="r", subject="s", active=ActiveState.ACTIVE, acknowledgement=AckState.UNACKNOWLEDGED, changed_at=100
@@ -209,3 +215,33 @@ async def test_second_outage_keeps_the_pending_republish_of_the_first(store: Sto
         session.connect(connected=True)
         await wait_until(lambda: len(session.events) == 2)
     assert len(set(session.events)) == 1
+
+
+class Recorder:
+    """Takes calls as the job service does."""
+
+    def __init__(self) -> None:
+        self.calls: list[JobCall] = []
+
+    async def call(self, call: JobCall) -> CallAnswer:
+        self.calls.append(call)
+        return CallAnswer(ReturnStatus.NO_ERROR)
+
+
+async def test_action_is_called_once_for_the_job_of_the_alarm(store: Store, wait_until: WaitUntil) -> None:
+    plant, recorder = Plant(store, {}, Clock()), Recorder()
+    await plant.teach("linear", LINEAR)
+    await plant.order(Cause.STORE, order("J1", "linear"))
+    for job, action in (("J1", "abort"), ("gone", "abort"), ("J1", ""), ("J1", "pause")):
+        alarm = Alarm(id="a", rule="r", subject="s", active=ActiveState.ACTIVE, job=job, message={"en": "hot"})
+        change = AlarmChange(alarm, AlarmChangeKind.RAISED, action)
+        await store.commit(alarms.save(store.keys, await alarms.load(store), [change]))
+    last = (await alarms.newest(store, 1))[0].position
+    for _ in range(2):
+        async with background_task(follow_actions(store, cast("Any", recorder), "urn:x"), "actions"):
+            await wait_until(lambda: len(recorder.calls) >= 2)
+            while await alarms.cursor(store, CURSOR) != last:
+                await store.execute("PING")
+    assert [call.method for call in recorder.calls] == [Cause.ABORT, Cause.HOLD]
+    assert {call.by for call in recorder.calls} == {"alarm r"}
+    assert len({call.event_id for call in recorder.calls}) == 2

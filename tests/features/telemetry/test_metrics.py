@@ -1,10 +1,10 @@
 """The telemetry metrics match the values of the store and of the process."""
 
+from edge.features.telemetry.definitions import RuleUpdates
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.metrics import read_figures
 from edge.features.telemetry.processor import RuleProcessor
-from edge.features.telemetry.rule_sources import RuleUpdates
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
 from edge.ports.tag import TagDefinitions

@@ -5,9 +5,12 @@ from random import Random
 import msgspec
 import pytest
 
+from edge.features.telemetry import rule_memory
 from edge.features.telemetry.rule_memory import (
     MAX_PRODUCERS,
+    StoredStates,
     StreamFacts,
+    WindowChange,
     decode_digests,
     decode_facts,
     decode_state,
@@ -21,8 +24,7 @@ from edge.features.telemetry.rule_memory import (
 )
 from edge.features.telemetry.rules.baseline import BaselineState, latest_of, window_length
 from edge.features.telemetry.rules.evaluator import RuleEvaluator
-from edge.features.telemetry.rules.running_jobs import RunningJobs
-from edge.features.telemetry.store import rule_states
+from edge.features.telemetry.rules.subject import RunningJobs
 from edge.ports.sample_lines import Occurrence, Sample
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
@@ -44,7 +46,7 @@ async def test_rule_memory_is_loaded_as_committed(store: Store) -> None:
     for key, state in first.evaluator.states.items():
         loaded = second.evaluator.states[key]
         assert (loaded.active, loaded.cooldown_until) == (state.active, state.cooldown_until)
-    parts = await rule_states.load_window(store, ("dev", "wrench.temp"))
+    parts = await rule_memory.load_window(store, ("dev", "wrench.temp"))
     # Old samples are removed from the store after every eight new parts of 17 samples.
     assert sum(map(len, map(decode_window, parts))) < 100 + 9 * 17
     assert decode_window(parts[-1])[-1] == (5990, 130.0)
@@ -69,7 +71,7 @@ async def test_window_loaded_repeatedly_keeps_all_its_samples(store: Store) -> N
     assert isinstance(expected.detector, BaselineState)
     count = window_length(expected.detector)
     assert latest_of(kept.detector, count) == latest_of(expected.detector, count)
-    assert len(await rule_states.load_window(store, ("dev", "t"))) < 400
+    assert len(await rule_memory.load_window(store, ("dev", "t"))) < 400
 
 
 async def test_commit_of_an_outdated_memory_is_refused(store: Store) -> None:
@@ -86,8 +88,8 @@ async def test_states_and_window_of_a_changed_rule_are_dropped(store: Store) -> 
     second = await load_memory(store, rules_of(BASELINE | {"sigma": 4}), 0)
     assert second.evaluator.states == {}
     await store.commit(second.plan_commit(store.keys, second.facts))
-    assert await rule_states.load_window(store, ("dev", "t")) == []
-    assert (await rule_states.load(store)).states == {}
+    assert await rule_memory.load_window(store, ("dev", "t")) == []
+    assert (await rule_memory.load(store)).states == {}
 
 
 async def test_unreadable_state_is_reset(store: Store) -> None:
@@ -171,3 +173,27 @@ def test_digest_changes_with_the_rule() -> None:
 def test_digests_are_decoded_and_unreadable_digests_are_empty() -> None:
     assert decode_digests(encode_digests({"r": "x"})) == {"r": "x"}
     assert decode_digests("") == decode_digests("[1") == {}
+
+
+ONE, OTHER = ("r", 'odd "name"'), ("r2", "s")
+
+
+async def test_states_are_read_as_written_and_removed(store: Store) -> None:
+    assert await rule_memory.load(store) == StoredStates()
+    first = rule_memory.save(store.keys, 0, "facts", {ONE: "1", OTHER: "2"})
+    assert isinstance(await store.commit(first), Committed)
+    assert isinstance(await store.commit(first), Stale)
+    await store.commit(rule_memory.save(store.keys, 1, "later", {OTHER: None}))
+    assert await rule_memory.load(store) == StoredStates(2, "later", {ONE: "1"})
+    await store.commit(rule_memory.save(store.keys, 2, "later", {}, "rules"))
+    await store.commit(rule_memory.save(store.keys, 3, "later", {}))
+    assert (await rule_memory.load(store)).rules == "rules"
+
+
+async def test_window_grows_and_is_trimmed(store: Store) -> None:
+    await store.commit(rule_memory.save_window(store.keys, ONE, WindowChange(("a", "b", "c"), None)))
+    await store.commit(rule_memory.save_window(store.keys, ONE, WindowChange(("d",), 2)))
+    assert await rule_memory.load_window(store, ONE) == ["c", "d"]
+    assert await rule_memory.load_window(store, OTHER) == []
+    await store.commit(rule_memory.save_window(store.keys, ONE, WindowChange((), 0)))
+    assert await rule_memory.load_window(store, ONE) == []

@@ -1,12 +1,17 @@
 """Samples are stored in memory if configured, or by default if the packaged store is on an SD card."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from edge.config import RedisSettings
-from edge.features.telemetry.sample_store import is_volatile
+from edge.features.telemetry.sample_store import follow_samples, is_volatile
 from edge.features.telemetry.settings import TelemetrySettings
+from edge.links.background_task import background_task
+from edge.ports.sample_lines import Occurrence, Sample
+from edge.store.client import Store
+from tests.features.telemetry.plant import append
 from tests.foundation.computers import computer
 
 PACKAGED = RedisSettings(url="unix:///run/redis-microdcs/redis.sock")
@@ -24,3 +29,14 @@ def test_setting_overrides_the_medium(tmp_path: Path) -> None:
     assert is_volatile(TelemetrySettings(keep="durable"), PACKAGED, machine) is False
     assert is_volatile(TelemetrySettings(keep="volatile"), RedisSettings(), machine) is True
     assert is_volatile(TelemetrySettings(mode="off", keep="volatile"), PACKAGED, machine) is False
+
+
+async def test_new_samples_are_shown_and_other_entries_are_skipped(store: Store) -> None:
+    await append(store, Sample(1, "old", 1))
+    shown: list[Sample] = []
+    async with background_task(follow_samples([store], shown.append), "feed"), asyncio.timeout(60):
+        while not shown:
+            await store.execute("XADD", store.keys.telemetry(), "*", "garbage", "1")
+            await append(store, Occurrence(1, "x", None, None), Sample(2, "new", 2))
+            await asyncio.sleep(0.01)
+    assert set(map(repr, shown)) == {repr(Sample(2, "new", 2))}

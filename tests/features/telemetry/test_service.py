@@ -9,7 +9,7 @@ import pytest
 
 from edge.app.wiring import open_gateway
 from edge.config import MetricsSettings, MqttSettings, RedisSettings, Settings
-from edge.features.telemetry.rule_sources import read_rules
+from edge.features.telemetry.definitions import read_rules
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError
 from edge.store.client import Store

@@ -10,10 +10,9 @@ from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_findings, print_json
 from edge.cli.terminal.store_access import json_option, settings_option
+from edge.features.admin.board import Board, BoardFile, find_board, profile_directory, read_boards, wanted_files, write
+from edge.features.admin.board import detect as detect_board
 from edge.features.admin.board_check import examine_board
-from edge.features.admin.hardware.board import Board, find_board, profile_directory, read_boards
-from edge.features.admin.hardware.detect import detect as detect_board
-from edge.features.admin.hardware.files import BoardFile, wanted_files, write
 from edge.features.admin.host_check import clock_finding
 from edge.features.telemetry.sample_store import is_volatile
 from edge.features.telemetry.settings import TelemetrySettings

@@ -21,8 +21,8 @@ from edge.features.fleet.keys import (
     write_private,
     write_public,
 )
-from edge.features.fleet.messages import PublicKey
 from edge.features.fleet.settings import FleetSettings
+from edge.features.fleet.signature import PublicKey
 from edge.features.fleet.store import load_keys, put_key
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically

@@ -6,8 +6,7 @@ import sys
 import click
 import msgspec
 
-from edge.features.fleet.messages import FleetState
-from edge.features.fleet.signature import MOST_CHARACTERS
+from edge.features.fleet.signature import MOST_CHARACTERS, FleetState
 from edge.features.fleet.upgrade_command import UpgradeHost, execute_upgrade
 from edge.features.fleet.upgrade_record import UpgradeReply
 from edge.foundation.errors import EdgeError, Refused

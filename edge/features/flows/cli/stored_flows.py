@@ -1,20 +1,45 @@
-"""Opens the flows of the store for a command, and reads their status."""
+"""The commands of `edge flows` for the flows of the store: list, show, watch, and those that change them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+from rich.live import Live
+from rich.text import Text
 
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text
-from edge.cli.terminal.store_access import StoreAccess, open_access
-from edge.features.flows.cycle_service import FlowService, flow_status
-from edge.features.flows.plan import Plans
+from edge.cli.terminal.output import print_json, print_text
+from edge.cli.terminal.store_access import FILE, StoreAccess, json_option, open_access, read_json, settings_option
+from edge.cli.terminal.table import open_console
+from edge.features.flows.cycle_service import FlowService, flow_status, flow_summary
+from edge.features.flows.plan import Fault, Plans
 from edge.features.flows.plugins import load_checked_kinds
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
+from edge.model.instant import utc
 from edge.station.clock import store_clock
+
+
+def print_faults(file: str, faults: Sequence[Fault]) -> None:
+    """Print each fault with its place, and their number."""
+    for fault in faults:
+        where = fault.where if isinstance(fault.where, str) else ", ".join(fault.where)
+        print_text(f"{fault.kind.value}: {where}: {fault.message}")
+    print_text(f"{file}: {len(faults)} fault{'' if len(faults) == 1 else 's'}")
+
+
+kinds_option = click.option(
+    "--kinds",
+    "kinds_folder",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Folder of the node kinds of the site, as `[flows] nodes`.",
+)
+
 
 _T = TypeVar("_T")
 
@@ -67,3 +92,245 @@ async def read_status(service: FlowService, flow_id: str, number: int | None) ->
     record = await service.load_cycle(flow, number)
     progress = await service.progress(record.cycle) if record else {}
     return flow_status(flow, service.plan_of(flow), record, progress)
+
+
+reason_option = click.option(
+    "--reason", default="by hand", show_default=True, help="Reason, for the log and the status."
+)
+
+
+@click.command(epilog="Example: edge flows put press-report.json --start")
+@click.argument("file", metavar="FLOW", type=FILE)
+@click.option("--start", "begin", is_flag=True, help="Also start it.")
+@settings_option
+def put(file: Path, settings_file: Path | None, *, begin: bool) -> None:
+    """Register a flow, or replace it.
+
+    FLOW holds the flow as JSON; - is standard input. All faults are reported at once. A running cycle ends with the old
+    document; the next cycle uses the new document. The exit status is 2 when the flow has faults.
+    """
+    document = read_json(file)
+
+    async def work(service: FlowService) -> str:
+        found = await service.put(document)
+        if isinstance(found, tuple):
+            print_faults(str(file), found)
+            raise SystemExit(2)
+        if begin:
+            found = await service.start(found.flow_id)
+        return f"{found.flow_id}: {found.status.value}"
+
+    print_text(change_flow(settings_file, "flows put --start" if begin else "flows put", str(file), work))
+
+
+@click.command(epilog="Example: edge flows start press-report")
+@click.argument("flow", metavar="ID")
+@settings_option
+def start(flow: str, settings_file: Path | None) -> None:
+    """Start a flow: its cycles run from now on."""
+    found = change_flow(settings_file, "flows start", flow, lambda service: service.start(flow))
+    print_text(f"{found.flow_id}: {found.status.value}")
+
+
+@click.command(epilog="Example: edge flows stop press-report --reason maintenance")
+@click.argument("flow", metavar="ID")
+@click.option("--component", type=click.IntRange(min=0), help="Only this component, in the running cycle.")
+@reason_option
+@settings_option
+def stop(flow: str, component: int | None, reason: str, settings_file: Path | None) -> None:
+    """Stop a flow: its running cycle ends by itself, no further one begins.
+
+    With --component only the nodes of that component that have not started in the running cycle are skipped.
+    """
+
+    async def work(service: FlowService) -> str:
+        if component is not None:
+            await service.stop_component(flow, component)
+            return f"{flow}: component {component} stopped in this cycle"
+        return f"{flow}: {(await service.stop(flow, reason)).status.value}"
+
+    print_text(change_flow(settings_file, "flows stop", flow, work, reason))
+
+
+@click.command(epilog="Example: edge flows terminate press-report --node publish --reason 'wrong topic'")
+@click.argument("flow", metavar="ID")
+@click.option("--node", help="Only this node of the running cycle.")
+@click.option("--component", type=click.IntRange(min=0), help="Only this component of the running cycle.")
+@click.option("--cycle", "only_cycle", is_flag=True, help="Only the running cycle; the next begins when it is due.")
+@reason_option
+@settings_option
+def terminate(
+    flow: str, node: str | None, component: int | None, reason: str, settings_file: Path | None, *, only_cycle: bool
+) -> None:
+    """Cancel a flow, or a part of its running cycle, at once.
+
+    The nodes that run are cancelled, their successors are skipped. Without an option the flow is stopped as well.
+    """
+    if (node is not None) + (component is not None) + only_cycle > 1:
+        raise click.UsageError("use one of --node, --component and --cycle.")
+
+    async def work(service: FlowService) -> str:
+        if node is None and component is None and not only_cycle:
+            stopped = await service.stop(flow, reason)
+            if not stopped.in_cycle:
+                return f"{flow}: {stopped.status.value}"
+        record = await service.terminate(flow, reason, component=component, node=node)
+        return f"{flow}: cycle {record.cycle.number} {record.cycle.status.value}"
+
+    print_text(change_flow(settings_file, "flows terminate", flow, work, reason))
+
+
+@click.command(epilog="Example: edge flows delete press-report")
+@click.argument("flow", metavar="ID")
+@settings_option
+def delete(flow: str, settings_file: Path | None) -> None:
+    """Delete a flow with all its cycles; a running cycle is cancelled."""
+    change_flow(settings_file, "flows delete", flow, lambda service: service.delete(flow))
+    print_text(f"{flow}: deleted")
+
+
+_BAR: Final = 20
+_ENDED: Final = ("completed", "failed", "terminated", "skipped")
+_LONGEST_DETAIL: Final = 100
+
+
+def flow_lines(flow: Mapping[str, Any]) -> Iterator[str]:
+    """Yield state, schedule, counts and components of a flow."""
+    yield f"{flow['id']}: {flow['status']}" + (f" ({flow['reason']})" if flow["reason"] else "")
+    ended = ", ".join(f"{count} {status}" for status, count in flow["ended"].items()) or "none"
+    yield f"schedule: {_schedule(flow['config'])}; next cycle: {_instant(flow['next_execution'])}"
+    yield f"cycles: {ended}; {flow['missed']} missed"
+    components = flow["structure"]["components"] if flow["structure"] else ()
+    for index, component in enumerate(components):
+        yield f"component {index}: {', '.join(component)}"
+
+
+def cycle_lines(cycle: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a cycle with its nodes and their number by state."""
+    end = cycle["end_time"]
+    took = f", took {(end - cycle['start_time']) / 1000:g} s" if end is not None else ""
+    yield f"cycle {cycle['cycle']} at {_instant(cycle['at'])}: {cycle['status']}, run by {cycle['owner']}{took}"
+    width = max(map(len, cycle["nodes"]), default=0)
+    for node, task in cycle["nodes"].items():
+        yield f"  {node:{width}}  {task['status']:10}  {task['attempts']}  {_detail(task)}".rstrip()
+    counts = [f"{count} {status}" for status, count in cycle["statistics"].items() if status != "total" and count]
+    yield f"  {cycle['statistics']['total']} nodes: {', '.join(counts)}"
+
+
+def progress_lines(cycle: Mapping[str, Any]) -> list[str]:
+    """Return the progress bar of a cycle, and one for each node that a worker runs."""
+    counts, total = cycle["statistics"], cycle["statistics"]["total"]
+    done = sum(counts[status] for status in _ENDED)
+    running = {node: task for node, task in cycle["nodes"].items() if task["status"] == "running"}
+    lines = [f"cycle {cycle['cycle']} [{_bar(done, total)}] {done}/{total} {', '.join(running) or cycle['status']}"]
+    for node, task in running.items():
+        if task["worker"] is not None:
+            lines.append(f"  {node} [{_bar(task['progress'], 100)}] {_worker(task)}")
+    return lines
+
+
+def _worker(task: Mapping[str, Any]) -> str:
+    message = f" {task['message']}" if task["message"] else ""
+    return f"{task['progress']} %{message} (worker {task['worker']})"
+
+
+def _bar(done: int, total: int) -> str:
+    filled = _BAR * done // total
+    return "#" * filled + "-" * (_BAR - filled)
+
+
+def _detail(task: Mapping[str, Any]) -> str:
+    if task["reason"]:
+        return str(task["reason"])
+    if task["status"] == "running" and task["worker"] is not None:
+        return _worker(task)
+    text = msgspec.json.encode(task["output"]).decode()
+    return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
+
+
+def _schedule(config: Mapping[str, Any]) -> str:
+    zone = config.get("time_zone", "UTC")
+    match config:
+        case {"interval_seconds": 0}:
+            return "once"
+        case {"interval_seconds": seconds}:
+            return f"every {seconds:g} s"
+        case {"cron": text}:
+            return f"cron {text}, {zone}"
+        case _:
+            return f"shifts {', '.join(config.get('shifts', ()))}, {zone}"
+
+
+def _instant(at: int | None) -> str:
+    return "none" if at is None else f"{utc(at):%Y-%m-%d %H:%M:%S} UTC"
+
+
+_POLL_S = 0.2
+
+
+@click.command(name="list", epilog="Example: edge flows list --json")
+@settings_option
+@json_option
+def list_(settings_file: Path | None, *, as_json: bool) -> None:
+    """List the flows of the store with their state, cycles and next instant."""
+
+    async def work(service: FlowService) -> list[dict[str, Any]]:
+        return [flow_summary(flow) for flow in await service.load_all()]
+
+    found = run_with_flows(settings_file, work)
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        print_text("no flows; register one with `edge flows put FLOW.json --start`")
+    width = max((len(entry["id"]) for entry in found), default=0)
+    for fields in found:
+        ended = ", ".join(f"{count} {status}" for status, count in fields["ended"].items()) or "no cycle yet"
+        print_text(f"{fields['id']:{width}}  {fields['status']:10}  {ended}, {fields['missed']} missed")
+
+
+@click.command(epilog="Example: edge flows show press-report --json")
+@click.argument("flow", metavar="ID")
+@click.option("--cycle", type=click.IntRange(min=0), help="Number of the cycle.  [default: the last]")
+@settings_option
+@json_option
+def show(flow: str, cycle: int | None, settings_file: Path | None, *, as_json: bool) -> None:
+    """Show the comprehensive status of a flow: schedule, counts, components, last cycle, nodes by state."""
+    found = run_with_flows(settings_file, lambda service: read_status(service, flow, cycle))
+    if as_json:
+        print_json(found)
+        return
+    for line in (*flow_lines(found), *(cycle_lines(found["cycle"]) if found["cycle"] else ["no cycle"])):
+        print_text(line)
+
+
+@click.command(epilog="Example: edge flows watch press-report --cycles 3")
+@click.argument("flow", metavar="ID")
+@click.option("--cycles", type=click.IntRange(min=1), help="End after so many cycles.  [default: until Ctrl-C]")
+@settings_option
+def watch(flow: str, cycles: int | None, settings_file: Path | None) -> None:
+    """Show each change of the running cycle with progress bars: one of the cycle, one of each node in a worker."""
+    console = open_console()
+
+    async def work(service: FlowService) -> None:
+        with Live(console=console, auto_refresh=False, transient=False) as live:
+
+            def draw(lines: list[str]) -> None:
+                if console.is_terminal:
+                    live.update(Text("\n".join(lines)), refresh=True)
+                else:
+                    print_text("\n".join(lines))
+
+            shown: list[str] = []
+            ended: set[int] = set()
+            while cycles is None or len(ended) < cycles:
+                status = (await read_status(service, flow, None))["cycle"]
+                lines = progress_lines(status) if status else []
+                if lines != shown:
+                    draw(lines)
+                    shown = lines
+                    ended |= {status["cycle"]} if status["status"] != "running" else set()
+                else:
+                    await asyncio.sleep(_POLL_S)
+
+    run_with_flows(settings_file, work)

@@ -21,9 +21,8 @@ from edge.cli.terminal.store_access import json_option, log_to_stderr, open_acce
 from edge.cli.terminal.table import local_time
 from edge.features.flows.plugins import ImportLimits, SiteKinds, load_checked_kinds
 from edge.features.flows.settings import FlowsSettings
-from edge.features.flows.worker import FlowWorker
-from edge.features.flows.worker_list import ListedWorker, list_workers
-from edge.features.flows.worker_process import WorkerProcess
+from edge.features.flows.work_queue import ListedWorker, list_workers
+from edge.features.flows.worker import FlowWorker, WorkerProcess
 from edge.foundation.errors import unwrap_group
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from edge.features.flows.nodes.act import RaiseAlarm
 from edge.features.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
+from edge.features.flows.nodes.outside import RaiseAlarm
 
 
 class AlarmRaiseConfig(NodeConfig, frozen=True):

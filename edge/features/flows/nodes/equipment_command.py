@@ -1,7 +1,7 @@
 """`equipment.command`: sends a command to equipment that no job uses."""
 
-from edge.features.flows.nodes.act import CommandEquipment
 from edge.features.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
+from edge.features.flows.nodes.outside import CommandEquipment
 
 
 class EquipmentCommandConfig(NodeConfig, frozen=True):

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from edge.features.flows.nodes.act import AppendToFile
 from edge.features.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
+from edge.features.flows.nodes.outside import AppendToFile
 
 _FILE = re.compile(r"[\w][\w.-]*\.(csv|arrows\.gz)")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from edge.features.flows.nodes.kind import Attempt, Inputs, NodeConfig, NodeKind, Read
-from edge.features.flows.nodes.read import HttpResource
+from edge.features.flows.nodes.outside import HttpResource
 
 
 class HttpGetConfig(NodeConfig, frozen=True):

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from edge.features.flows.nodes.act import PostResource
 from edge.features.flows.nodes.http_get import url_faults
 from edge.features.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
+from edge.features.flows.nodes.outside import PostResource
 
 
 class HttpPostConfig(NodeConfig, frozen=True):

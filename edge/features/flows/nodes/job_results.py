@@ -2,7 +2,7 @@
 
 from edge.features.flows.nodes.delay import Seconds
 from edge.features.flows.nodes.kind import Attempt, Inputs, NodeConfig, NodeKind, Read
-from edge.features.flows.nodes.read import JobResults
+from edge.features.flows.nodes.outside import JobResults
 
 
 class JobResultsConfig(NodeConfig, frozen=True):

@@ -1,7 +1,7 @@
 """`job.store_and_start`: stores and starts a job from a Work Master."""
 
-from edge.features.flows.nodes.act import StartJob
 from edge.features.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
+from edge.features.flows.nodes.outside import StartJob
 
 
 class JobStoreAndStartConfig(NodeConfig, frozen=True):

@@ -6,8 +6,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from edge.features.flows.nodes.act import Action
-from edge.features.flows.nodes.read import Query
+from edge.features.flows.nodes.outside import Action, Query
 
 
 class Inputs(Enum):

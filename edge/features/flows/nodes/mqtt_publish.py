@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from edge.features.flows.nodes.act import PublishMessage
 from edge.features.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
+from edge.features.flows.nodes.outside import PublishMessage
 
 _LONGEST_TOPIC = 65_535
 

@@ -1,7 +1,7 @@
 """`opcua.read`: the value of an OPC UA variable of the equipment."""
 
 from edge.features.flows.nodes.kind import Attempt, Inputs, NodeConfig, NodeKind, Read
-from edge.features.flows.nodes.read import VariableValue
+from edge.features.flows.nodes.outside import VariableValue
 
 
 class OpcuaReadConfig(NodeConfig, frozen=True):

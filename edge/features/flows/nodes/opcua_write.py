@@ -1,7 +1,7 @@
 """`opcua.write`: writes its input to an OPC UA variable of the equipment."""
 
-from edge.features.flows.nodes.act import WriteVariable
 from edge.features.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
+from edge.features.flows.nodes.outside import WriteVariable
 
 
 class OpcuaWriteConfig(NodeConfig, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from edge.features.flows.nodes.http_get import url_faults
 from edge.features.flows.nodes.kind import Attempt, Inputs, NodeConfig, NodeKind, Read
-from edge.features.flows.nodes.read import RedisValue
+from edge.features.flows.nodes.outside import RedisValue
 from edge.model.payload import Encoding
 
 

@@ -1,7 +1,7 @@
 """`tag.latest`: the last value of a tag."""
 
 from edge.features.flows.nodes.kind import Attempt, Inputs, NodeConfig, NodeKind, Read
-from edge.features.flows.nodes.read import LatestValue
+from edge.features.flows.nodes.outside import LatestValue
 
 
 class TagLatestConfig(NodeConfig, frozen=True):

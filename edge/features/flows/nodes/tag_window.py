@@ -2,7 +2,7 @@
 
 from edge.features.flows.nodes.delay import Seconds
 from edge.features.flows.nodes.kind import Attempt, Inputs, NodeConfig, NodeKind, Read
-from edge.features.flows.nodes.read import SampleWindow
+from edge.features.flows.nodes.outside import SampleWindow
 
 
 class TagWindowConfig(NodeConfig, frozen=True):

@@ -1,7 +1,7 @@
 """`tag.write`: writes its input to a derived tag, which rules evaluate."""
 
-from edge.features.flows.nodes.act import WriteTag
 from edge.features.flows.nodes.kind import Act, Attempt, Inputs, NodeConfig, NodeKind
+from edge.features.flows.nodes.outside import WriteTag
 
 
 class TagWriteConfig(NodeConfig, frozen=True):

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from edge.features.flows.nodes.act import AppendToFile
 from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.outside import AppendToFile
 from edge.foundation.files import append_whole
 from edge.foundation.instant import Clock
 

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from edge.features.flows.attempt import OutcomeUnknownError
-from edge.features.flows.nodes.act import PublishMessage
 from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.outside import PublishMessage
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import MqttSession, PublishRefused
 

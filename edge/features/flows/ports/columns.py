@@ -19,7 +19,7 @@ from edge.features.telemetry.history.arrow_chunk import (
     number_column,
     text_column,
 )
-from edge.features.telemetry.history.gzip_member import encode_member, end_of_whole_members, members, read_content
+from edge.features.telemetry.history.day_files import encode_member, end_of_whole_members, members, read_content
 from edge.foundation.files import append_whole
 
 TIME: Final = "time"

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any, Final
 
 from edge.features.flows.attempt import OutcomeUnknownError
-from edge.features.flows.nodes.act import CommandEquipment, task_of
 from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.outside import CommandEquipment, task_of
 from edge.features.flows.redis_state import keep_answer
 from edge.features.flows.state import KeptAnswer
 from edge.foundation.errors import Refused

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import RedisValue
+from edge.features.flows.nodes.outside import RedisValue
 from edge.store.other_redis import open_foreign
 
 

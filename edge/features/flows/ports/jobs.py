@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from edge.features.flows.nodes.act import StartJob, task_of
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import JobResults
+from edge.features.flows.nodes.outside import JobResults, StartJob, task_of
 from edge.foundation.errors import Refused
 from edge.model.acceptance import validate_id
 from edge.model.action_attempt import ATTEMPTS_ID, joining_process_of

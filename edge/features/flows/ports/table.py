@@ -3,26 +3,24 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from edge.features.flows.nodes.act import (
+from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.outside import (
     Action,
     AppendToFile,
     CommandEquipment,
-    PostResource,
-    PublishMessage,
-    RaiseAlarm,
-    StartJob,
-    WriteTag,
-    WriteVariable,
-)
-from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import (
     HttpResource,
     JobResults,
     LatestValue,
+    PostResource,
+    PublishMessage,
     Query,
+    RaiseAlarm,
     RedisValue,
     SampleWindow,
+    StartJob,
     VariableValue,
+    WriteTag,
+    WriteVariable,
 )
 
 Handler = Callable[[Any, str], Awaitable[Any]]

@@ -1,25 +1,122 @@
-"""Reads the samples of tags from the stream of telemetry, and writes derived tags to it."""
+"""Reads the samples of tags for flows, live or recorded; writes derived tags, and raises alarms.
+
+Samples that flows read are recorded.
+"""
 
 import asyncio
+import contextlib
+import math
 from bisect import bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct, field
 
+from edge.app.parts import GatewayParts
 from edge.features.flows.attempt import OutcomeUnknownError
-from edge.features.flows.nodes.act import WriteTag
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import LatestValue, SampleWindow
-from edge.features.flows.sample_history import SampleHistory, is_usable
+from edge.features.flows.nodes.outside import LatestValue, RaiseAlarm, SampleWindow, WriteTag
+from edge.features.flows.nodes.tag_latest import TagLatestConfig
+from edge.features.flows.nodes.tag_window import TagWindowConfig
+from edge.features.flows.nodes.tag_write import TagWriteConfig
+from edge.features.flows.plan import Plan, Plans
+from edge.features.flows.ports.table import Handler
+from edge.features.flows.state import FlowState
+from edge.features.telemetry.alarm_decision import FoundAlarm, decide_alarms
+from edge.features.telemetry.interest import RuleInterest
+from edge.features.telemetry.model.rule import OccursRule
+from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
+from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Unavailable
-from edge.foundation.instant import Clock
+from edge.foundation.instant import Clock, now_ms
+from edge.ports.alarm import Alarm, alarm_id
 from edge.ports.batch import Batch, BatchError, decode_batch, encode_batch, fault_of, placed_line
-from edge.ports.sample_lines import LineError, Sample, parse_line
+from edge.ports.sample_lines import LineError, Quality, Sample, parse_line
+from edge.store import kept_alarms as alarms
 from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
+from edge.store.background import restart_on_outage
 from edge.store.client import Store
+from edge.store.commit import Committed
+
+
+class SampleHistory(Struct, frozen=True):
+    """The samples that are not bad, by tag, in order of time."""
+
+    samples: dict[str, list[Sample]]
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample]) -> "SampleHistory":
+        """Return the history of samples that come in order of time; NaN and infinity are unknown and left out."""
+        found: dict[str, list[Sample]] = {}
+        for sample in samples:
+            if is_usable(sample):
+                found.setdefault(sample.tag, []).append(sample)
+        return cls(found)
+
+    def answer(self, query: LatestValue | SampleWindow) -> Any:
+        """Return the answer to a query."""
+        samples = self.samples.get(query.tag, [])
+        end = bisect_right(samples, query.until_ms, key=_at)
+        match query:
+            case LatestValue():
+                return samples[end - 1].value if end else None
+            case SampleWindow(after_ms=after_ms, with_time=with_time):
+                window = samples[bisect_right(samples, after_ms, key=_at) : end]
+                return [_as_json(sample) for sample in window] if with_time else [sample.value for sample in window]
+
+
+def _at(sample: Sample) -> int:
+    return sample.at
+
+
+def is_usable(sample: Sample) -> bool:
+    """Return whether a sample is not bad and its value is known: neither NaN nor infinity."""
+    value = sample.value
+    return sample.quality is not Quality.BAD and (not isinstance(value, float) or math.isfinite(value))
+
+
+def _as_json(sample: Sample) -> dict[str, Any]:
+    return {"at": sample.at, "value": sample.value, "quality": sample.quality.value}
+
+
+LARGEST_VALUE: Final = 4_096
+"""In bytes of JSON; a larger value is left out of the alarm."""
+
+
+class AlarmRaiser:
+    """Raises the alarm of an id for a flow; raised again, it counts and has to be acknowledged again."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def raise_alarm(self, action: RaiseAlarm, _action_id: str) -> dict[str, Any]:
+        """Raise an alarm and return its id and count; raises OutcomeUnknownError when the commit was not confirmed."""
+        finding = Finding(self._clock(), action.alarm, action.flow, FindingEvent.RAISED, action.severity)
+        rule = OccursRule(
+            id=action.alarm, pattern=action.alarm, severity=action.severity, message=action.message or None
+        )
+        value = action.value if len(msgspec.json.encode(action.value)) <= LARGEST_VALUE else None
+        found = FoundAlarm(finding, rule, value)
+        name = alarm_id(action.alarm, action.flow)
+        try:
+            while True:
+                stored = await alarms.load(self._store)
+                changes = decide_alarms(stored.alarms, [found]).changes
+                # A flood of alarms may change none: they are counted in one then.
+                if not changes or isinstance(
+                    await self._store.commit(alarms.save(self._store.keys, stored, changes)), Committed
+                ):
+                    break
+        except Unavailable as error:
+            raise OutcomeUnknownError(error.message) from None
+        raised: Alarm | None = next((change.alarm for change in reversed(changes) if change.alarm.id == name), None)
+        return {"alarm": name, "count": raised.count if raised else 0}
+
 
 _LATE_MS: Final = 60_000
 _BATCH: Final = 100
@@ -167,11 +264,57 @@ class TagWriter:
         return {"tag": action.tag, "at": now}
 
 
-def _at(sample: Sample) -> int:
-    return sample.at
-
-
 def _placed(sample: Sample, batch: Batch) -> Sample:
     """Return a sample at the instant at which it counts."""
     placed = placed_line(sample, batch)
     return placed if isinstance(placed, Sample) else sample
+
+
+def used_tags(plan: Plan) -> frozenset[str]:
+    """Return the tags of the nodes of a plan."""
+    configs = (node.config for node in plan.nodes.values())
+    return frozenset(
+        config.tag for config in configs if isinstance(config, TagLatestConfig | TagWindowConfig | TagWriteConfig)
+    )
+
+
+async def tag_handlers(
+    stack: contextlib.AsyncExitStack, core: GatewayParts, volatile: Store | None
+) -> dict[type, Handler]:
+    """Return the handlers of tags and alarms; the samples of windows are kept in memory from now on.
+
+    Samples of sources are in the `volatile` store where there is one, job results always in the other.
+    """
+    reader = TagReader([core.store, volatile] if volatile else [core.store])
+    await core.keep_running(stack, "tag windows", partial(restart_on_outage, "tag windows", reader.follow))
+    writer = TagWriter(volatile or core.store, now_ms, core.settings.section(TelemetrySettings).stream_length)
+    return {
+        LatestValue: reader.read,
+        SampleWindow: reader.read,
+        WriteTag: writer.write,
+        RaiseAlarm: AlarmRaiser(core.store, now_ms).raise_alarm,
+    }
+
+
+async def record_tags(state: FlowState, plans: Plans, interest: RuleInterest) -> None:
+    """Keep the tags that flows use recorded, until cancelled."""
+    await restart_on_outage("tags of flows", partial(_follow, state, plans, interest))
+
+
+async def _follow(state: FlowState, plans: Plans, interest: RuleInterest) -> None:
+    position, changed = await state.announced("")
+    interest.tags_of_flows = await _load(state, plans)
+    while True:
+        position, changed = await state.announced(position)
+        if changed:
+            interest.tags_of_flows = await _load(state, plans)
+
+
+async def _load(state: FlowState, plans: Plans) -> frozenset[str]:
+    found: set[str] = set()
+    for flow_id in await state.flow_ids():
+        flow = await state.load_flow(flow_id)
+        plan = plans.of(flow.document) if flow else None
+        if isinstance(plan, Plan):
+            found |= used_tags(plan)
+    return frozenset(found)

@@ -11,9 +11,8 @@ import msgspec
 
 from edge.config import OpcuaEquipmentSettings
 from edge.features.flows.attempt import OutcomeUnknownError
-from edge.features.flows.nodes.act import WriteVariable
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import VariableValue
+from edge.features.flows.nodes.outside import VariableValue, WriteVariable
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, open_client
 

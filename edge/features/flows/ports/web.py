@@ -9,9 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from edge.features.flows.attempt import LARGEST_OUTPUT, OutcomeUnknownError
-from edge.features.flows.nodes.act import PostResource
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import HttpResource
+from edge.features.flows.nodes.outside import HttpResource, PostResource
 
 _TIMEOUT_S: Final = 10.0
 

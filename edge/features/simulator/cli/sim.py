@@ -1,16 +1,18 @@
 """`edge sim`: runs simulated equipment, each as its own process."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import wait_for_stop
+from edge.cli.terminal.output import print_json, print_text, printable, wait_for_stop
 from edge.cli.terminal.store_access import json_option, log_to_stderr
 from edge.config import MqttSettings
 from edge.features.simulator.camera import open_camera
-from edge.features.simulator.cli.device_report import parse_parameters, print_report
 from edge.features.simulator.controller import open_controller
 from edge.features.simulator.device_check import CheckFinding, DeviceCheck, has_passed
 from edge.features.simulator.ijt import open_ijt
@@ -20,6 +22,28 @@ from edge.features.simulator.process import READY
 from edge.features.simulator.tightening_faults import IjtFault, OpenProtocolFault
 from edge.features.simulator.vision import VisionFault, open_vision
 from edge.links.mqtt import open_session
+
+
+def parse_parameters(text: str) -> dict[str, Any]:
+    """Parse the parameters of a command from JSON."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise click.UsageError(f"--parameters is not a JSON object: {error}") from None
+
+
+def print_report(name: str, findings: Sequence[CheckFinding], *, passed: bool, as_json: bool) -> None:
+    """Print one line for each finding, and the verdict."""
+    if as_json:
+        print_json(
+            {"device": name, "passed": passed, "findings": [msgspec.to_builtins(finding) for finding in findings]}
+        )
+        return
+    width = max(len(finding.check) for finding in findings)
+    for check_finding in findings:
+        print_text(f"{check_finding.grade.value:<6}  {check_finding.check:<{width}}  {printable(check_finding.detail)}")
+    print_text(f"{name} {'passed' if passed else 'failed'}")
+
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Name of the equipment: that of [southbound.NAME] in the settings.")

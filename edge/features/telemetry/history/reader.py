@@ -8,8 +8,7 @@ import structlog
 from msgspec import Struct
 
 from edge.features.telemetry.history.arrow_chunk import SampleChunk, decode_chunk
-from edge.features.telemetry.history.day_files import DayFile, day_of, list_files
-from edge.features.telemetry.history.gzip_member import GzipMember, members, read_content
+from edge.features.telemetry.history.day_files import DayFile, GzipMember, day_of, list_files, members, read_content
 from edge.foundation.errors import Refused
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import matches

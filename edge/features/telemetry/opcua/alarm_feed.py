@@ -1,16 +1,18 @@
 """Adds the alarms of the store to a server as conditions, and publishes every change of an alarm."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import structlog
+from asyncua import ua
+from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.app.parts import GatewayParts
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.model.rule import Rule
-from edge.features.telemetry.opcua.alarms import AlarmNodes, AlarmSettings, add_alarms
+from edge.features.telemetry.opcua.condition_methods import AlarmRequests, ConditionMethods, ConditionRefresher
 from edge.features.telemetry.opcua.condition_view import (
     ConditionKind,
     ConditionPlace,
@@ -20,11 +22,14 @@ from edge.features.telemetry.opcua.condition_view import (
     kind_of,
     tag_of_alarm,
 )
+from edge.features.telemetry.opcua.conditions import MAX_NORMAL, Conditions
+from edge.features.telemetry.opcua.history import CONTINUATION_POINTS, History, add_capabilities
+from edge.features.telemetry.opcua.history_events import AlarmEvents, EventHistory, JobEvents
 from edge.features.telemetry.opcua.tag_nodes import TagNodes, tag_node_id
 from edge.features.telemetry.rules.alarm import AlarmEvent
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
-from edge.foundation.instant import now_ms
+from edge.foundation.instant import Clock, now_ms
 from edge.foundation.ticks import next_tick
 from edge.links.background_task import background_task
 from edge.opcua.time_slices import Pacer
@@ -37,8 +42,62 @@ from edge.store.client import Store
 from edge.store.instance_leases import load_identity
 from edge.store.kept_alarms import AlarmChange
 from edge.store.stream import BEGINNING
+from edge.uaserver import nodesets
 from edge.uaserver.gateway_object import GATEWAY_NAME
+from edge.uaserver.namespaces import Namespace, alarms_uri
 from edge.uaserver.parts import NewServer, ServerPart
+from edge.uaserver.space import add_namespace_metadata
+
+if TYPE_CHECKING:
+    from edge.features.telemetry.opcua.tag_history import TagHistory
+
+
+class AlarmSettings(Struct, frozen=True):
+    """What the conditions need of the gateway: the identity of its store, the requests to alarms, and the time."""
+
+    store_id: str
+    request: AlarmRequests
+    clock: Clock
+    store: Store
+    history: "TagHistory | None" = None
+    """The history of tags; None when none is kept."""
+    max_normal: int = MAX_NORMAL
+
+
+class AlarmNodes(Struct, frozen=True):
+    """The conditions, the places where they can be by the name of the source, and ConditionRefresh."""
+
+    conditions: Conditions
+    places: Mapping[str, ConditionPlace]
+    refresher: ConditionRefresher
+    tags: TagNodes
+
+
+async def add_alarms(new: NewServer, settings: AlarmSettings) -> AlarmNodes:
+    """Add conditions below the machines and the gateway of a server."""
+    core, sources, uri = new.core, new.sources, alarms_uri(settings.store_id)
+    await nodesets.register(new.server, Namespace.ALARMS, uri)
+    add_namespace_metadata(core, new.declared, uri)
+    conditions = Conditions(core, settings.max_normal)
+    places = {name: conditions.add_source(name, node_id) for name, node_id in sources.items()}
+    refresher = ConditionRefresher(core, conditions, new.tasks)
+    tags = conditions.tags = TagNodes(core.aspace[sources[GATEWAY_NAME]], has_history=settings.history is not None)
+    of_alarms = AlarmEvents(settings.store, conditions, places, GATEWAY_NAME)
+    of_jobs = [JobEvents(settings.store, scope, event) for scope, event in new.job_events.items()]
+    for job_event_publisher in new.job_events.values():
+        job_event_publisher.enable_history()
+    events = EventHistory((of_alarms, *of_jobs), core.aspace)
+    core.history = History(core.aspace.__contains__, events, settings.history)
+    add_capabilities(core, has_values=settings.history is not None)
+    most = ua.DataValue(ua.Variant(CONTINUATION_POINTS, ua.VariantType.UInt16))
+    await core.write_attribute_value(
+        ua.NodeId(ua.ObjectIds.Server_ServerCapabilities_MaxHistoryContinuationPoints), most
+    )
+    core.method_extensions.append(
+        ConditionMethods(core.aspace, conditions, refresher, settings.request, settings.clock)
+    )
+    return AlarmNodes(conditions, places, refresher, tags)
+
 
 logger = structlog.get_logger(__name__)
 

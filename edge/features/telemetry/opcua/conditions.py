@@ -30,11 +30,10 @@ from edge.features.telemetry.opcua.tag_nodes import TagNodes, is_of_tags
 from edge.opcua.event_filter import EventRecord
 from edge.sfc.identifiers import quote
 from edge.store.kept_alarms import AlarmChange
-from edge.uaserver.computed_nodes import compute_namespace
-from edge.uaserver.event_publisher import SERVER, EventPublisher, lineage
+from edge.uaserver.events import SERVER, EventPublisher, lineage
 from edge.uaserver.live_list import notify_all
 from edge.uaserver.namespaces import Namespace
-from edge.uaserver.node_parts import reference_to
+from edge.uaserver.node_parts import compute_namespace, reference_to
 
 MAX_NORMAL: Final = 1_000
 """Conditions of normal alarms that are shown; those that changed first are removed first."""

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+import structlog
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace
 from asyncua.ua.ua_binary import struct_to_binary
@@ -13,15 +14,21 @@ from msgspec.structs import replace
 from edge.features.telemetry.opcua.condition_nodes import member_id
 from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionPlace, ConditionView, follow_change
 from edge.features.telemetry.opcua.conditions import Conditions
-from edge.features.telemetry.opcua.history_parts import HistoryPart
-from edge.model.instant import milliseconds_of
+from edge.features.telemetry.opcua.history_values import HistoryPart
+from edge.model.instant import milliseconds_of, utc
+from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
+from edge.model.job_state import has_response, is_transition, state_entries
 from edge.opcua.event_filter import EventRecord, event_filter_status, matches, select_fields
 from edge.opcua.time_slices import Turn
+from edge.store import changes, jobs, responses
 from edge.store import kept_alarms as alarms
+from edge.store.background import Isolated
+from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.jobs import Job
 from edge.store.kept_alarms import AlarmChange
 from edge.store.stream import StreamPage
-from edge.uaserver.event_publisher import SERVER
+from edge.uaserver.events import SERVER, JobEventPublisher
 
 _S: Final = ua.StatusCodes
 EVENTS_PER_NODE: Final = 1_000
@@ -199,3 +206,64 @@ class AlarmEvents:
             return None
         view = ConditionView(follow_change(None, change), kind, place, member_id(change.alarm.id, ""))
         return self._conditions.event_of(view)
+
+
+logger = structlog.get_logger(__name__)
+
+_OF_JOB = frozenset({"JobOrder", "JobResponse"})
+
+
+class JobEvents:
+    """The events of one machine at its JobOrderResults and at the Server object."""
+
+    def __init__(self, store: Store, scope: str, events: JobEventPublisher) -> None:
+        self._store = store
+        self._scope = scope
+        self._events = events
+
+    @property
+    def name(self) -> str:
+        """A name of its own among the sources."""
+        return f"jobs/{self._scope}"
+
+    def serves(self, node_id: ua.NodeId) -> bool:
+        """Return whether a node has the events of this machine."""
+        return self._events.is_notifier(node_id)
+
+    async def page(self, first: str, last: str, count: int, *, is_backward: bool) -> StreamPage[Change]:
+        """Return a page of changes of jobs. Raises Unavailable."""
+        return await changes.page(self._store, self._scope, first, last, count, is_backward=is_backward)
+
+    async def record(self, change: Change, rest: EventRange, turn: Turn) -> EventRecord | None:
+        """Return the event of a transition; storing and removing a job are none. Raises Unavailable.
+
+        JobOrder is the present one, or its id alone when the job is removed. JobResponse is there for the
+        present state.
+        """
+        if not is_transition(change.cause):
+            return None
+        job, response = None, None
+        if _selects_job(rest.filter):
+            turn.end()
+            try:
+                job, response = await self._job(change)
+            finally:
+                await turn.begin()
+        at = utc(change.at)
+        order = job.order if job else JobOrder(job_order_id=change.job_order_id)
+        status_event = JobStatusEvent(job_order=order, job_state=state_entries(change.status), job_response=response)
+        return self._events.record(status_event, at, at)
+
+    async def _job(self, change: Change) -> tuple[Job | None, JobResponse | None]:
+        """Return the job as it is now, and its response when the change led to its present state."""
+        with Isolated(logger, "job not in history", scope=self._scope, job=change.job_order_id):
+            job = await jobs.load(self._store, change.job_order_id)
+            if job is None or job.status != change.status or not has_response(job.status):
+                return job, None
+            return job, await responses.load(self._store, job)
+        return None, None
+
+
+def _selects_job(asked: ua.EventFilter) -> bool:
+    """Return whether a filter needs more of a job than its id."""
+    return any(name.Name in _OF_JOB for clause in asked.SelectClauses or () for name in clause.BrowsePath or ())

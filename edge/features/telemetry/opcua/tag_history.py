@@ -11,8 +11,15 @@ from msgspec.structs import replace
 
 from edge.features.telemetry.history.reader import END_OF_TIME, HistoryPage, read_page
 from edge.features.telemetry.opcua.history_aggregates import SampleInterval, number_of
-from edge.features.telemetry.opcua.history_parts import VALUES_PER_NODE, AtTime, HistoryPart, Processed, Raw
-from edge.features.telemetry.opcua.history_values import STATUS_OF, ValueEncoder
+from edge.features.telemetry.opcua.history_values import (
+    STATUS_OF,
+    VALUES_PER_NODE,
+    AtTime,
+    HistoryPart,
+    Processed,
+    Raw,
+    ValueEncoder,
+)
 from edge.opcua.time_slices import Turn
 from edge.ports.sample_lines import Quality, Sample
 

@@ -10,8 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.features.telemetry.model.rule import ExpressionRule, OccursRule, Rule, Span, StaleRule
-from edge.features.telemetry.rules.running_jobs import RunningJobs
-from edge.features.telemetry.rules.subject import ends_with_job, subject_kind, subject_of_occurrence, subject_of_sample
+from edge.features.telemetry.rules.comparison import ConditionState, compile_tag_condition
+from edge.features.telemetry.rules.subject import (
+    RunningJobs,
+    ends_with_job,
+    subject_kind,
+    subject_of_occurrence,
+    subject_of_sample,
+)
 from edge.features.telemetry.rules.subject_state import (
     Finding,
     JobEnded,
@@ -28,7 +34,6 @@ from edge.features.telemetry.rules.subject_state import (
     new_state,
     next_instant,
 )
-from edge.features.telemetry.rules.tag_condition import ConditionState, compile_tag_condition
 from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.ports.sample_value import GATEWAY_TAGS, JOB_ENDED, JOB_STARTED, is_usable
 from edge.ports.tag import has_wildcard, matches

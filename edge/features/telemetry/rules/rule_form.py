@@ -9,8 +9,8 @@ import msgspec
 
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.features.telemetry.model.rule import RULE_KINDS, AlarmLimits, Capability, LimitLevel, Rule
-from edge.features.telemetry.rules.alarm_message import faults_of_message
-from edge.features.telemetry.rules.tag_condition import compile_tag_condition
+from edge.features.telemetry.rules.alarm import faults_of_message
+from edge.features.telemetry.rules.comparison import compile_tag_condition
 
 _LOW: Final = ("low_low", "low")
 _LEVELS: Final = ("low_low", "low", "high", "high_high")

@@ -21,15 +21,19 @@ from edge.features.telemetry.model.rule import (
     ShareRule,
     StaleRule,
 )
-from edge.features.telemetry.rules import baseline, control_chart, limit, staleness, tag_condition, tendency
+from edge.features.telemetry.rules import baseline, comparison, control_chart
 from edge.features.telemetry.rules.baseline import BaselineState
+from edge.features.telemetry.rules.comparison import (
+    ConditionState,
+    EntersState,
+    LimitState,
+    RateState,
+    ShareState,
+    StaleState,
+    TagCondition,
+)
 from edge.features.telemetry.rules.control_chart import ControlChartState
-from edge.features.telemetry.rules.limit import LimitState
-from edge.features.telemetry.rules.running_jobs import RunningJobs
-from edge.features.telemetry.rules.staleness import StaleState
-from edge.features.telemetry.rules.subject import ends_with_job
-from edge.features.telemetry.rules.tag_condition import ConditionState, TagCondition
-from edge.features.telemetry.rules.tendency import EntersState, RateState, ShareState
+from edge.features.telemetry.rules.subject import RunningJobs, ends_with_job
 from edge.ports.sample_lines import Occurrence, Sample
 from edge.ports.sample_value import as_number
 
@@ -186,9 +190,9 @@ def next_instant(rule: Rule, state: SubjectState, jobs: RunningJobs) -> int | No
     """Return the next instant at which time alone may change a subject; None when there is none."""
     match rule, state.detector:
         case LimitRule(), LimitState() as levels:
-            end = limit.next_end(rule, levels)
+            end = comparison.end_of_delay(rule, levels)
         case StaleRule(), StaleState() as stale:
-            end = staleness.next_end(rule, stale, jobs)
+            end = comparison.end_of_silence(rule, stale, jobs)
         case _:
             end = None
     waits = isinstance(state.detector, OccursState) or (not state.active and _severity(rule, state.detector) > 0)
@@ -204,25 +208,25 @@ def _observe(
     value = as_number(sample.value)
     match ready.rule, detector:
         case StaleRule(), _:
-            return staleness.observe(max(now, sample.arrived_at)), False
+            return comparison.observe_arrival(max(now, sample.arrived_at)), False
         case ShareRule() as rule, ShareState() as state:
-            return tendency.observe_share(rule, state, sample.value), False
+            return comparison.observe_share(rule, state, sample.value), False
         case EntersRule(), EntersState() as state:
-            return tendency.observe_value(state, sample.value, jobs.current)
+            return comparison.observe_value(state, sample.value, jobs.current)
         case ExpressionRule(), ConditionState() as state if ready.condition is not None:
             if ready.condition.accepts(sample.tag, sample.value):
-                state = tag_condition.observe(ready.condition, state, sample.tag, sample.value)
+                state = comparison.observe_tag(ready.condition, state, sample.tag, sample.value)
             return state, False
         case _ if value is None:
             return detector, False
         case LimitRule() as rule, LimitState() as state:
-            return limit.observe(rule, state, value, now), False
+            return comparison.observe_limit(rule, state, value, now), False
         case BaselineRule() as rule, BaselineState() as state:
             return baseline.observe(rule, state, value, now), False
         case ControlChartRule() as rule, ControlChartState() as state:
             return control_chart.observe(rule, state, value), False
         case RateRule() as rule, RateState() as state:
-            return tendency.observe_rate(rule, state, value, now), False
+            return comparison.observe_rate(rule, state, value, now), False
         case _:
             return detector, False
 
@@ -230,9 +234,9 @@ def _observe(
 def _pass_time(rule: Rule, detector: Detector, now: int, jobs: RunningJobs) -> Detector:
     match rule, detector:
         case LimitRule(), LimitState() as levels:
-            return limit.pass_time(rule, levels, now)
+            return comparison.pass_delay(rule, levels, now)
         case StaleRule(), StaleState() as stale:
-            return staleness.pass_time(rule, stale, now, jobs)
+            return comparison.pass_silence(rule, stale, now, jobs)
         case _:
             return detector
 
@@ -241,7 +245,7 @@ def _without_job(rule: Rule, subject: str, state: SubjectState, job: str, jobs: 
     """Return the state after the end of a job: what was noted for it is dropped; a closed rule leaves its condition."""
     detector = state.detector
     if isinstance(detector, EntersState):
-        detector = tendency.forget_job(detector, job)
+        detector = comparison.forget_job(detector, job)
     if not is_open(rule, jobs) or ends_with_job(rule, subject, job):
         detector = _reset_condition(detector)
     return replace(state, detector=detector, raised_in=tuple(text for text in state.raised_in if text != job))
@@ -278,7 +282,7 @@ def _severity(rule: Rule, detector: Detector) -> int:
     """Return the severity of the condition as it is now; 0 when it does not hold."""
     match rule, detector:
         case LimitRule(), LimitState() as levels:
-            return limit.severity_of(rule, levels)
+            return comparison.severity_of(rule, levels)
         case _, EntersState() | OccursState() | LimitState():
             return 0
         case _, condition:

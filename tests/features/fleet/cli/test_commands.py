@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from edge.cli import main
 from edge.features.fleet import store as fleet
-from edge.features.fleet.messages import FleetResult, FleetState
+from edge.features.fleet.signature import FleetResult, FleetState
 from edge.model.plant import Component, PluginState
 from edge.store import components
 from edge.store.client import Store

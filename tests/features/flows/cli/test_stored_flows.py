@@ -1,6 +1,9 @@
 """The status of a flow is read from the store, with the progress of its workers."""
 
-from edge.features.flows.cli.stored_flows import read_status
+import pytest
+
+from edge.features.flows.cli.stored_flows import print_faults, read_status
+from edge.features.flows.plan import Fault, FaultKind
 from edge.features.flows.redis_state import RedisFlowState
 from edge.store.client import Store
 from tests.features.flows.gateways import CHAIN, FakeOutside, Plant
@@ -20,3 +23,8 @@ async def test_status_has_the_progress_of_workers(store: Store, outside: FakeOut
     assert (found["worker"], found["progress"], found["message"]) == ("w", 7, "on its way")
     ended = (await read_status(plant.service, "flow", 0))["cycle"]["nodes"]["read"]
     assert (ended["worker"], ended["progress"], ended["message"]) == (None, 100, None)
+
+
+def test_each_fault_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_faults("f.json", [Fault(FaultKind.EMPTY, "nodes", "no nodes"), Fault(FaultKind.CYCLE, ("a", "b"), "a loop")])
+    assert capsys.readouterr().out == "empty: nodes: no nodes\ncycle: a, b: a loop\nf.json: 2 faults\n"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.flows.nodes.act import RaiseAlarm
 from edge.features.flows.nodes.alarm_raise import KIND
+from edge.features.flows.nodes.outside import RaiseAlarm
 from tests.features.flows.nodes.attempts import configure, request
 
 

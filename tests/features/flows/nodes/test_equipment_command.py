@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.flows.nodes.act import CommandEquipment
 from edge.features.flows.nodes.equipment_command import KIND
+from edge.features.flows.nodes.outside import CommandEquipment
 from tests.features.flows.nodes.attempts import configure, request
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.flows.nodes.act import AppendToFile
 from edge.features.flows.nodes.file_append import KIND
+from edge.features.flows.nodes.outside import AppendToFile
 from tests.features.flows.nodes.attempts import configure, request
 
 

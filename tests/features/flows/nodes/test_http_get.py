@@ -3,7 +3,7 @@
 import pytest
 
 from edge.features.flows.nodes.http_get import KIND
-from edge.features.flows.nodes.read import HttpResource
+from edge.features.flows.nodes.outside import HttpResource
 from tests.features.flows.nodes.attempts import configure, request
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.flows.nodes.act import PostResource
 from edge.features.flows.nodes.http_post import KIND
+from edge.features.flows.nodes.outside import PostResource
 from tests.features.flows.nodes.attempts import configure, request
 
 

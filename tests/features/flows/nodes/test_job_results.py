@@ -3,7 +3,7 @@
 import pytest
 
 from edge.features.flows.nodes.job_results import KIND
-from edge.features.flows.nodes.read import JobResults
+from edge.features.flows.nodes.outside import JobResults
 from tests.features.flows.nodes.attempts import NOW, configure, request
 
 

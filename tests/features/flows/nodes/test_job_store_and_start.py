@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.flows.nodes.act import StartJob
 from edge.features.flows.nodes.job_store_and_start import KIND
+from edge.features.flows.nodes.outside import StartJob
 from tests.features.flows.nodes.attempts import configure, request
 
 

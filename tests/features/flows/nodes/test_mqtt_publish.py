@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.flows.nodes.act import PublishMessage
 from edge.features.flows.nodes.mqtt_publish import KIND
+from edge.features.flows.nodes.outside import PublishMessage
 from tests.features.flows.nodes.attempts import configure, request
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from edge.features.flows.nodes.opcua_read import KIND
-from edge.features.flows.nodes.read import VariableValue
+from edge.features.flows.nodes.outside import VariableValue
 from tests.features.flows.nodes.attempts import configure, request
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.flows.nodes.act import WriteVariable
 from edge.features.flows.nodes.opcua_write import KIND
+from edge.features.flows.nodes.outside import WriteVariable
 from tests.features.flows.nodes.attempts import configure, request
 
 

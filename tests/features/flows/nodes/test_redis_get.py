@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.features.flows.nodes.read import RedisValue
+from edge.features.flows.nodes.outside import RedisValue
 from edge.features.flows.nodes.redis_get import KIND
 from tests.features.flows.nodes.attempts import configure, request
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.features.flows.nodes.read import LatestValue
+from edge.features.flows.nodes.outside import LatestValue
 from edge.features.flows.nodes.tag_latest import KIND
 from tests.features.flows.nodes.attempts import NOW, configure, request
 

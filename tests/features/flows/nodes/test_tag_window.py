@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.features.flows.nodes.read import SampleWindow
+from edge.features.flows.nodes.outside import SampleWindow
 from edge.features.flows.nodes.tag_window import KIND
 from tests.features.flows.nodes.attempts import NOW, configure, request
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.features.flows.nodes.act import WriteTag
+from edge.features.flows.nodes.outside import WriteTag
 from edge.features.flows.nodes.tag_write import KIND
 from tests.features.flows.nodes.attempts import configure, request
 

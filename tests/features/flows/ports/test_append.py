@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from edge.features.flows.nodes.act import AppendToFile
 from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.outside import AppendToFile
 from edge.features.flows.ports.append import FileAppender
 
 NOON = 12 * 3_600_000

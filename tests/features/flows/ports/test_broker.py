@@ -7,8 +7,8 @@ from paho.mqtt.client import MQTTMessage
 
 from edge.config import MqttSettings
 from edge.features.flows.attempt import OutcomeUnknownError
-from edge.features.flows.nodes.act import PublishMessage
 from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.outside import PublishMessage
 from edge.features.flows.ports.broker import MessagePublisher
 from edge.features.simulator.broker import LocalBroker
 from edge.foundation.errors import Unavailable

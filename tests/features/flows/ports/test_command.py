@@ -4,8 +4,8 @@ import pytest
 
 from edge.features.flows.attempt import OutcomeUnknownError
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
-from edge.features.flows.nodes.act import CommandEquipment
 from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.outside import CommandEquipment
 from edge.features.flows.ports.command import EquipmentCommander
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import KeptAnswer

@@ -9,7 +9,7 @@ import pytest_asyncio
 import redis.asyncio as aioredis
 
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import RedisValue
+from edge.features.flows.nodes.outside import RedisValue
 from edge.features.flows.ports.foreign_value import read_key
 from edge.foundation.errors import Unavailable
 from edge.model.payload import decode_payload

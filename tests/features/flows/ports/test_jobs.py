@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.flows.nodes.act import StartJob
 from edge.features.flows.nodes.kind import NodeError
+from edge.features.flows.nodes.outside import StartJob
 from edge.features.flows.ports.jobs import JobStarter
 from edge.store import jobs
 from edge.store.client import Store

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from edge.features.flows.nodes.read import JobResults
+from edge.features.flows.nodes.outside import JobResults
 from edge.features.flows.ports.jobs import ResultReader
 from edge.model.isa95 import JobOrder, JobResponse, Parameter
 from edge.model.job_state import JobState, JobStatus, SubState

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from edge.features.flows.nodes.act import PublishMessage, RaiseAlarm
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import LatestValue
+from edge.features.flows.nodes.outside import LatestValue, PublishMessage, RaiseAlarm
 from edge.features.flows.ports.table import HandlerTable
 
 

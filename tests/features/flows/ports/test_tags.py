@@ -2,23 +2,40 @@
 
 import asyncio
 import itertools
+import math
 
 import msgspec
 import pytest
 
 from edge.config import RedisSettings
 from edge.features.flows.attempt import OutcomeUnknownError
-from edge.features.flows.nodes.act import WriteTag
+from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.memory_state import MemoryFlowState
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import LatestValue, SampleWindow
-from edge.features.flows.ports.tags import TagLimits, TagReader, TagWriter
+from edge.features.flows.nodes.outside import LatestValue, RaiseAlarm, SampleWindow, WriteTag
+from edge.features.flows.plan import Plan, Plans, plan_flow
+from edge.features.flows.ports.tags import (
+    AlarmRaiser,
+    SampleHistory,
+    TagLimits,
+    TagReader,
+    TagWriter,
+    record_tags,
+    used_tags,
+)
+from edge.features.telemetry.alarm_requests import request_change
+from edge.features.telemetry.interest import RuleInterest
+from edge.features.telemetry.rules.alarm import Acknowledge
+from edge.ports.alarm import AlarmChangeKind, AlarmState
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Quality, Sample
+from edge.store import kept_alarms as alarms
 from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
-from tests.features.telemetry.plant import BEGIN, append
+from tests.features.flows.documents import flow, node
+from tests.features.telemetry.plant import BEGIN, HOT, TelemetryClock, append, at_work, rules_of, until_drained
 from tests.station.plant import until_true
 from tests.store.losing_store import LosingStore, Loss
 
@@ -165,3 +182,107 @@ async def test_unconfirmed_write_has_an_unknown_outcome(store: Store) -> None:
     losing = LosingStore(store, [Loss.REPLY])
     with pytest.raises(OutcomeUnknownError, match="the reply is lost"):
         await TagWriter(losing, lambda: BEGIN, 1000).write(WriteTag("mean", 1), "t")
+
+
+HISTORY = SampleHistory.of(
+    [
+        Sample(1000, "t", 1),
+        Sample(2000, "t", 2, Quality.UNCERTAIN),
+        Sample(2000, "other", 9),
+        Sample(3000, "t", 3, Quality.BAD),
+        Sample(3000, "t", math.nan),
+        Sample(4000, "t", 4),
+    ]
+)
+
+
+def test_latest_value_is_not_bad_and_not_later() -> None:
+    assert [HISTORY.answer(LatestValue("t", until)) for until in (999, 1000, 3500, 4000, 9000)] == [None, 1, 2, 4, 4]
+    assert HISTORY.answer(LatestValue("missing", 9000)) is None
+
+
+def test_window_excludes_its_beginning_and_includes_its_end() -> None:
+    assert HISTORY.answer(SampleWindow("t", 1000, 4000, with_time=False)) == [2, 4]
+    assert HISTORY.answer(SampleWindow("t", 4000, 9000, with_time=False)) == []
+
+
+def test_samples_carry_time_and_quality() -> None:
+    assert HISTORY.answer(SampleWindow("t", 0, 2000, with_time=True)) == [
+        {"at": 1000, "value": 1, "quality": "good"},
+        {"at": 2000, "value": 2, "quality": "uncertain"},
+    ]
+
+
+LOW = RaiseAlarm("shift-report", "cmk-low", 600, "Cmk is {value}", 1.2)
+
+
+def clock() -> int:
+    return BEGIN
+
+
+async def test_alarm_of_a_flow_waits_for_acknowledgement(store: Store) -> None:
+    output = await AlarmRaiser(store, clock).raise_alarm(LOW, "t")
+    (alarm,) = (await alarms.load(store)).alarms.values()
+    assert output == {"alarm": alarm.id, "count": 1}
+    assert (alarm.rule, alarm.subject, alarm.severity, alarm.value) == ("cmk-low", "shift-report", 600, 1.2)
+    assert alarm.state is AlarmState.RETURNED_UNACKNOWLEDGED
+    assert alarm.message == {"en": "Cmk is 1.2"}
+    changes = await alarms.newest(store, 10)
+    assert [change.kind for change in changes] == [AlarmChangeKind.RAISED, AlarmChangeKind.CLEARED]
+
+
+async def test_alarm_raised_again_is_counted_and_needs_acknowledgement_again(store: Store) -> None:
+    raiser = AlarmRaiser(store, clock)
+    first = await raiser.raise_alarm(LOW, "t")
+    assert (await raiser.raise_alarm(LOW, "t"))["count"] == 2
+    await request_change(store, first["alarm"], Acknowledge("bo"), clock)
+    assert (await alarms.load(store)).alarms == {}
+    assert await raiser.raise_alarm(LOW, "t") == {"alarm": first["alarm"], "count": 1}
+
+
+async def test_alarm_stays_while_rules_raise_others(store: Store) -> None:
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        await AlarmRaiser(store, clock).raise_alarm(LOW, "t")
+        await until_drained(store)
+    async with at_work(store, rules_of(HOT), TelemetryClock()):
+        await until_drained(store)
+    assert [alarm.rule for alarm in (await alarms.load(store)).alarms.values()] == ["cmk-low"]
+
+
+async def test_large_value_is_left_out_of_the_alarm(store: Store) -> None:
+    await AlarmRaiser(store, clock).raise_alarm(RaiseAlarm("f", "a", 1, "", list(range(10_000))), "t")
+    (alarm,) = (await alarms.load(store)).alarms.values()
+    assert alarm.value is None
+
+
+async def test_unconfirmed_alarm_has_an_unknown_outcome(store: Store) -> None:
+    losing = LosingStore(store, [Loss.REPLY])
+    with pytest.raises(OutcomeUnknownError, match="the reply is lost"):
+        await AlarmRaiser(losing, clock).raise_alarm(LOW, "t")
+
+
+async def test_tags_are_recorded_while_their_flow_is_registered() -> None:
+    state, plans, interest = MemoryFlowState(), Plans(), RuleInterest([])
+    service = FlowService(state, plans, lambda: 0)
+    await service.put(flow([node("a", "tag.latest", tag="x")]))
+    following = asyncio.create_task(record_tags(state, plans, interest))
+    await until_true(lambda: interest.tags_of_flows == {"x"})
+    assert interest.wants(Sample(0, "x", 1))
+    assert not interest.wants(Sample(0, "y", 1))
+    await service.put(flow([node("a", "tag.window", tag="y", seconds=1)]))
+    await until_true(lambda: interest.tags_of_flows == {"y"})
+    await service.delete("flow")
+    await until_true(lambda: interest.tags_of_flows == frozenset())
+    following.cancel()
+
+
+def test_tags_of_reading_and_writing_nodes_are_used() -> None:
+    nodes = [
+        node("a", "tag.latest", tag="x"),
+        node("b", "tag.window", tag="y", seconds=1),
+        node("c", "constant", value="z"),
+        node("d", "tag.write", tag="w"),
+    ]
+    plan = plan_flow(flow(nodes, "a>d"))
+    assert isinstance(plan, Plan), plan
+    assert used_tags(plan) == {"x", "y", "w"}

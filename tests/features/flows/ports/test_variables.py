@@ -10,9 +10,8 @@ from asyncua import ua
 
 from edge.config import OpcuaEquipmentSettings
 from edge.features.flows.attempt import OutcomeUnknownError
-from edge.features.flows.nodes.act import WriteVariable
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import VariableValue
+from edge.features.flows.nodes.outside import VariableValue, WriteVariable
 from edge.features.flows.ports.variables import VariableClient
 from edge.features.simulator.opcua_device import OpcuaDevice, open_device
 from edge.foundation.errors import Unavailable

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from edge.features.flows.attempt import OutcomeUnknownError
-from edge.features.flows.nodes.act import PostResource
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.flows.nodes.read import HttpResource
+from edge.features.flows.nodes.outside import HttpResource, PostResource
 from edge.features.flows.ports.web import get_resource, post_resource
 
 

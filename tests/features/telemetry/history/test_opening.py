@@ -46,6 +46,6 @@ async def test_missing_history_library_is_a_settings_error(store: Store, monkeyp
 
 
 def test_gateway_without_history_does_not_import_its_library() -> None:
-    code = "import sys, edge.features.telemetry.service, edge.features.telemetry.opcua.alarms"
+    code = "import sys, edge.features.telemetry.service, edge.features.telemetry.opcua.alarm_feed"
     code += "; print('nanoarrow' in sys.modules)"
     assert check_output([sys.executable, "-c", code], text=True).strip() == "False"

@@ -13,8 +13,7 @@ from typing import Any
 from edge.access.audit_trail import AuditTrail
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.model.rule import Rule
-from edge.features.telemetry.opcua.alarm_feed import show_alarms
-from edge.features.telemetry.opcua.alarms import AlarmNodes, AlarmSettings, add_alarms
+from edge.features.telemetry.opcua.alarm_feed import AlarmNodes, AlarmSettings, add_alarms, show_alarms
 from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.features.telemetry.rules.alarm import AlarmChanged, AlarmEvent, Raise, transition
 from edge.foundation.instant import now_ms

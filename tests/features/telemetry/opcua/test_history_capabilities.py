@@ -1,6 +1,6 @@
 """HistoryServerCapabilities contains exactly what node-opcua can read (OPC 10000-11, 5.4)."""
 
-from edge.features.telemetry.opcua.history_parts import VALUES_PER_NODE
+from edge.features.telemetry.opcua.history_values import VALUES_PER_NODE
 from edge.store.client import Store
 from tests.features.telemetry.opcua.alarm_plant import alarm_server
 from tests.features.telemetry.opcua.history_client import HistoryClient

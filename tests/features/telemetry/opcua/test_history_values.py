@@ -10,7 +10,7 @@ from asyncua.ua.ua_binary import struct_from_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.features.telemetry.opcua.history_values import ValueEncoder, history_data, variant_of
+from edge.features.telemetry.opcua.history_values import Raw, ValueEncoder, history_data, variant_of
 from edge.ports.sample_lines import Quality, Sample
 
 AT = 1_790_000_000_123
@@ -51,3 +51,13 @@ def test_history_data_begins_with_the_number_of_values() -> None:
     encoder = ValueEncoder(ua.TimestampsToReturn.Source)
     data = history_data([encoder.count(AT, 3, 0)] * 2)
     assert data.Body[:4] == b"\x02\x00\x00\x00"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "is_backward"),
+    [(1, 2, False), (2, 2, False), (1, None, False), (None, 2, True), (2, 1, True)],
+)
+def test_newest_value_comes_first_when_the_end_is_before_the_start(
+    start: int | None, end: int | None, *, is_backward: bool
+) -> None:
+    assert Raw("tag", start, end, 10).is_backward is is_backward

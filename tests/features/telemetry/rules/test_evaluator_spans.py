@@ -6,7 +6,7 @@ import pytest
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule, Span
 from edge.features.telemetry.rules.evaluator import RuleEvaluator
-from edge.features.telemetry.rules.running_jobs import RunningJobs
+from edge.features.telemetry.rules.subject import RunningJobs
 from edge.ports.sample_lines import Occurrence, Sample
 from tests.features.telemetry.rules.replayed import events, run
 

@@ -6,7 +6,7 @@ import pytest
 
 from edge.features.telemetry.rules.evaluator import MAX_CARRIERS, RuleEvaluator, replay
 from edge.features.telemetry.rules.rule_form import parse_rules
-from edge.features.telemetry.rules.subject import name_in_subject
+from edge.features.telemetry.rules.subject import RunningJobs, name_in_subject
 from edge.ports.sample_lines import Line, Occurrence, Sample
 
 HIGH = {"kind": "limit", "limits": {"high": {"at": 80}}, "hysteresis": 1}
@@ -134,3 +134,24 @@ def test_name_in_a_subject_is_what_the_wildcard_stands_for(tag: str, subject: st
     rule = {"id": "r", "kind": "limit", "tag": tag, "limits": {"high": {"at": 1, "severity": 500}}}
     (built,) = rules_of(rule)
     assert name_in_subject(built, subject) == name
+
+
+def test_current_job_is_the_last_started_running_job() -> None:
+    jobs = RunningJobs().start("J", 1).start("K", 2)
+    assert (jobs.current, jobs.since) == ("K", 1)
+    assert jobs.end("J") == RunningJobs(("K",), 1)
+    assert jobs.end("K").current == "J"
+    assert jobs.end("J").end("K") == RunningJobs()
+
+
+def test_second_start_and_unknown_end_are_ignored() -> None:
+    jobs = RunningJobs().start("J", 1).start("K", 2)
+    assert jobs.start("J", 9) == jobs
+    assert jobs.end("X") == jobs
+
+
+def test_job_named_by_a_sample_is_its_current_job() -> None:
+    jobs = RunningJobs().start("J", 1).start("K", 2)
+    assert jobs.of_sample(None) == jobs.of_sample("K") == jobs
+    assert jobs.of_sample("J") == RunningJobs(("K", "J"), 1)
+    assert jobs.of_sample("gone") == RunningJobs()

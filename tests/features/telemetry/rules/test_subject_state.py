@@ -6,7 +6,7 @@ import pytest
 
 from edge.features.telemetry.model.rule import AlarmLimits, LimitLevel, LimitRule
 from edge.features.telemetry.rules.rule_form import parse_rules
-from edge.features.telemetry.rules.running_jobs import RunningJobs
+from edge.features.telemetry.rules.subject import RunningJobs
 from edge.features.telemetry.rules.subject_state import (
     Finding,
     FindingEvent,

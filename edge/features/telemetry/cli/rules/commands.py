@@ -11,8 +11,8 @@ from edge.cli.terminal.output import print_json, print_text, usage_failure
 from edge.cli.terminal.store_access import FILE, json_option, open_access, read_bytes, settings_option
 from edge.cli.terminal.table import open_console
 from edge.features.telemetry.cli.rules.view import as_data, report, table
+from edge.features.telemetry.definitions import KnownRule, combine, load_sent_rules, read_rules
 from edge.features.telemetry.model.rule import Rule
-from edge.features.telemetry.rule_sources import KnownRule, combine, load_sent_rules, read_rules
 from edge.features.telemetry.rules.evaluator import replay
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.features.telemetry.rules.subject_state import Finding

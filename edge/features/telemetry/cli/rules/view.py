@@ -10,8 +10,8 @@ from rich.text import Text
 
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.table import plain_table
+from edge.features.telemetry.definitions import KnownRule
 from edge.features.telemetry.model.rule import LimitRule, Rule
-from edge.features.telemetry.rule_sources import KnownRule
 
 
 def as_data(known: KnownRule, raised: int) -> dict[str, Any]:

@@ -16,11 +16,10 @@ from edge.cli.terminal.table import open_console
 from edge.features.telemetry.cli.tags.history import Trend, parse_instant, trend_of, write_samples
 from edge.features.telemetry.cli.tags.view import as_data, report, table, trend_data, trend_report
 from edge.features.telemetry.cli.tags.view import line as sample_line
+from edge.features.telemetry.definitions import read_definitions
 from edge.features.telemetry.history.reader import read_samples
-from edge.features.telemetry.sample_feed import follow_samples
-from edge.features.telemetry.sample_store import open_volatile
+from edge.features.telemetry.sample_store import follow_samples, open_volatile
 from edge.features.telemetry.settings import TelemetrySettings
-from edge.features.telemetry.tag_sources import read_definitions
 from edge.foundation.errors import Refused, SettingsError, unwrap_group
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task

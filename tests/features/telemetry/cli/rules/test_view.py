@@ -5,8 +5,8 @@ import json
 import pytest
 
 from edge.features.telemetry.cli.rules.view import as_data, report, table
+from edge.features.telemetry.definitions import KnownRule, RuleOrigin
 from edge.features.telemetry.model.rule import Rule
-from edge.features.telemetry.rule_sources import KnownRule, RuleOrigin
 from tests.features.telemetry.plant import HOT, rules_of
 
 TWO = HOT | {"limits": {"high": {"at": 80}, "high_high": {"at": 95, "severity": 800}}, "severity": 300}

@@ -1,1 +1,0 @@
-"""The part of `edge opcua` that announces the server."""

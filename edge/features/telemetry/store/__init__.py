@@ -1,1 +1,0 @@
-"""What telemetry keeps in the store."""
