@@ -6,14 +6,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from edge.cli import main
-from edge.features.opcua_extras import advertise as mdns_file
+from edge.features.opcua_extras import advertise as announcement
 
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of avahi-daemon, which is not there yet."""
     found = tmp_path / "services"
-    monkeypatch.setattr(mdns_file, "DIRECTORY", found)
+    monkeypatch.setattr(announcement, "DIRECTORY", found)
     return found
 
 
