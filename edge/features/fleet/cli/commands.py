@@ -18,6 +18,7 @@ from edge.features.fleet.cli.keys import keys
 from edge.features.fleet.cli.send import results, send
 from edge.features.fleet.cli.upgrade import upgrade
 from edge.foundation.errors import Refused
+from edge.model.instant import rfc3339
 from edge.store import components
 from edge.store.commit import join
 from edge.store.components import KnownComponent, load_all
