@@ -24,6 +24,7 @@ from edge.model.event_types import (
     ACKNOWLEDGE_TYPE,
     ALARM_METHOD_TYPE,
     ALARM_TYPE,
+    ALARM_TYPE_V1,
     AWAITS_PERSON_TYPE,
     CONFIG_TYPE,
     INTERVENE_TYPE,
@@ -73,7 +74,7 @@ from edge.model.job_state import METHODS, ORDER_METHODS, RESPONSE_METHODS
 from edge.model.lock import LockCall, LocksAnswer
 from edge.model.plant import MaintenanceAnswer, MaintenanceCall
 from edge.model.recipe import recipe_schema
-from edge.ports.alarm import AlarmCall, AlarmNotice
+from edge.ports.alarm import AlarmCall, AlarmNotice, PublicAlarmChange
 from edge.ports.tag import tags_schema
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -98,7 +99,8 @@ PAYLOADS: dict[str, tuple[Any, str]] = {
     "acknowledge.answer": (AcknowledgeAnswer, ACKNOWLEDGE_TYPE),
     "release.call": (ReleaseCall, RELEASE_TYPE),
     "release.answer": (ReleaseAnswer, RELEASE_TYPE),
-    "alarm": (AlarmNotice, ALARM_TYPE),
+    "alarm": (PublicAlarmChange, ALARM_TYPE),
+    "alarm.v1": (AlarmNotice, ALARM_TYPE_V1),
     "alarm.call": (AlarmCall, ALARM_METHOD_TYPE.format("METHOD")),
     "maintenance.call": (MaintenanceCall, MAINTENANCE_METHOD_TYPE.format("METHOD")),
     "maintenance.answer": (MaintenanceAnswer, MAINTENANCE_METHOD_TYPE.format("METHOD")),
@@ -206,8 +208,10 @@ _CHANNELS: Final[Mapping[str, _Channel]] = {
         ("ISA95JobOrderStatusEventType", "ResponseUpdate", "AwaitsPerson", "result_late"),
     ),
     "data": _Channel(f"{_SCOPE}/data", "send", "Progress of running recipes; may be missed.", ("sfc_progress",)),
-    "alarms": _Channel(f"{_SCOPE}/alarms", "send", "One event for each change of an alarm.", ("alarm",)),
-    "alarm": _Channel(f"{_SCOPE}/alarm/{{alarmId}}", "send", "An alarm as it is now.", ("alarm",), retain=True),
+    "alarms": _Channel(f"{_SCOPE}/alarms", "send", "One event for each change of an alarm.", ("alarm", "alarm.v1")),
+    "alarm": _Channel(
+        f"{_SCOPE}/alarm/{{alarmId}}", "send", "An alarm as it is now.", ("alarm", "alarm.v1"), retain=True
+    ),
     "order": _Channel(
         f"{_SCOPE}/order/{{jobOrderId}}",
         "send",

@@ -83,6 +83,14 @@ class NorthboundSettings(Struct, frozen=True, kw_only=True):
         tuple[TopicFilter, ...],
         Meta(description="Topic filters outside `topic_prefix` to which answers may go, as `mes/+/answers`."),
     ] = ()
+    event_version: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=2,
+            description="Form of the events about alarms: `2`, or `1` as in release 0.9, until the next release.",
+        ),
+    ] = 2
 
 
 class OperationsSettings(Struct, frozen=True, kw_only=True):

@@ -36,8 +36,11 @@ ACKNOWLEDGE_TYPE = "com.github.aschamberger.microdcs.acknowledge.v1"
 RELEASE_TYPE = "com.github.aschamberger.microdcs.release.v1"
 """The type of a release of unconfirmed stops, and of its answer."""
 
-ALARM_TYPE = "com.github.aschamberger.microdcs.alarm.v1"
+ALARM_TYPE = "com.github.aschamberger.microdcs.alarm.v2"
 """The type of a change of an alarm."""
+
+ALARM_TYPE_V1 = "com.github.aschamberger.microdcs.alarm.v1"
+"""The type of a change of an alarm in its former form, with `[northbound] event_version = 1`."""
 
 ALARM_METHOD_TYPE = "com.github.aschamberger.microdcs.alarm.{}.v1"
 """The type of a call of the method of an alarm, and of its answer."""

@@ -7,8 +7,9 @@ only.
 
 import codecs
 import json
+import math
 import re
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -72,3 +73,21 @@ def plain_value(value: object) -> object:
 
 def _integer(text: object) -> object:
     return int(text) if isinstance(text, str) and _INTEGER.fullmatch(text) else text
+
+
+LONGEST_TEXT: Final = 200
+"""Characters of a value in a list for people and programs."""
+
+
+def short_value(value: Any) -> Any:
+    """Return a value for a list: a number that JSON lacks as its name, an array or object as JSON, a long text cut."""
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case None | bool() | int() | float():
+            return value
+        case str():
+            text = value
+        case _:
+            text = msgspec.json.encode(value, order="deterministic").decode()
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"

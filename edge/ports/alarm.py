@@ -1,15 +1,18 @@
 """An alarm as it is stored and travels: a condition with a life cycle (ISA-18.2, OPC 10000-9)."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
+from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import Payload
+from edge.model.json_value import LONGEST_TEXT, short_value
 
 _ID_LENGTH: Final = 16
+_MOST_FIGURES: Final = 20
 
 
 class ActiveState(StrEnum):
@@ -59,6 +62,18 @@ class AlarmChangeKind(StrEnum):
     UNSUPPRESSED = "unsuppressed"
     DISABLED = "disabled"
     ENABLED = "enabled"
+
+
+_CHANGES_WITHOUT_PERSON: Final = frozenset(
+    {
+        AlarmChangeKind.RAISED,
+        AlarmChangeKind.ESCALATED,
+        AlarmChangeKind.EASED,
+        AlarmChangeKind.CLEARED,
+        AlarmChangeKind.SUPPRESSED,
+        AlarmChangeKind.UNSUPPRESSED,
+    }
+)
 
 
 class Shelving(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,8 +170,126 @@ def alarm_id(rule: str, subject: str) -> str:
 ALARM_METHODS: Final = ("Acknowledge", "Confirm", "AddComment", "Reset", "Shelve", "Unshelve", "Disable", "Enable")
 
 
+class PublicRaise(msgspec.Struct, frozen=True, kw_only=True):
+    """A raise before the last one that a person has not answered; `message` as in PublicAlarm."""
+
+    raised_at: Instant
+    cleared_at: Instant | None
+    severity: int
+    message: str
+    acknowledged: bool
+
+
+class PublicAlarm(msgspec.Struct, frozen=True, kw_only=True):
+    """An alarm as `--json`, the HTTP API and the alarm events state it.
+
+    `state` is that of ISA-18.2, `severity` from 1 to 1000. `message` is in the language of the caller, in English for
+    `--json` and events; `messages` has all languages. `value` is that of the sample or the figures of the rule, at most
+    20 of 200 characters. `count` is the number of raises since the alarm was normal; `earlier` are those of them that
+    wait for a person, without the last one. `by` and `comment` are those of the last person who acted on it.
+    """
+
+    id: str
+    rule: str
+    subject: str
+    state: str
+    active: bool
+    acknowledgement: AckState
+    needs_acknowledge: bool
+    severity: int
+    message: str
+    messages: Mapping[str, str]
+    value: Any
+    job: str | None
+    count: int
+    raised_at: Instant | None
+    cleared_at: Instant | None
+    changed_at: Instant
+    by: str
+    comment: str
+    shelved: bool
+    shelved_until: Instant | None
+    suppressed: bool
+    disabled: bool
+    earlier: tuple[PublicRaise, ...]
+
+
+class PublicAlarmChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of an alarm with the alarm right after it.
+
+    `by` is the person who made it; empty for a change that rules or the maintenance mode made.
+    """
+
+    kind: AlarmChangeKind
+    at: Instant
+    by: str
+    alarm: PublicAlarm
+
+
+def public_alarm(alarm: Alarm, languages: Sequence[str] = ()) -> PublicAlarm:
+    """Return the public form of an alarm, with its message in the first of these languages that it has."""
+    shelving = alarm.shelving
+    return PublicAlarm(
+        id=alarm.id,
+        rule=alarm.rule,
+        subject=alarm.subject,
+        state=alarm.state.value,
+        active=alarm.active is not ActiveState.INACTIVE,
+        acknowledgement=alarm.acknowledgement,
+        needs_acknowledge=alarm.acknowledgement is AckState.UNACKNOWLEDGED or bool(alarm.earlier),
+        severity=alarm.severity,
+        message=_message_in(alarm.message, languages),
+        messages=alarm.message,
+        value=_figures(alarm.value),
+        job=alarm.job,
+        count=alarm.count,
+        raised_at=rfc3339(alarm.raised_at),
+        cleared_at=rfc3339(alarm.cleared_at),
+        changed_at=rfc3339(alarm.changed_at),
+        by=alarm.by,
+        comment=alarm.comment,
+        shelved=shelving is not None,
+        shelved_until=rfc3339(shelving.until) if shelving else None,
+        suppressed=alarm.suppressed,
+        disabled=alarm.disabled,
+        earlier=tuple(_public_raise(earlier_raise, languages) for earlier_raise in alarm.earlier),
+    )
+
+
+def public_alarm_change(alarm: Alarm, kind: AlarmChangeKind, languages: Sequence[str] = ()) -> PublicAlarmChange:
+    """Return the public form of a change after which an alarm is like this; languages as of `public_alarm`."""
+    by = "" if kind in _CHANGES_WITHOUT_PERSON else alarm.by
+    return PublicAlarmChange(kind=kind, at=rfc3339(alarm.changed_at), by=by, alarm=public_alarm(alarm, languages))
+
+
+def _public_raise(earlier: EarlierRaise, languages: Sequence[str]) -> PublicRaise:
+    return PublicRaise(
+        raised_at=rfc3339(earlier.raised_at),
+        cleared_at=rfc3339(earlier.cleared_at),
+        severity=earlier.severity,
+        message=_message_in(earlier.message, languages),
+        acknowledged=earlier.acknowledged,
+    )
+
+
+def _message_in(texts: Mapping[str, str], languages: Sequence[str]) -> str:
+    """Return a text in the first language that it has; in English or any other without one of them."""
+    for language in (*languages, "en"):
+        for tag in (language, language.partition("-")[0]):
+            if tag in texts:
+                return texts[tag]
+    return next(iter(texts.values()), "")
+
+
+def _figures(value: Any) -> Any:
+    """Return the value of an alarm: the figures of a rule that computes several stay apart."""
+    if isinstance(value, Mapping) and len(value) <= _MOST_FIGURES:
+        return {str(name)[:LONGEST_TEXT]: short_value(item) for name, item in value.items()}
+    return short_value(value)
+
+
 class AlarmNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of an alarm with the alarm right after it; instants are milliseconds since the epoch."""
+    """The alarm after a call of a method, and the data of an alarm event of version 1; instants in milliseconds."""
 
     change: AlarmChangeKind
     alarm_id: str

@@ -60,9 +60,9 @@ class Plant:
 
     async def note_alarm(self, message: Message) -> None:
         """Note the arrival of a change of an alarm by the value that made it."""
-        notice = to_event(message).data
-        if notice["change"] == "raised":
-            self.raised.setdefault(notice["value"], time.perf_counter())
+        change = to_event(message).data
+        if change["kind"] == "raised":
+            self.raised.setdefault(change["alarm"]["value"], time.perf_counter())
 
     def latencies(self, since: float, until: float) -> list[float]:
         """Return how long each alarm of a time took; one that has not come counts as a minute."""

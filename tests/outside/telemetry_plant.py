@@ -89,7 +89,11 @@ class TelemetryPlant:
             for received in list(self.mes.client.received)
             if received.topic == f"{PREFIX}/{SCOPE}/alarms"
         }
-        return [event["change"] for event in events.values() if (event["rule"], event["subject"]) == (rule, subject)]
+        return [
+            event["kind"]
+            for event in events.values()
+            if (event["alarm"]["rule"], event["alarm"]["subject"]) == (rule, subject)
+        ]
 
     def has_come(self, rule: str, subject: str) -> bool:
         """Return whether an alarm was raised and cleared."""
@@ -111,7 +115,9 @@ class TelemetryPlant:
                 lambda: any(received.topic == f"{PREFIX}/echo" for received in list(client.received)), "the echo"
             )
             found = [
-                received.data for received in list(client.received) if "/alarm/" in received.topic and received.payload
+                received.data["alarm"]
+                for received in list(client.received)
+                if "/alarm/" in received.topic and received.payload
             ]
         finally:
             client.close()

@@ -118,11 +118,12 @@ def test_shift_report_computes_cmk_of_job_results(plant: FlowPlant, width: float
 
     def raised() -> list[Any]:
         found = [received.data for received in list(mes.client.received) if received.topic.endswith("/alarms")]
-        return [(value["rule"], value["subject"], value["message"]) for value in found if value["change"] == "raised"]
+        raises = [change["alarm"] for change in found if change["kind"] == "raised"]
+        return [(value["rule"], value["subject"], value["message"]) for value in raises]
 
     if alarms:
         mes.client.wait(raised, "the MES has the alarm")
-    assert raised() == [("cmk-low", "shift-report", {"en": "Cmk is below 1.33"})] * alarms
+    assert raised() == [("cmk-low", "shift-report", "Cmk is below 1.33")] * alarms
     mes.client.close()
     wrench.client.close()
 
@@ -162,7 +163,8 @@ def test_derived_tag_raises_the_alarm_of_a_rule(plant: FlowPlant) -> None:
     mean, write = node("mean", "aggregate", of="mean"), node("write", "tag.write", tag="press.mean")
     plant.put(chain("derive", VALUES, mean, write, interval_seconds=0))
     client.wait(
-        lambda: [received.data["rule"] for received in list(client.received)] == ["high-mean"], "the rule has fired"
+        lambda: [received.data["alarm"]["rule"] for received in list(client.received)] == ["high-mean"],
+        "the rule has fired",
     )
     client.close()
 

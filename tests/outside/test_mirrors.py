@@ -41,12 +41,12 @@ class Site:
 
     def jobs_of_alarms(self) -> list[str]:
         """Return the jobs of the alarms that the MES received, in order, each once."""
-        alarms: dict[str, Any] = {
+        changes: dict[str, Any] = {
             received.attributes["id"]: received.data
             for received in list(self.mes.client.received)
             if received.topic == f"{PREFIX}/{SCOPE}/alarms"
         }
-        return [alarm["job"] for alarm in alarms.values() if alarm["change"] == "raised"]
+        return [change["alarm"]["job"] for change in changes.values() if change["kind"] == "raised"]
 
 
 @pytest.fixture

@@ -66,10 +66,10 @@ def test_hot_tool_is_one_alarm_that_the_mes_acknowledges(plant: TelemetryPlant) 
     plant.wait_for(lambda: plant.changes("hot", "oven.temp") == ["raised", "escalated"], "the alarm is escalated")
     alarm = plant.retained("hot", "oven.temp")
     assert alarm
-    assert (alarm["state"], alarm["severity"], alarm["message"]["de"]) == ("unacknowledged", 800, "oven.temp: 96 °C")
-    answer = plant.mes._ask(METHOD.format("Acknowledge"), {"AlarmID": alarm["alarm_id"], "By": "bo"}, 60, {})  # noqa: SLF001
+    assert (alarm["state"], alarm["severity"], alarm["messages"]["de"]) == ("unacknowledged", 800, "oven.temp: 96 °C")
+    answer = plant.mes._ask(METHOD.format("Acknowledge"), {"AlarmID": alarm["id"], "By": "bo"}, 60, {})  # noqa: SLF001
     assert (answer.data["state"], answer.data["by"]) == ("acknowledged", "bo")
-    again = plant.mes._ask(METHOD.format("Acknowledge"), {"AlarmID": alarm["alarm_id"], "By": "bo"}, 60, {})  # noqa: SLF001
+    again = plant.mes._ask(METHOD.format("Acknowledge"), {"AlarmID": alarm["id"], "By": "bo"}, 60, {})  # noqa: SLF001
     assert again.attributes["mdcserrorkind"] == "invalid_state"
     plant.send("oven.temp", 74)
     expected = ["raised", "escalated", "acknowledged", "cleared"]
@@ -164,7 +164,7 @@ def test_alarm_survives_a_killed_gateway_and_is_published_once(plant: TelemetryP
     after = plant.retained("hot", "press.temp")
     assert before
     assert after
-    assert (after["alarm_id"], after["state"], after["count"]) == (before["alarm_id"], "returned, unacknowledged", 1)
+    assert (after["id"], after["state"], after["count"]) == (before["id"], "returned, unacknowledged", 1)
 
 
 def test_sample_of_a_killed_gateway_is_delivered_again(plant: TelemetryPlant) -> None:
@@ -215,7 +215,7 @@ def test_changes_during_a_broker_kill_are_published_late_and_in_order(plant: Tel
     # What was published shortly before the broker was killed comes again, marked as late: each counts as it came first.
     events: dict[str, Received] = {}
     for received in list(plant.mes.client.received):
-        if received.topic == f"{PREFIX}/{SCOPE}/alarms" and received.data["subject"] == "pump.temp":
+        if received.topic == f"{PREFIX}/{SCOPE}/alarms" and received.data["alarm"]["subject"] == "pump.temp":
             events.setdefault(received.attributes["id"], received)
     assert [event.attributes.get("late") for event in events.values()] == [None, *["true"] * 4]
 

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.instant import Instant
+from edge.ports.alarm import PublicAlarm, PublicAlarmChange
 
 _Text = Annotated[str, Meta(max_length=1000)]
 
@@ -224,45 +225,16 @@ class InterventionRequestBody(Struct, frozen=True, kw_only=True, forbid_unknown_
     data: Any = None
 
 
-class AlarmView(Struct, frozen=True, kw_only=True):
-    """An alarm as `edge alarms show --json` prints it; `message` is in the language of the caller."""
-
-    id: str
-    rule: str
-    subject: str
-    state: str
-    active: bool
-    severity: int
-    message: str
-    value: Any
-    job: str | None
-    count: int
-    raised_at: Instant | None
-    cleared_at: Instant | None
-    by: str
-    comment: str
-    shelved_until: Instant | None
-    needs_acknowledge: bool
-
-
 class AlarmList(Struct, frozen=True, kw_only=True):
     """The alarms that are not normal or are silenced, the most severe first."""
 
-    alarms: tuple[AlarmView, ...]
-
-
-class AlarmChangeView(Struct, frozen=True, kw_only=True):
-    """A change of an alarm: its kind, and the alarm right after it."""
-
-    kind: str
-    at: Instant | None
-    alarm: AlarmView
+    alarms: tuple[PublicAlarm, ...]
 
 
 class AlarmHistory(Struct, frozen=True, kw_only=True):
     """Changes of alarms, the newest first; `before` asks for older ones, empty at the end."""
 
-    changes: tuple[AlarmChangeView, ...]
+    changes: tuple[PublicAlarmChange, ...]
     before: str
 
 

@@ -30,7 +30,7 @@ from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention
 from edge.model.user import INTERVENTION_ROLES, Role
-from edge.ports.alarm import AlarmCall
+from edge.ports.alarm import AlarmCall, public_alarm
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import JobCall
@@ -222,7 +222,7 @@ def _alarm_method(method: str) -> Execute:
         await request_change(services.store, alarm_id, event, services.clock)
         services.audit.called(call.caller, method, alarm_id, asked.comment)
         kept = (await alarms.load(services.store)).alarms.get(alarm_id)
-        shown = (telemetry_views.alarm_view(kept, call.caller.languages),) if kept else ()
+        shown = (public_alarm(kept, call.caller.languages),) if kept else ()
         return models.AlarmList(alarms=shown)
 
     return execute

@@ -13,7 +13,7 @@ from edge.features.page.plot import PlotPoint, plot_svg
 from edge.features.traces.files import media_type_of, read_file
 from edge.foundation.errors import Refused
 from edge.model.instant import Instant, rfc3339
-from edge.model.json_value import plain_value
+from edge.model.json_value import LONGEST_TEXT, plain_value, short_value
 from edge.model.result_part import MEMBER as PARTS
 from edge.model.result_part import ResultPart, parts_of
 from edge.ports.result_trace import (
@@ -86,7 +86,6 @@ MOST_RESULTS: Final = 200
 _MOST_VALUES: Final = 40
 _MOST_TRACES: Final = 40
 _MOST_PARTS: Final = 100
-_LONGEST_VALUE: Final = 200
 _MOST_TRACE_BYTES: Final = 64 * 1024 * 1024
 _MOST_PLOTTED: Final = 1500
 
@@ -146,7 +145,7 @@ def _values(name: str, data: Any, levels: int) -> Iterator[ResultValue]:
     data = plain_value(data)
     match data:
         case Mapping() if data.keys() == {"value", "unit"} and not isinstance(data["value"], Mapping | list):
-            yield ResultValue(name=name, value=_short(data["value"]), unit=str(data["unit"])[:_LONGEST_VALUE])
+            yield ResultValue(name=name, value=short_value(data["value"]), unit=str(data["unit"])[:LONGEST_TEXT])
         case Mapping() if levels:
             for key, inner in data.items():
                 is_stored = key in {MEMBER, FILE_MEMBER} and bool(stored_in({key: inner}))
@@ -155,18 +154,7 @@ def _values(name: str, data: Any, levels: int) -> Iterator[ResultValue]:
         case None:
             return
         case _:
-            yield ResultValue(name=name, value=_short(data))
-
-
-def _short(value: Any) -> Any:
-    match value:
-        case bool() | int() | float():
-            return value
-        case str():
-            text = value
-        case _:
-            text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+            yield ResultValue(name=name, value=short_value(data))
 
 
 class TraceReader:

@@ -1,18 +1,14 @@
 """Reads alarms and tags for the API and the pages."""
 
-import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from edge.features.page.models import (
-    AlarmChangeView,
     AlarmHistory,
     AlarmList,
-    AlarmView,
     ControlChartView,
     TagList,
     TagTrend,
@@ -24,15 +20,14 @@ from edge.features.page.services import DefinitionOf, TrendSource
 from edge.foundation.errors import Refused
 from edge.model.engineering_unit import symbol_of
 from edge.model.instant import rfc3339
-from edge.ports.alarm import AckState, Alarm
+from edge.model.json_value import short_value
+from edge.ports.alarm import public_alarm, public_alarm_change
 from edge.ports.sample_lines import LineError, Sample, parse_line
 from edge.ports.tag import TagDefinition
 from edge.store import kept_alarms as alarms
 from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 
-_LONGEST_VALUE: Final = 200
-_MOST_FIGURES: Final = 20
 _POSITION: Final = re.compile(r"[0-9]{1,15}-[0-9]{1,10}")
 
 Points: TypeAlias = tuple[tuple[int, float], ...]
@@ -43,7 +38,7 @@ async def list_alarms(store: Store, languages: Sequence[str]) -> AlarmList:
     """Return the alarms that are kept, the most severe first."""
     found = (await alarms.load(store)).alarms.values()
     ranked = sorted(found, key=lambda alarm: (-alarm.severity, alarm.raised_at or 0, alarm.id))
-    return AlarmList(alarms=tuple(alarm_view(alarm, languages) for alarm in ranked))
+    return AlarmList(alarms=tuple(public_alarm(alarm, languages) for alarm in ranked))
 
 
 async def alarm_history(store: Store, before: str, most: int, languages: Sequence[str]) -> AlarmHistory:
@@ -51,44 +46,8 @@ async def alarm_history(store: Store, before: str, most: int, languages: Sequenc
     if before and not _POSITION.fullmatch(before):
         raise Refused("invalid_query", f"{before!r} is not a position.", "Leave it out for the newest changes.")
     page = await alarms.page(store, f"({before}" if before else "+", "-", most, is_backward=True)
-    found = tuple(
-        AlarmChangeView(
-            kind=item.kind.value, at=rfc3339(item.alarm.changed_at), alarm=alarm_view(item.alarm, languages)
-        )
-        for item in page.items
-    )
+    found = tuple(public_alarm_change(item.alarm, item.kind, languages) for item in page.items)
     return AlarmHistory(changes=found, before=page.next)
-
-
-def alarm_view(alarm: Alarm, languages: Sequence[str]) -> AlarmView:
-    """Return an alarm with its message in the first language that it has."""
-    return AlarmView(
-        id=alarm.id,
-        rule=alarm.rule,
-        subject=alarm.subject,
-        state=alarm.state.value,
-        active=alarm.active != "inactive",
-        severity=alarm.severity,
-        message=message_in(alarm.message, languages),
-        value=_figures(alarm.value),
-        job=alarm.job,
-        count=alarm.count,
-        raised_at=rfc3339(alarm.raised_at),
-        cleared_at=rfc3339(alarm.cleared_at),
-        by=alarm.by,
-        comment=alarm.comment,
-        shelved_until=rfc3339(alarm.shelving.until) if alarm.shelving else None,
-        needs_acknowledge=alarm.acknowledgement is AckState.UNACKNOWLEDGED or bool(alarm.earlier),
-    )
-
-
-def message_in(texts: Mapping[str, str], languages: Sequence[str]) -> str:
-    """Return a text in the first language that it has; in English or any other without one of them."""
-    for language in (*languages, "en"):
-        for known in (language, language.partition("-")[0]):
-            if known in texts:
-                return texts[known]
-    return next(iter(texts.values()), "")
 
 
 async def list_tags(store: Store, text: str, most: int, definition_of: DefinitionOf) -> TagList:
@@ -147,30 +106,9 @@ def _sample(line: str) -> Sample | None:
 def _tag(sample: Sample, definition: TagDefinition | None) -> TagView:
     return TagView(
         tag=sample.tag,
-        value=_plain(sample.value),
+        value=short_value(sample.value),
         quality=sample.quality.value,
         at=rfc3339(sample.at),
         unit=symbol_of(definition.unit) if definition else "",
         description=definition.description if definition else "",
     )
-
-
-def _figures(value: Any) -> Any:
-    """Return the value of an alarm: the figures of a rule that computes several stay apart."""
-    if isinstance(value, Mapping) and len(value) <= _MOST_FIGURES:
-        return {str(name)[:_LONGEST_VALUE]: _plain(item) for name, item in value.items()}
-    return _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that JSON can express: a number that is none as its name, a long one shortened."""
-    match value:
-        case float() if not math.isfinite(value):
-            return str(value)
-        case None | bool() | int() | float():
-            return value
-        case str():
-            text = value
-        case _:
-            text = msgspec.json.encode(value, order="deterministic").decode()
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

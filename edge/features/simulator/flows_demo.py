@@ -31,7 +31,7 @@ from edge.foundation.errors import EdgeError, Unavailable
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.isa95 import Equipment, JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.ports.alarm import AlarmChangeKind, AlarmNotice
+from edge.ports.alarm import AlarmChangeKind, PublicAlarmChange
 
 PRESS_TAG: Final = "press.pressure"
 PRESS_TOPIC: Final = "plant/press/mean"
@@ -121,7 +121,7 @@ class _FlowScene(Struct, frozen=True):
     bystander: MqttSession
     mes: Mes
     received: dict[str, list[Any]] = field(default_factory=dict)
-    alarms: list[AlarmNotice] = field(default_factory=list)
+    alarms: list[PublicAlarmChange] = field(default_factory=list)
 
     async def edge_flows(self, *arguments: str) -> str:
         """Run a command of `edge flows` on the store of the gateway."""
@@ -189,8 +189,8 @@ async def _listen(scene: _FlowScene) -> None:
     async def take(message: Message) -> None:
         scene.received.setdefault(message.topic, []).append(json.loads(message.payload))
 
-    async def take_alarm(notice: AlarmNotice) -> None:
-        scene.alarms.append(notice)
+    async def take_alarm(change: PublicAlarmChange) -> None:
+        scene.alarms.append(change)
 
     for topic in (PRESS_TOPIC, SHIFT_TOPIC):
         await scene.bystander.subscribe(topic, take)
@@ -229,10 +229,10 @@ async def _show_shift_report(scene: _FlowScene) -> None:
     low = {f"cmk.{action}" for action, value in reports[-1].items() if value["cmk"] < LEAST_CMK}
 
     def raised() -> set[str]:
-        return {alarm.rule for alarm in scene.alarms if alarm.change is AlarmChangeKind.RAISED}
+        return {change.alarm.rule for change in scene.alarms if change.kind is AlarmChangeKind.RAISED}
 
     await _require(lambda: raised() == low == {"cmk.front_bolt"}, f"the alarms are {raised()}, and {low} were expected")
-    scene.view.report("alarm", next(iter(scene.alarms[0].message.values()), ""))
+    scene.view.report("alarm", scene.alarms[0].alarm.message)
 
 
 async def _show_components(scene: _FlowScene, chart: Path) -> None:

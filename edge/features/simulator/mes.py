@@ -15,7 +15,7 @@ from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_mes
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import ALARM_METHOD_TYPE, CONFIG_TYPE, METHOD_TYPE
 from edge.model.isa95 import IdCall, MethodAnswer, OrderCall, ReturnStatus
-from edge.ports.alarm import AlarmCall, AlarmNotice
+from edge.ports.alarm import AlarmCall, AlarmNotice, PublicAlarmChange
 
 TOPIC_PREFIX = "app/jobs"
 ANSWER_SECONDS = 60.0
@@ -111,11 +111,11 @@ class Mes:
         answer = await self._ask(scope, event, ANSWER_SECONDS)
         return msgspec.convert(answer.data, AlarmNotice)
 
-    async def watch_alarms(self, scope: str, watcher: Callable[[AlarmNotice], Awaitable[None]]) -> None:
+    async def watch_alarms(self, scope: str, watcher: Callable[[PublicAlarmChange], Awaitable[None]]) -> None:
         """Pass each change of an alarm of the station to `watcher`."""
 
         async def take(message: Message) -> None:
-            await watcher(msgspec.convert(to_event(message).data, AlarmNotice))
+            await watcher(msgspec.convert(to_event(message).data, PublicAlarmChange))
 
         await self._session.subscribe(f"{self._prefix}/{scope}/alarms", take)
 

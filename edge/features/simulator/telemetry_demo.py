@@ -33,7 +33,8 @@ from edge.features.simulator.process import Process, open_process
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import Message, MqttSession, open_session
-from edge.ports.alarm import AlarmCall, AlarmChangeKind, AlarmNotice
+from edge.model.instant import milliseconds, parse_instant
+from edge.ports.alarm import AlarmCall, AlarmChangeKind, PublicAlarm, PublicAlarmChange
 
 EXPECTED: Final = ("raised", "escalated", "acknowledged", "eased", "cleared")
 
@@ -41,7 +42,7 @@ EXPECTED: Final = ("raised", "escalated", "acknowledged", "eased", "cleared")
 class ObservedChange(Struct, frozen=True):
     """A change of the alarm, and the milliseconds from its instant to its arrival at the MES."""
 
-    notice: AlarmNotice
+    change: PublicAlarmChange
     took_ms: int
 
 
@@ -54,32 +55,29 @@ class AlarmTrend(Struct):
     values: list[float] = field(default_factory=list)
     changes: list[ObservedChange] = field(default_factory=list)
 
-    def take_change(self, notice: AlarmNotice, now: int) -> bool:
+    def take_change(self, change: PublicAlarmChange, now: int) -> bool:
         """Keep a change of the alarm of this tag; return whether it is one, and new."""
-        known = any(
-            (change.notice.change, change.notice.changed_at) == (notice.change, notice.changed_at)
-            for change in self.changes
-        )
-        if notice.subject != self.tag or known:
+        is_known = any((item.change.kind, item.change.at) == (change.kind, change.at) for item in self.changes)
+        if change.alarm.subject != self.tag or is_known:
             return False
-        self.changes.append(ObservedChange(notice, max(0, now - notice.changed_at)))
+        self.changes.append(ObservedChange(change, max(0, now - milliseconds(parse_instant(change.at)))))
         return True
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of the changes, in their order."""
-        return tuple(change.notice.change.value for change in self.changes)
+        return tuple(item.change.kind.value for item in self.changes)
 
     @property
-    def alarm(self) -> AlarmNotice | None:
+    def alarm(self) -> PublicAlarm | None:
         """The alarm as the MES knows it; None before its first change."""
-        return self.changes[-1].notice if self.changes else None
+        return self.changes[-1].change.alarm if self.changes else None
 
     def faults(self) -> Iterator[str]:
         """Yield what differs from one alarm that goes up, is acknowledged and goes down again."""
         if self.kinds != EXPECTED:
             yield f"the MES received the changes {', '.join(self.kinds) or 'none'}; expected {', '.join(EXPECTED)}"
-        if len({change.notice.alarm_id for change in self.changes}) > 1:
+        if len({item.change.alarm.id for item in self.changes}) > 1:
             yield "the changes belong to several alarms"
 
 
@@ -125,7 +123,7 @@ def trend_panel(trend: AlarmTrend) -> Padding:
 
 def trend_severity(trend: AlarmTrend) -> int:
     """Return the severity from which the alarm of a trend is shown as critical."""
-    return max(change.notice.severity for change in trend.changes)
+    return max(item.change.alarm.severity for item in trend.changes)
 
 
 def level_style(trend: AlarmTrend, values: Sequence[float]) -> str:
@@ -252,9 +250,9 @@ async def _show_alarm(parts: _TelemetryScene) -> None:
     """Send rising values, acknowledge the alarm as the MES, and send falling values."""
     view, trend = parts.view, parts.trend
 
-    async def take_change(notice: AlarmNotice) -> None:
-        if trend.take_change(notice, now_ms()):
-            view.report("alarm", _describe(notice, trend.changes[-1].took_ms))
+    async def take_change(change: PublicAlarmChange) -> None:
+        if trend.take_change(change, now_ms()):
+            view.report("alarm", _describe(change, trend.changes[-1].took_ms))
 
     await parts.mes.watch_alarms(_SCOPE, take_change)
     view.report("sensor", f"{_SAMPLES_PER_SECOND} samples a second on {_TOPIC}, such as {_payload(71.5)}")
@@ -292,8 +290,8 @@ async def _acknowledge(parts: _TelemetryScene) -> None:
     alarm = parts.trend.alarm
     if alarm is None:
         raise Unavailable("the MES knows no alarm")
-    parts.view.report("MES", f"calls Acknowledge for alarm {alarm.alarm_id[:8]}, by shift leader")
-    call = AlarmCall(alarm_id=alarm.alarm_id, by="shift leader", comment="fan replaced")
+    parts.view.report("MES", f"calls Acknowledge for alarm {alarm.id[:8]}, by shift leader")
+    call = AlarmCall(alarm_id=alarm.id, by="shift leader", comment="fan replaced")
     await parts.mes.call_alarm(_SCOPE, "Acknowledge", call)
 
 
@@ -320,15 +318,15 @@ def _payload(value: float) -> str:
     return json.dumps({"celsius": value})
 
 
-def _describe(notice: AlarmNotice, took_ms: int) -> str:
-    match notice.change:
+def _describe(change: PublicAlarmChange, took_ms: int) -> str:
+    match change.kind:
         case AlarmChangeKind.ACKNOWLEDGED:
-            text = f"by {notice.by}: {notice.comment}"
+            text = f"by {change.by}: {change.alarm.comment}"
         case AlarmChangeKind.CLEARED:
             text = "the alarm is normal"
         case _:
-            text = next(iter(notice.message.values()), "")
-    return f"{notice.change.value:<12}  severity {notice.severity}  {text:<32}  {took_ms:>3} ms to the MES"
+            text = change.alarm.message
+    return f"{change.kind.value:<12}  severity {change.alarm.severity}  {text:<32}  {took_ms:>3} ms to the MES"
 
 
 def _settings(directory: Path, broker: str) -> str:

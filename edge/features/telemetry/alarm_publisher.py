@@ -17,11 +17,11 @@ from edge.foundation.instant import Clock, Latency
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, PublishRefused, to_message
 from edge.model.cloudevent import CloudEvent
-from edge.model.event_types import ALARM_TYPE
+from edge.model.event_types import ALARM_TYPE, ALARM_TYPE_V1
 from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
 from edge.northbound.topics import Topics
-from edge.ports.alarm import Alarm, AlarmChangeKind, AlarmNotice
+from edge.ports.alarm import Alarm, AlarmChangeKind, AlarmNotice, public_alarm_change
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.store import jobs
@@ -70,7 +70,9 @@ class AlarmPublisher:
         clock: Clock,
         times: RestoreTimes = _TIMES,
         monotonic: Callable[[], float] = time.monotonic,
+        version: int = 2,
     ) -> None:
+        """Publish events of this `version`, 1 or 2."""
         self.sent = 0
         self.failed = 0
         self.latency = Latency(BUCKETS_S)
@@ -80,6 +82,7 @@ class AlarmPublisher:
         self._source = source
         self._topics = topics
         self._clock = clock
+        self._version = version
         self._sending = asyncio.Lock()
         self._connected = asyncio.Event()
         self._confirmed: deque[tuple[float, AlarmChange]] = deque(maxlen=_RESTORED)
@@ -198,7 +201,7 @@ class AlarmPublisher:
         return SendAttempt(change.alarm.id, "mqtt", payload, error)
 
     def _event_of(self, change: AlarmChange) -> CloudEvent:
-        return alarm_event(self._source, self._topics.scope, change, self._clock())
+        return alarm_event(self._source, self._topics.scope, change, self._clock(), self._version)
 
     async def _send(self, event: Message, retained: Message) -> None:
         async with self._sending:
@@ -215,17 +218,17 @@ class AlarmPublisher:
         self._expects_mes = True
 
 
-def alarm_event(source: str, scope: str, change: AlarmChange, now: int) -> CloudEvent:
-    """Return the event of a change; its id is the same each time."""
+def alarm_event(source: str, scope: str, change: AlarmChange, now: int, version: int = 2) -> CloudEvent:
+    """Return the event of a change in its form of a version, 1 or 2; its id is the same each time."""
     alarm = change.alarm
     is_late = now - alarm.changed_at > LATE_MS
     return CloudEvent(
         id=change.event_id,
         source=source,
-        type=ALARM_TYPE,
+        type=ALARM_TYPE_V1 if version == 1 else ALARM_TYPE,
         subject=scope,
         extensions={"late": "true"} if is_late else {},
-        data=AlarmNotice.of(alarm, change.kind),
+        data=(AlarmNotice.of if version == 1 else public_alarm_change)(alarm, change.kind),
     )
 
 

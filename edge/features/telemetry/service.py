@@ -165,7 +165,9 @@ async def publish_alarms(
 ) -> None:
     """Publish alarms to the MES."""
     topics = Topics(core.settings.northbound.topic_prefix, core.scopes[0])
-    publisher = telemetry.publisher = AlarmPublisher(core.store, session, core.source, topics, now_ms)
+    publisher = telemetry.publisher = AlarmPublisher(
+        core.store, session, core.source, topics, now_ms, version=core.settings.northbound.event_version
+    )
     gate = core.instance.publisher_gates[core.scopes[0]]
     await core.keep_running_while(stack, gate, "alarms", publisher.run)
 

@@ -10,6 +10,7 @@ from edge.access.login import Users
 from edge.features.page.services import WebServices
 from edge.model.job_state import Cause
 from edge.store.client import Store
+from tests.cli.conftest import edge, settings_file  # noqa: F401 - fixtures of commands on the same store
 from tests.features.page.serving import ATTACK, Browser, services_of, serving, write_people
 from tests.station.plant import LINEAR, PHOTO, SUPERVISED, TIGHTEN, Clock, FakeEquipment, Plant, order, until_true
 

@@ -5,7 +5,8 @@ import io
 from rich.console import Console
 
 from edge.features.simulator.telemetry_demo import COLUMNS, AlarmTrend, follow_trend, level_style, trend_panel
-from tests.features.simulator.test_telemetry_demo_trend import NOTICE, changed
+from edge.ports.alarm import AckState, ActiveState
+from tests.features.simulator.test_telemetry_demo_trend import RAISED, changed
 
 
 def lines_of(trend: AlarmTrend) -> list[str]:
@@ -38,9 +39,9 @@ def test_many_values_share_a_column_that_shows_the_highest() -> None:
 
 def test_state_and_severity_of_the_alarm_are_in_the_frame() -> None:
     trend = AlarmTrend("wrench.temperature", 80, 95, [82.0])
-    trend.take_change(NOTICE, 1_000)
+    trend.take_change(RAISED, 1_000)
     assert "unacknowledged, severity 500" in lines_of(trend)[-1]
-    trend.take_change(changed("cleared", 2_000, active=False, state="normal"), 2_000)
+    trend.take_change(changed("cleared", 2_000, active=ActiveState.INACTIVE, acknowledgement=AckState.CONFIRMED), 2_000)
     assert " normal ─" in lines_of(trend)[-1]
 
 

@@ -1,43 +1,32 @@
 """Tests of the observed alarm of the telemetry scene."""
 
-import msgspec
 from msgspec.structs import replace
 
 from edge.features.simulator.telemetry_demo import EXPECTED, AlarmTrend
-from edge.ports.alarm import AlarmChangeKind, AlarmNotice
+from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, PublicAlarmChange, public_alarm_change
 
-NOTICE = AlarmNotice(
-    change=AlarmChangeKind.RAISED,
-    alarm_id="a1",
+ALARM = Alarm(
+    id="a1",
     rule="hot",
     subject="wrench.temperature",
-    state="unacknowledged",
-    active=True,
-    acknowledged=False,
-    confirmed=False,
+    active=ActiveState.ACTIVE,
+    acknowledgement=AckState.UNACKNOWLEDGED,
     severity=500,
     message={"en": "hot"},
     value=81.0,
-    job=None,
     count=1,
     raised_at=1_000,
-    cleared_at=None,
     changed_at=1_000,
-    by="",
-    comment="",
-    shelving=None,
-    suppressed=False,
-    disabled=False,
-    earlier=(),
 )
+RAISED = public_alarm_change(ALARM, AlarmChangeKind.RAISED)
 
 
 def trend() -> AlarmTrend:
     return AlarmTrend("wrench.temperature", 80, 95)
 
 
-def changed(kind: str, at: int, **members: object) -> AlarmNotice:
-    return msgspec.structs.replace(NOTICE, change=AlarmChangeKind(kind), changed_at=at, **members)
+def changed(kind: str, at: int, **members: object) -> PublicAlarmChange:
+    return public_alarm_change(replace(ALARM, changed_at=at, **members), AlarmChangeKind(kind))
 
 
 def test_expected_changes_of_one_alarm_have_no_faults() -> None:
@@ -50,18 +39,18 @@ def test_expected_changes_of_one_alarm_have_no_faults() -> None:
 
 def test_repeated_change_and_other_subject_are_ignored() -> None:
     found = trend()
-    assert found.take_change(NOTICE, 1_000)
-    assert not found.take_change(NOTICE, 1_500)
+    assert found.take_change(RAISED, 1_000)
+    assert not found.take_change(RAISED, 1_500)
     assert not found.take_change(changed("raised", 2_000, subject="other"), 2_000)
     assert found.kinds == ("raised",)
-    assert found.alarm == NOTICE
+    assert found.alarm == RAISED.alarm
 
 
 def test_missing_change_and_second_alarm_are_faults() -> None:
     found = trend()
     assert "received the changes none" in next(found.faults())
-    found.take_change(NOTICE, 1_000)
-    found.take_change(changed("cleared", 2_000, alarm_id="a2"), 2_000)
+    found.take_change(RAISED, 1_000)
+    found.take_change(changed("cleared", 2_000, id="a2"), 2_000)
     assert [fault.split(";")[0] for fault in found.faults()] == [
         "the MES received the changes raised, cleared",
         "the changes belong to several alarms",

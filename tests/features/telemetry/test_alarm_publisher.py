@@ -24,7 +24,7 @@ from edge.links.mqtt import Message, MqttSession, open_session, to_event
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause
 from edge.northbound.topics import Topics
-from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, AlarmNotice
 from edge.station.job_call import CallAnswer, JobCall
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
@@ -60,14 +60,14 @@ async def test_changes_are_published_once_and_recorded(
                 await wait_until(lambda publisher=publisher: publisher.sent == 1)
         await wait_until(lambda: sum(item.topic == topics.alarms for item in received) == 2)
     events = [to_event(item) for item in received if item.topic == topics.alarms]
-    assert [event.data["change"] for event in events] == ["raised", "cleared"]
+    assert [event.data["kind"] for event in events] == ["raised", "cleared"]
     assert len({event.id for event in events}) == 2
     kept = [bool(item.payload) for item in received if item.topic == topics.alarm("a")]
     assert [value for number, value in enumerate(kept) if value != kept[number - 1]] == [True, False]
     assert (await read_counters(store))["sent"] == 2
     assert await store.execute("XLEN", store.keys.telemetry_attempts()) == 2
     ((_, attempt),) = await store.execute("XREVRANGE", store.keys.telemetry_attempts(), "+", "-", "COUNT", 1)
-    assert json.loads(attempt.pop("payload"))["change"] == "cleared"
+    assert json.loads(attempt.pop("payload"))["kind"] == "cleared"
     assert attempt == {"alarm": "a", "channel": "mqtt", "status": "sent", "at": "100"}
     assert await alarms.cursor(store, READER) == (await alarms.newest(store, 1))[0].position
     assert await alarms.load(store) == StoredAlarms(2, {})
@@ -245,3 +245,10 @@ async def test_action_is_called_once_for_the_job_of_the_alarm(store: Store, wait
     assert [call.method for call in recorder.calls] == [Cause.ABORT, Cause.HOLD]
     assert {call.by for call in recorder.calls} == {"alarm r"}
     assert len({call.event_id for call in recorder.calls}) == 2
+
+
+def test_former_alarm_event_can_be_had_by_a_setting() -> None:
+    event = alarm_event("urn:x", "s1", RAISED, 100, version=1)
+    assert event.type == "com.github.aschamberger.microdcs.alarm.v1"
+    assert event.data == AlarmNotice.of(ACTIVE, AlarmChangeKind.RAISED)
+    assert alarm_event("urn:x", "s1", RAISED, 100).type == "com.github.aschamberger.microdcs.alarm.v2"

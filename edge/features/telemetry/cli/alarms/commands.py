@@ -12,10 +12,10 @@ from edge.cli.terminal.output import print_json, print_text
 from edge.cli.terminal.store_access import json_option, open_access, settings_option
 from edge.cli.terminal.table import open_console
 from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
-from edge.features.telemetry.cli.alarms.view import as_data, change_as_data, changes_table, report, table
+from edge.features.telemetry.cli.alarms.view import changes_table, report, table
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
-from edge.ports.alarm import Alarm, AlarmCall
+from edge.ports.alarm import Alarm, AlarmCall, public_alarm, public_alarm_change
 from edge.store.client import Store
 from edge.store.kept_alarms import AlarmChange, load, newest
 
@@ -45,7 +45,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 
     found = sorted(asyncio.run(read()), key=lambda alarm: (-alarm.severity, alarm.raised_at or 0, alarm.id))
     if as_json:
-        print_json([as_data(alarm) for alarm in found])
+        print_json([public_alarm(alarm) for alarm in found])
     elif found:
         open_console().print(table(found))
     else:
@@ -65,7 +65,7 @@ def show(alarm: str, settings_file: Path | None, *, as_json: bool) -> None:
 
     found = asyncio.run(read())
     if as_json:
-        print_json(as_data(found))
+        print_json(public_alarm(found))
     else:
         print_text("\n".join(report(found)))
 
@@ -83,7 +83,7 @@ def history(count: int, settings_file: Path | None, *, as_json: bool) -> None:
 
     found = asyncio.run(read())
     if as_json:
-        print_json([change_as_data(alarm_change) for alarm_change in found])
+        print_json([public_alarm_change(alarm_change.alarm, alarm_change.kind) for alarm_change in found])
     elif found:
         open_console().print(changes_table(found))
     else:

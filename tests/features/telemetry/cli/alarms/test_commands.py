@@ -22,7 +22,7 @@ async def test_alarms_are_listed_for_people_and_programs(edge: Edge, alarm: Alar
     listed = await edge("alarms", "list")
     assert all(word in listed.output for word in (alarm.id[:8], "unacknowledged", "wrench.temp", "500", "hot"))
     (found,) = json.loads((await edge("alarms", "list", "--json")).output)
-    assert (found["id"], found["state"], found["message"]) == (alarm.id, "unacknowledged", {"en": "hot"})
+    assert (found["id"], found["state"], found["message"]) == (alarm.id, "unacknowledged", "hot")
 
 
 async def test_message_is_printed_without_alarms(edge: Edge) -> None:
@@ -43,7 +43,7 @@ async def test_alarm_is_acknowledged_by_the_beginning_of_its_id(edge: Edge, alar
     history = await edge("alarms", "history")
     assert [word for word in ("raised", "acknowledged") if word in history.output] == ["raised", "acknowledged"]
     changes = json.loads((await edge("alarms", "history", "--json", "--count", 1)).output)
-    assert [change["change"] for change in changes] == ["acknowledged"]
+    assert [change["kind"] for change in changes] == ["acknowledged"]
 
 
 async def test_alarm_is_shelved_and_unshelved(edge: Edge, alarm: Alarm, store: Store) -> None:
