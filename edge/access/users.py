@@ -14,7 +14,7 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyotp
@@ -22,7 +22,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.files import write_atomically
-from edge.model.user import Role
+from edge.model.user import PublicToken, PublicUser, Role
 
 logger = structlog.get_logger(__name__)
 
@@ -67,6 +67,23 @@ class User(Struct, frozen=True):
     totp: str = ""
     recovery: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
+
+
+def public_user(user: User, roles_with_factor: Collection[str]) -> PublicUser:
+    """Return the public form of a user; `roles_with_factor` are those that need a second factor."""
+    role = user.role.name.lower()
+    return PublicUser(
+        name=user.name,
+        role=role,
+        second_factor=bool(user.totp),
+        second_factor_missing=not user.totp and role in roles_with_factor,
+        recovery_codes=len(user.recovery),
+        tokens=len(user.tokens),
+        valid_tokens=tuple(
+            PublicToken(id=token.id, until=f"{token.until[:4]}-{token.until[4:6]}-{token.until[6:]}")
+            for token in user.tokens
+        ),
+    )
 
 
 def hash_password(password: str) -> str:

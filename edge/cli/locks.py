@@ -33,7 +33,7 @@ from edge.links.rpc import open_client
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import LOCKS_METHOD_TYPE
 from edge.model.instant import milliseconds
-from edge.model.lock import LockCall, LockInfo, LockKind, LockOwner, LocksAnswer, lock_info
+from edge.model.lock import LockCall, LockInfo, LockKind, LockOwner, LocksAnswer, lock_info, public_lock
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock
 from edge.store.server_time import server_time
@@ -149,7 +149,7 @@ def list_(kinds: tuple[str, ...], rpc: str | None, settings_file: Path | None, *
         infos = tuple(info for info in _ask(rpc, "List", LockCall()) if info.kind in wanted)
     else:
         infos = run_on_store(settings_file, read)
-    CommandOutput(infos, _table(infos)).print(as_json=as_json)
+    CommandOutput(tuple(map(public_lock, infos)), _table(infos)).print(as_json=as_json)
 
 
 @locks.command(epilog="Example: edge locks delete job --id AXLE-0001 --force")
@@ -174,7 +174,7 @@ def delete(
     else:
         deleted = run_on_store(settings_file, lambda at: _delete(at, chosen, ids, force=force))
     text = "\n".join(f"{info.kind} {info.id}: deleted" for info in deleted) or "no lock deleted"
-    CommandOutput(deleted, text).print(as_json=as_json)
+    CommandOutput(tuple(map(public_lock, deleted)), text).print(as_json=as_json)
 
 
 @locks.command(

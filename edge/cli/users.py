@@ -8,10 +8,8 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 from msgspec.structs import replace
 
 from edge.access.sessions import request_end
@@ -27,6 +25,7 @@ from edge.access.users import (
     new_recovery_codes,
     new_secret,
     new_token,
+    public_user,
     read_users,
     remove_user,
     write_user,
@@ -47,7 +46,7 @@ from edge.cli.terminal.store_access import (
 from edge.cli.terminal.table import local_time, plain_table
 from edge.config import Settings
 from edge.foundation.errors import EdgeError, Refused
-from edge.model.user import Role
+from edge.model.user import Role, public_session
 from edge.store.logins import forget_user, load_all_sessions
 
 
@@ -134,14 +133,14 @@ def users() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the users with their roles, second factors and tokens."""
     settings = gateway_settings(settings_file)
-    found = [_described(user, settings) for user in _users(settings).values()]
+    found = [public_user(user, settings.users.totp) for user in _users(settings).values()]
     if as_json:
         print_json(found)
         return
     for entry in found:
-        tokens = "".join(f"  token {token['id']} until {token['until']}" for token in entry["tokens"])
-        missing = "  second factor missing" if entry["totp_missing"] else ""
-        print_text(f"{entry['name']}  {entry['role']}{'  TOTP' if entry['totp'] else ''}{missing}{tokens}")
+        tokens = "".join(f"  token {token.id} until {token.until}" for token in entry.valid_tokens)
+        missing = "  second factor missing" if entry.second_factor_missing else ""
+        print_text(f"{entry.name}  {entry.role}{'  TOTP' if entry.second_factor else ''}{missing}{tokens}")
     if not found:
         print_text(f"no users in {settings.users_file}")
 
@@ -308,18 +307,6 @@ def _write(settings: Settings, user: User) -> None:
         write_user(Path(settings.users_file), user)
 
 
-def _described(user: User, settings: Settings) -> dict[str, Any]:
-    role = user.role.name.lower()
-    return {
-        "name": user.name,
-        "role": role,
-        "totp": bool(user.totp),
-        "totp_missing": not user.totp and role in settings.users.totp,
-        "recovery_codes": len(user.recovery),
-        "tokens": [{"id": item.id, "until": item.until} for item in user.tokens],
-    }
-
-
 @contextlib.contextmanager
 def _file_errors(settings: Settings) -> Iterator[None]:
     try:
@@ -348,7 +335,7 @@ async def list_sessions(at: StoreAccess) -> CommandOutput:
         for id, (item, seen) in entries.items()
     )
     return CommandOutput(
-        [{"id": id, "last_activity": seen, **msgspec.to_builtins(item)} for id, (item, seen) in entries.items()],
+        [public_session(id, item, seen) for id, (item, seen) in entries.items()],
         plain_table(*columns, rows=rows) if entries else "no sessions",
     )
 

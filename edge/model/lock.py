@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from edge.model.instant import utc
+from edge.model.instant import Instant, milliseconds, rfc3339, utc
 from edge.model.isa95 import Payload, ReturnStatus
 
 
@@ -99,4 +99,35 @@ def _owner(claim: LockClaim, now: int) -> LockOwner:
         since=utc(claim.since),
         until=None if claim.until is None else utc(claim.until),
         alive=not claim.has_expired(now),
+    )
+
+
+class PublicLock(Struct, frozen=True, kw_only=True):
+    """A lock as `--json` and the HTTP API state it: its holder, and the owners that wait for it in their order.
+
+    `alive` is False when the lease of the holder, which ends at `until`, has ended; without `until` it has none.
+    """
+
+    kind: LockKind
+    id: str
+    owner: str
+    reason: str
+    since: Instant
+    until: Instant | None
+    alive: bool
+    waiters: tuple[str, ...]
+
+
+def public_lock(info: LockInfo) -> PublicLock:
+    """Return the public form of a lock."""
+    holder = info.holder
+    return PublicLock(
+        kind=info.kind,
+        id=info.id,
+        owner=holder.owner,
+        reason=holder.reason,
+        since=rfc3339(milliseconds(holder.since)),
+        until=None if holder.until is None else rfc3339(milliseconds(holder.until)),
+        alive=holder.alive,
+        waiters=tuple(waiter.owner for waiter in info.waiters),
     )

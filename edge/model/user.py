@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from edge.model.instant import Instant, rfc3339
 from edge.model.recipe import Intervention
 
 
@@ -43,3 +44,54 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     address: str = ""
     client: str = ""
     ended: bool = False
+
+
+class PublicSession(Struct, frozen=True, kw_only=True):
+    """A session as `--json` and the HTTP API state it; `gateway` is the one that keeps it."""
+
+    id: str
+    user: str
+    role: str
+    way: SessionWay
+    gateway: str
+    address: str
+    client: str
+    since: Instant
+    last_activity: Instant
+
+
+def public_session(id: str, session: Session, last_activity: Instant) -> PublicSession:
+    """Return the public form of a session."""
+    return PublicSession(
+        id=id,
+        user=session.user,
+        role=session.role,
+        way=session.way,
+        gateway=session.instance,
+        address=session.address,
+        client=session.client,
+        since=rfc3339(session.since),
+        last_activity=last_activity,
+    )
+
+
+class PublicToken(Struct, frozen=True, kw_only=True):
+    """A token of a user; `until` is the last day on which it is valid (RFC 3339, `full-date`)."""
+
+    id: str
+    until: str
+
+
+class PublicUser(Struct, frozen=True, kw_only=True):
+    """A user as `--json` and the HTTP API state it: no secret leaves the gateway.
+
+    `second_factor_missing`: the settings require one of this role. `tokens` and `recovery_codes` are their numbers.
+    """
+
+    name: str
+    role: str
+    second_factor: bool
+    second_factor_missing: bool
+    recovery_codes: int
+    tokens: int
+    valid_tokens: tuple[PublicToken, ...]

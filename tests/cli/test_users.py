@@ -59,7 +59,7 @@ async def test_users_are_added_changed_listed_and_removed(edge: Edge, add: Add, 
     after = read_users(users_file)["anna"]
     assert (after.role, after.password_hash != before.password_hash) == (Role.ENGINEER, True)
     (listed,) = json.loads((await edge("users", "list", "--json")).output)
-    assert (listed["name"], listed["role"], listed["totp"], listed["tokens"]) == ("anna", "engineer", False, [])
+    assert (listed["name"], listed["role"], listed["second_factor"], listed["tokens"]) == ("anna", "engineer", False, 0)
     assert (await edge("users", "remove", "anna")).exit_code == 0
     assert read_users(users_file) == {}
     assert "no user 'anna'" in (await edge("users", "remove", "anna")).output

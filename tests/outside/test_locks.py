@@ -29,7 +29,7 @@ def test_locks_of_a_killed_process_expire_and_waiters_continue_in_order(plant: P
 
     def waiting(number: int) -> bool:
         listed = json.loads(plant.gateway.cli("locks", "list", "--json"))
-        return len(listed) == len(KINDS) and all(len(value.get("Waiters", ())) == number for value in listed)
+        return len(listed) == len(KINDS) and all(len(value["waiters"]) == number for value in listed)
 
     holders = [hold(kind, "first", "sleep", "600") for kind in KINDS]
     wait_for(lambda: waiting(0), "all kinds are held")
@@ -92,7 +92,7 @@ def test_jobs_of_one_tool_do_not_alternate_after_a_gateway_kill(plant: Plant) ->
     wait_for(waits, "the others wait for the lock")
     plant.gateway.kill()
     listed = json.loads(plant.gateway.cli("locks", "list", "--json"))
-    assert [value["Holder"]["Owner"] for value in listed] == ["job J1"]
+    assert [value["owner"] for value in listed] == ["job J1"]
     plant.gateway.start()
     wrench.release()
     for job in jobs:

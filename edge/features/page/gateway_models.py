@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from edge.model.instant import Instant
+from edge.model.lock import PublicLock
+from edge.model.user import PublicSession, PublicUser
 
 _Text = Annotated[str, Meta(max_length=1000)]
 
@@ -53,22 +55,10 @@ class OperationChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     comment: _Text = ""
 
 
-class LockView(Struct, frozen=True, kw_only=True):
-    """A lock: its holder, and how many wait for it."""
-
-    kind: str
-    id: str
-    owner: str
-    reason: str
-    since: Instant
-    alive: bool
-    waiters: tuple[str, ...]
-
-
 class LockList(Struct, frozen=True, kw_only=True):
     """The locks of the store."""
 
-    locks: tuple[LockView, ...]
+    locks: tuple[PublicLock, ...]
 
 
 class LockDeletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,24 +69,10 @@ class LockDeletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     force: bool = False
 
 
-class SessionView(Struct, frozen=True, kw_only=True):
-    """A session of a person or program."""
-
-    id: str
-    user: str
-    role: str
-    way: str
-    gateway: str
-    address: str
-    client: str
-    since: Instant | None
-    last_activity: str
-
-
 class SessionOverview(Struct, frozen=True, kw_only=True):
     """The sessions of all gateways on the store, the one active last first."""
 
-    sessions: tuple[SessionView, ...]
+    sessions: tuple[PublicSession, ...]
 
 
 class SessionEnd(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,19 +81,10 @@ class SessionEnd(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: Annotated[str, Meta(min_length=1, max_length=64)]
 
 
-class PersonView(Struct, frozen=True, kw_only=True):
-    """A user: no secret leaves the gateway."""
-
-    name: str
-    role: str
-    second_factor: bool
-    tokens: int
-
-
 class PersonList(Struct, frozen=True, kw_only=True):
     """The users of the gateway."""
 
-    users: tuple[PersonView, ...]
+    users: tuple[PublicUser, ...]
 
 
 class CertificateView(Struct, frozen=True, kw_only=True):

@@ -16,11 +16,9 @@ from edge.features.page.gateway_models import (
     ComponentView,
     Fleet,
     LockList,
-    LockView,
     OperationList,
     OperationView,
     SessionOverview,
-    SessionView,
 )
 from edge.features.page.models import Status
 from edge.features.page.operation import ApiCall, ApiOperation, Execute
@@ -28,9 +26,9 @@ from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord
 from edge.model.instant import rfc3339
-from edge.model.lock import LockKind
+from edge.model.lock import LockKind, lock_info, public_lock
 from edge.model.plant import MaintenanceKind, OperationType
-from edge.model.user import Role
+from edge.model.user import Role, public_session
 from edge.store import components, logins, operations
 from edge.store.client import Store
 from edge.store.commit import Commit
@@ -70,41 +68,14 @@ async def list_locks(store: Store) -> LockList:
     """Return every lock."""
     now = await server_time(store)
     found = await find_locks(store, tuple(LockKind), ())
-    return LockList(
-        locks=tuple(
-            LockView(
-                kind=stored_lock.kind.value,
-                id=stored_lock.object_id,
-                owner=stored_lock.lock.holder.owner,
-                reason=stored_lock.lock.holder.reason,
-                since=since,
-                alive=not stored_lock.lock.holder.has_expired(now),
-                waiters=tuple(waiter.owner for waiter in stored_lock.lock.waiters),
-            )
-            for stored_lock in found
-            if stored_lock.lock and (since := rfc3339(stored_lock.lock.holder.since))
-        )
-    )
+    infos = (lock_info(item.kind, item.object_id, item.lock, now) for item in found if item.lock)
+    return LockList(locks=tuple(map(public_lock, infos)))
 
 
 async def list_sessions(store: Store) -> SessionOverview:
     """Return every session, the one active last first."""
-    return SessionOverview(
-        sessions=tuple(
-            SessionView(
-                id=id,
-                user=session.user,
-                role=session.role,
-                way=session.way,
-                gateway=session.instance,
-                address=session.address,
-                client=session.client,
-                since=rfc3339(session.since),
-                last_activity=at,
-            )
-            for id, (session, at) in (await logins.load_all_sessions(store)).items()
-        )
-    )
+    found = await logins.load_all_sessions(store)
+    return SessionOverview(sessions=tuple(public_session(id, session, at) for id, (session, at) in found.items()))
 
 
 async def list_components(store: Store) -> Fleet:

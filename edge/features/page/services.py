@@ -8,13 +8,14 @@ from msgspec import Struct
 from edge.access.login import Users
 from edge.features.page.audit import WebAudit
 from edge.features.page.events import EventHub
-from edge.features.page.gateway_models import CertificateView, FindingView, LogLine, PersonView
+from edge.features.page.gateway_models import CertificateView, FindingView, LogLine
 from edge.features.page.models import ControlChartView, Status
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.result_views import TraceReader
 from edge.features.page.sessions import WebSessions
 from edge.foundation.instant import Clock
 from edge.model.equipment_health import EquipmentHealth
+from edge.model.user import PublicUser
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition
 from edge.station.intervene import InterventionRequest
@@ -47,7 +48,7 @@ class GatewayTools(Struct, frozen=True):
     trust: Callable[[str], Awaitable[str]]
     check: CheckRecipe
     simulate: Callable[[Any, Any], Awaitable[dict[str, Any]]]
-    people: Callable[[], Awaitable[tuple[PersonView, ...]]]
+    people: Callable[[], Awaitable[tuple[PublicUser, ...]]]
     refresh_mode: Callable[[], Awaitable[None]]
     close: Callable[[], Awaitable[None]]
     """Ends the processes that the page has started."""

@@ -13,14 +13,16 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from edge.access.users import read_users
+from edge.access.users import public_user, read_users
 from edge.app.logs import journal_entry
 from edge.app.parts import GatewayParts
-from edge.features.page.gateway_models import CertificateView, FindingList, FindingView, LogLine, PersonView
+from edge.config import Settings
+from edge.features.page.gateway_models import CertificateView, FindingList, FindingView, LogLine
 from edge.features.page.recipe_process import RecipeProcess
 from edge.features.page.services import GatewayTools
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.instant import rfc3339
+from edge.model.user import PublicUser
 from edge.opcua.application_certificate import application_uris, certificate_files
 from edge.uaserver.application_trust import add_certificate, rejected_directory
 from edge.uaserver.certificates import load_certificate, thumbprint
@@ -75,7 +77,7 @@ def gateway_tools(parts: GatewayParts, settings_file: Path | None, memory: LogMe
         trust=lambda thumbprint: asyncio.to_thread(_trust, parts, thumbprint),
         check=checks.check,
         simulate=Simulator(run_edge).simulate,
-        people=lambda: asyncio.to_thread(_people, Path(parts.settings.users_file)),
+        people=lambda: asyncio.to_thread(_people, parts.settings),
         refresh_mode=parts.mode.refresh,
         close=checks.close,
     )
@@ -190,11 +192,9 @@ async def _read(stream: asyncio.StreamReader | None, most_bytes: int) -> bytes:
     return bytes(found)
 
 
-def _people(file: Path) -> tuple[PersonView, ...]:
-    return tuple(
-        PersonView(name=user.name, role=user.role.name.lower(), second_factor=bool(user.totp), tokens=len(user.tokens))
-        for user in read_users(file).values()
-    )
+def _people(settings: Settings) -> tuple[PublicUser, ...]:
+    users = read_users(Path(settings.users_file)).values()
+    return tuple(public_user(user, settings.users.totp) for user in users)
 
 
 def _certificates(parts: GatewayParts) -> tuple[CertificateView, ...]:

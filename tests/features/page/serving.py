@@ -13,11 +13,11 @@ from typing import Any
 from edge import __version__
 from edge.access.audit_trail import AuditTrail
 from edge.access.login import Users
-from edge.access.users import Token, User, digest, new_token, write_user
+from edge.access.users import Token, User, digest, new_token, public_user, write_user
 from edge.features.flows.cycle_service import FlowService
 from edge.features.page.audit import WebAudit
 from edge.features.page.events import EventHub
-from edge.features.page.gateway_models import CertificateView, FindingView, LogLine, PersonView
+from edge.features.page.gateway_models import CertificateView, FindingView, LogLine
 from edge.features.page.models import ControlChartView, MaintenanceState, Status
 from edge.features.page.recipe_check import check_recipe
 from edge.features.page.recipe_models import RecipeResult
@@ -29,7 +29,7 @@ from edge.features.simulator.virtual_simulation import simulate
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
 from edge.model.equipment_health import EquipmentHealth
-from edge.model.user import Role
+from edge.model.user import PublicUser, Role
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition
 from edge.station.intervene import intervene
@@ -77,8 +77,8 @@ async def _refresh() -> None:
     pass
 
 
-async def _people() -> tuple[PersonView, ...]:
-    return (PersonView(name="eve", role="observer", second_factor=False, tokens=0),)
+async def _people() -> tuple[PublicUser, ...]:
+    return (public_user(User("eve", Role.OBSERVER, ""), ()),)
 
 
 async def _examine() -> tuple[FindingView, ...]:

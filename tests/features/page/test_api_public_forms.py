@@ -1,13 +1,17 @@
 """An object has one form: `--json` of the command line, the HTTP API and the event have the same members and values."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from edge.features.telemetry.alarm_publisher import alarm_event
+from edge.model.user import Session
 from edge.store import kept_alarms as alarms
+from edge.store import logins
 from edge.store.client import Store
+from tests.access.test_locks import JOB, put
 from tests.cli.calling import Edge
 from tests.features.page.serving import Browser
 from tests.features.telemetry.test_alarm_requests import raised
@@ -29,3 +33,21 @@ async def test_alarm_has_one_form(store: Store, edge: Edge, browser: Browser) ->
     (changed,) = (await eve.get("/api/v1/alarms/history")).json["changes"]
     (history,) = json.loads((await edge("alarms", "history", "--json")).output)
     assert changed == history == event
+
+
+async def test_lock_has_one_form(store: Store, edge: Edge, browser: Browser) -> None:
+    await put(store, JOB, "J9", "anna", "ben")
+    engineer = await browser.logged_in("max")
+    on_page = (await engineer.get("/api/v1/locks")).json["locks"]
+    listed = json.loads((await edge("locks", "list", "--json")).output)
+    assert (listed, listed[-1]["waiters"]) == (on_page, ["ben"])
+
+
+async def test_session_has_one_form(store: Store, edge: Edge, browser: Browser) -> None:
+    session = Session(user="anna", role="engineer", way="opcua", instance="gw-1", since=1_700_000_000_000)
+    await store.commit(logins.put_session(store.keys, "1" * 32, session, 60_000))
+    await store.commit(logins.touch_session(store.keys, "1" * 32, datetime(2026, 1, 2, tzinfo=UTC)))
+    engineer = await browser.logged_in("max")
+    on_page = (await engineer.get("/api/v1/sessions")).json["sessions"]
+    listed = json.loads((await edge("sessions", "list", "--json")).output)
+    assert (listed, listed[0]["since"]) == (on_page, "2023-11-14T22:13:20.000Z")
