@@ -154,7 +154,7 @@ def examine_secrets(settings: Settings, main: Path) -> Iterator[str]:
     """Yield a warning for each password or key that others can read; `main` is the main settings file."""
     sections: dict[str, Struct] = {"redis": settings.redis, "mqtt": settings.mqtt}
     sections |= {f"southbound.{name}": section for name, section in settings.southbound.items()}
-    for name, section in sections.items():
+    for name, section in (*sections.items(), *settings.sections.items()):
         yield from _cleartext(name, section)
         for key in ("password_file", "sentinel_password_file"):
             if file := getattr(section, key, ""):
@@ -167,12 +167,14 @@ def examine_secrets(settings: Settings, main: Path) -> Iterator[str]:
 
 
 def _cleartext(name: str, section: Struct) -> Iterator[str]:
-    url = str(getattr(section, "url", ""))
-    if not any((getattr(section, "password", ""), getattr(section, "sentinel_password", ""), _url_password(url))):
+    urls = (str(getattr(section, "url", "")), *getattr(section, "further_urls", ()))
+    passwords = (getattr(section, "password", ""), getattr(section, "sentinel_password", ""), *map(_url_password, urls))
+    if not any(passwords):
         return
-    parts = urlsplit(url)
-    unencrypted = parts.scheme in _CLEARTEXT or getattr(section, "security", "") == "none"
-    hosts = [urlsplit(f"//{text}").hostname or "" for text in parts.netloc.rpartition("@")[2].split(",")]
+    parts = [urlsplit(url) for url in urls]
+    unencrypted = any(part.scheme in _CLEARTEXT for part in parts) or getattr(section, "security", "") == "none"
+    named = [text for part in parts for text in part.netloc.rpartition("@")[2].split(",")]
+    hosts = [urlsplit(f"//{text}").hostname or "" for text in named]
     if unencrypted and any(host not in _LOOPBACK for host in hosts):
         yield f"{name}: the password goes to {', '.join(hosts)} in clear text; use an encrypted connection"
 

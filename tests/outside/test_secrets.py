@@ -25,13 +25,16 @@ def _edge(*arguments: str | Path) -> str:
 
 def test_check_warns_of_passwords_that_others_can_read(tmp_path: Path) -> None:
     settings = _settings(tmp_path)
+    mirror = f'[mirror.line]\nurl = "redis://edge:{_SECRET}@line.example"\nkey = "carriers"\n'
+    settings.write_text(f"{settings.read_text()}{mirror}")
     settings.chmod(0o644)
     reported = _edge("check", "settings", settings)
     assert "broker.example in clear text" in reported
+    assert "line.example in clear text" in reported
     assert f"chmod o-r {settings}" in reported
     assert _SECRET not in reported
     settings.chmod(0o600)
-    settings.write_text(settings.read_text().replace("mqtt://", "mqtts://"))
+    settings.write_text(settings.read_text().replace("mqtt://", "mqtts://").replace("redis://edge", "rediss://edge"))
     assert "warning" not in _edge("check", "settings", settings)
 
 
