@@ -106,6 +106,8 @@ _ANSWERS_WITHIN_S: Final = 2.0
 _WATCH_S: Final = 0.1
 _WITHIN_S: Final = 1.0
 _BEGINS_WITHIN_S: Final = 2.0
+_CONNECTS_WITHIN_S: Final = 2.0
+_NO_REPLICA: Final = "NOGOODSLAVE"
 _NOT_COORDINATED: Final = ("wrong number of arguments", "syntax error", "Unrecognized", "unknown")
 
 Report = Callable[[str], None]
@@ -157,17 +159,20 @@ async def switch_over(settings: RedisSettings, to: str = "", report: Report = la
 
 
 async def _linked_candidates(observer: StoreObserver, to: str, report: Report) -> Sequence[ReplicaState]:
-    """Return the candidates; wait for those that have no link yet."""
+    """Return the candidates; wait for those that have no link yet.
+
+    A replica that Sentinel demotes meanwhile drops its clients, and answers again at once.
+    """
     now, reported = asyncio.get_running_loop().time, False
-    began = now()
-    until = began + LINKED_WITHIN_S
+    until, answers_until = now() + LINKED_WITHIN_S, now() + _ANSWERS_WITHIN_S
     while True:
         try:
             return candidates_of(await observer.read(), to)
         except NotAnswering:
-            if now() >= began + _ANSWERS_WITHIN_S:
+            if now() >= answers_until:
                 raise
         except NotLinked as error:
+            answers_until = now() + _ANSWERS_WITHIN_S
             if now() >= until:
                 raise
             if not reported:
@@ -281,13 +286,21 @@ class _Line:
             )
 
     async def _demand(self, *option: str) -> str:
-        """Demand a failover of a sentinel that knows the primary; return its error, empty when it has begun."""
-        report = next(
-            sentinel_report
-            for sentinel_report in self._sentinels.reports
-            if sentinel_report.view and not sentinel_report.error
-        )
-        return await self._sentinels.demand_failover(report.address, *option)
+        """Demand a failover of a sentinel that knows the primary; return its error, empty when it has begun.
+
+        A sentinel that has lost its connection to the replica, as that was restarted, connects again within a second.
+        """
+        until = self._now() + _CONNECTS_WITHIN_S
+        while True:
+            report = next(
+                sentinel_report
+                for sentinel_report in self._sentinels.reports
+                if sentinel_report.view and not sentinel_report.error
+            )
+            error = await self._sentinels.demand_failover(report.address, *option)
+            if not error.startswith(_NO_REPLICA) or self._now() >= until:
+                return error
+            await asyncio.sleep(_POLL_S)
 
     async def _coordinated(self) -> Primary:
         try:

@@ -144,6 +144,25 @@ async def test_switch_over_waits_for_the_link_of_the_replica(tmp_path: Path, uni
         assert await roles(line) == ["slave", "master"]
 
 
+async def test_switch_over_waits_for_a_replica_that_is_silent_late(tmp_path: Path, unique: str) -> None:
+    """A former primary drops its clients when Sentinel demotes it: the switch-over was refused, now and then."""
+    async with open_line(tmp_path) as line, unlinked(line) as linkable, asyncio.TaskGroup() as tasks:
+
+        async def restart() -> None:
+            # Longer than a replica may be silent.
+            await asyncio.sleep(2.5)
+            await line.nodes[1].kill()
+            await line.nodes[1].start()
+            linkable.set()
+
+        def note(text: str) -> None:
+            if "is linked" in text:
+                tasks.create_task(restart())
+
+        await switch_over(line.settings(unique), report=note)
+        assert await roles(line) == ["slave", "master"]
+
+
 async def test_switch_over_after_a_failover_by_hand_waits_for_the_replica(tmp_path: Path, unique: str) -> None:
     """It was refused after five seconds with the advice to repair the replica; Sentinel demotes it after ten."""
     async with open_line(tmp_path) as line:
