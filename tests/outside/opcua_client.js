@@ -10,6 +10,8 @@
 //   node opcua_client.js ENDPOINT tree                     the variables below Objects and Types without a value, and the
 //                                                          methods that take one argument too few or one too many
 //   node opcua_client.js ENDPOINT flood COUNT SECONDS      read JobOrderList COUNT times in one request, again and again
+//   node opcua_client.js ENDPOINT history NODE FROM TO     read raw values of a variable from an instant to another one, in
+//                                                          ISO 8601, 70 at a time; print status and instants
 //   node opcua_client.js ENDPOINT call OBJECT METHOD JSON  call a method with texts; print the status and the outputs
 //   node opcua_client.js ENDPOINT calls FOLDER             for each line of input, [USER, PASSWORD, OBJECT, METHOD, TEXTS]:
 //                                                          the same, encrypted, in a session of this user; FOLDER has
@@ -139,6 +141,24 @@ const deeds = {
       await session.close();
     }
     await client.disconnect();
+  },
+
+  async history(session, nodeId, from, to) {
+    const historyReadDetails = new types.ReadRawModifiedDetails({
+      isReadModified: false, startTime: new Date(from), endTime: new Date(to), numValuesPerNode: 70, returnBounds: false,
+    });
+    const instants = [];
+    let continuationPoint;
+    let status;
+    do {
+      const nodesToRead = [{ nodeId, continuationPoint }];
+      const answer = await send(session, "HistoryRead", { historyReadDetails, timestampsToReturn: TimestampsToReturn.Source, nodesToRead });
+      const [result] = answer.results;
+      status = result.statusCode.name;
+      for (const value of result.historyData?.dataValues || []) instants.push(value.sourceTimestamp.getTime());
+      continuationPoint = result.continuationPoint;
+    } while (continuationPoint && continuationPoint.length);
+    print({ status, instants });
   },
 
   async list(session) {

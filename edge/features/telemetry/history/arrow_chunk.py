@@ -184,15 +184,22 @@ class SampleChunk:
             yield tag
             row = self._rows_of(tag).stop
 
-    def samples(self, tag: str, start: int, end: int) -> Iterator[Sample]:
-        """Yield the samples of a tag from `start` to before `end`, in order of time."""
+    def rows(self, tag: str, start: int, end: int) -> range:
+        """Return the rows of a tag from `start` to before `end`, in order of time."""
         rows = self._rows_of(tag)
         first = bisect_left(self._at, start, rows.start, rows.stop)
-        last = bisect_left(self._at, end, first, rows.stop)
-        for row in range(first, last):
-            value = _value(self._codes[row], self._values[row], self._texts.get(row))
-            context: dict[str, Any] = {name: texts.get(row) for name, texts in self._context.items()}
-            yield Sample(self._at[row], tag, value, _QUALITIES[self._qualities[row]], **context)
+        return range(first, bisect_left(self._at, end, first, rows.stop))
+
+    def at(self, row: int) -> int:
+        """Return the instant of a row."""
+        instant: int = self._at[row]
+        return instant
+
+    def sample(self, row: int) -> Sample:
+        """Return the sample of a row."""
+        value = _value(self._codes[row], self._values[row], self._texts.get(row))
+        context: dict[str, Any] = {name: texts.get(row) for name, texts in self._context.items()}
+        return Sample(self._at[row], self._tags[row], value, _QUALITIES[self._qualities[row]], **context)
 
     def _rows_of(self, tag: str) -> range:
         rows = range(self._length)

@@ -1,8 +1,15 @@
-"""Reads history, one chunk in memory at a time: samples of tags in order of time, or one tag in pages."""
+"""Reads history, one chunk in memory at a time: samples of tags in order of time, or one tag in pages.
 
-from collections.abc import Collection, Iterator
+Late samples are in a later chunk of their day than others of their time, so chunks of a day may overlap. The next
+samples of a day are the first ones of all its chunks that begin before them.
+"""
+
+import bisect
+import contextlib
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final, TypeAlias
 
 import structlog
 from msgspec import Struct
@@ -18,114 +25,167 @@ logger = structlog.get_logger(__name__)
 END_OF_TIME: Final = 1 << 62
 LAST_MS: Final = 253_402_300_799_000
 """The end of the year 9999."""
+_AT_A_TIME: Final = 20_000
+_UNWRITTEN: Final = 1 << 16
+"""The part of samples that are not in files yet: the last one of their day."""
+
+_RowsOf: TypeAlias = Callable[[SampleChunk, int, int], Sequence[int]]
+"""The rows of a chunk that are wanted, from an instant to before another one, in order of time."""
 
 
 def read_samples(
     directory: Path, patterns: Collection[str], start: int = 0, end: int = END_OF_TIME
 ) -> Iterator[Sample]:
     """Yield the samples of all tags that match one of the patterns, in order of time. Raises OSError."""
-    for chunk in _chunks(directory, start, end):
-        tags = [tag for tag in chunk.tags() if any(matches(pattern, tag) for pattern in patterns)]
-        of_chunk = [sample for tag in tags for sample in chunk.samples(tag, start, end)]
-        yield from sorted(of_chunk, key=lambda item: item.at)
+
+    def rows_of(chunk: SampleChunk, first: int, last: int) -> Sequence[int]:
+        tags = (tag for tag in chunk.tags() if any(matches(pattern, tag) for pattern in patterns))
+        return sorted(itertools.chain.from_iterable(chunk.rows(tag, first, last) for tag in tags), key=chunk.at)
+
+    order, skip = _Order(directory, rows_of), 0
+    while True:
+        most = _AT_A_TIME + skip
+        found = order.first_samples(start, end, most)
+        yield from found[skip:]
+        if len(found) < most:
+            return
+        start = found[-1].at
+        skip = _count_at(found, start)
 
 
-def _chunks(directory: Path, start: int, end: int) -> Iterator[SampleChunk]:
-    """Yield the chunks with samples of a time; a damaged one is logged and left out."""
-    first, last = day_of(max(0, start)), day_of(min(max(0, end), LAST_MS))
-    for file in list_files(directory):
-        if not first <= file.day <= last:
-            continue
-        try:
-            with file.path.open("rb") as opened:
-                for member in members(opened):
-                    is_wanted = member.rows and member.first < end and member.last >= start
-                    if is_wanted and (chunk := decode_member(opened, file, member)):
-                        yield chunk
-        except FileNotFoundError:
-            # It was the oldest, and was removed meanwhile.
-            continue
+def _place(at: int, part: int, offset: int, row: int) -> int:
+    """Return the place of a sample in the order of time, and of writing where the instant is the same."""
+    return (at << 128) + (part << 88) + (offset << 32) + row
 
 
-def decode_member(opened: BinaryIO, file: DayFile, member: GzipMember) -> SampleChunk | None:
-    """Return the chunk of a member; None for a damaged one, which is logged. The file begins with its schema."""
+class _Order:
+    """The samples of a history in order of time, backwards the newest first; `unwritten` are not in files yet."""
+
+    def __init__(
+        self, directory: Path, rows_of: _RowsOf, unwritten: Iterable[Sample] = (), *, is_backward: bool = False
+    ) -> None:
+        self._directory = directory
+        self._rows_of = rows_of
+        self._sign = -1 if is_backward else 1
+        self._unwritten: dict[str, list[Sample]] = {}
+        for sample in unwritten:
+            self._unwritten.setdefault(day_of(sample.at), []).append(sample)
+
+    def first_samples(self, start: int, end: int, most: int) -> list[Sample]:
+        """Return the first samples from `start` to before `end`, at most `most`. Raises OSError."""
+        found: list[Sample] = []
+        for day, files in self._days(start, end).items():
+            found += self._of_day(day, files, start, end, most - len(found))
+            if len(found) >= most:
+                break
+        return found
+
+    def _days(self, start: int, end: int) -> Mapping[str, Sequence[DayFile]]:
+        first, last = day_of(max(0, start)), day_of(min(max(0, end), LAST_MS))
+        days: dict[str, list[DayFile]] = {day: [] for day in self._unwritten if first <= day <= last}
+        for file in list_files(self._directory):
+            if first <= file.day <= last:
+                days.setdefault(file.day, []).append(file)
+        return dict(sorted(days.items(), reverse=self._sign < 0))
+
+    def _of_day(self, day: str, files: Sequence[DayFile], start: int, end: int, most: int) -> list[Sample]:
+        """Return the first samples of a day: of each chunk those that come before the last ones so far."""
+        sign = self._sign
+        known = enumerate(self._unwritten.get(day, ()))
+        placed = sorted((sign * _place(s.at, _UNWRITTEN, 0, n), s) for n, s in known if start <= s.at < end)[:most]
+        places, samples = [place for place, _ in placed], [sample for _, sample in placed]
+        for file, member in self._chunks(files, start, end):
+            nearest = member.first if sign > 0 else member.last
+            if len(places) == most and sign * _place(nearest, 0 if sign > 0 else _UNWRITTEN, 0, 0) > places[-1]:
+                break
+            if (chunk := _read_chunk(file, member)) is None:
+                continue
+            rows = self._rows_of(chunk, start, end)[::sign][:most]
+            of_chunk = [sign * _place(chunk.at(row), file.part, member.offset, row) for row in rows]
+            count = bisect.bisect_left(of_chunk, places[-1]) if len(places) == most else len(of_chunk)
+            is_behind = not places or not count or of_chunk[0] > places[-1]
+            places += of_chunk[:count]
+            samples += map(chunk.sample, rows[:count])
+            if not is_behind:
+                order = sorted(range(len(places)), key=places.__getitem__)
+                places, samples = [places[n] for n in order], [samples[n] for n in order]
+            del places[most:], samples[most:]
+        return samples
+
+    def _chunks(self, files: Iterable[DayFile], start: int, end: int) -> Sequence[tuple[DayFile, GzipMember]]:
+        """Return the chunks with samples of a time, the one that begins first at the front."""
+        found: list[tuple[DayFile, GzipMember]] = []
+        for file in files:
+            # It may be the oldest one, and be removed meanwhile.
+            with contextlib.suppress(FileNotFoundError), file.path.open("rb") as opened:
+                wanted = (member for member in members(opened) if member.rows)
+                found += [(file, member) for member in wanted if member.first < end and member.last >= start]
+        return sorted(found, key=lambda pair: pair[1].first if self._sign > 0 else -pair[1].last)
+
+
+def _read_chunk(file: DayFile, member: GzipMember) -> SampleChunk | None:
+    """Return the chunk of a member; None for a removed file or a damaged chunk, which is logged."""
     try:
-        schema = next(members(opened))
-        return decode_chunk(read_content(opened, member), read_content(opened, schema))
+        with file.path.open("rb") as opened:
+            # A file begins with its schema.
+            schema = next(members(opened))
+            return decode_chunk(read_content(opened, member), read_content(opened, schema))
+    except FileNotFoundError:
+        return None
     except ValueError as error:
         logger.error("history chunk cannot be read", file=file.path.name, reason=str(error))
         return None
 
 
+def _count_at(samples: Sequence[Sample], at: int) -> int:
+    """Return how many samples at the end of some are of an instant."""
+    return sum(1 for _ in itertools.takewhile(lambda sample: sample.at == at, reversed(samples)))
+
+
 class HistoryPage(Struct, frozen=True):
-    """Samples of one tag in the order of reading; with an empty cursor there are no more."""
+    """Samples of one tag in order of time; with an empty cursor there are no more."""
 
     samples: tuple[Sample, ...]
     cursor: str = ""
 
 
-class _ChunkPlace(Struct, frozen=True):
-    """A chunk, and the number of its samples that were read already."""
-
-    file: str = ""
-    offset: int = 0
-    skip: int = 0
-
-
 def read_page(
-    directory: Path, tag: str, start: int, end: int, limit: int, cursor: str = "", *, is_backward: bool = False
+    directory: Path,
+    tag: str,
+    start: int,
+    end: int,
+    limit: int,
+    cursor: str = "",
+    *,
+    is_backward: bool = False,
+    unwritten: Iterable[Sample] = (),
 ) -> HistoryPage:
     """Read samples of a tag from `start` to before `end`, at most `limit`; backwards the newest comes first.
 
-    Continue with the cursor of a page before. Raises Refused for a cursor of another form, OSError for a file that
-    cannot be read.
+    `unwritten` are its samples that are not in files yet. Continue with the cursor of a page before. Raises Refused for
+    a cursor of another form, OSError for a file that cannot be read.
     """
-    found: list[Sample] = []
-    place = _parse_cursor(cursor)
-    for file, member, chunk in _chunks_of_page(directory, start, end, place, is_backward=is_backward):
-        skip = place.skip if (file.path.name, member.offset) == (place.file, place.offset) else 0
-        ordered = list(chunk.samples(tag, start, end))
-        wanted = (ordered[::-1] if is_backward else ordered)[skip:]
-        room = limit - len(found)
-        found += wanted[:room]
-        if len(wanted) > room:
-            return HistoryPage(tuple(found), f"{file.path.name}:{member.offset}:{skip + room}")
-    return HistoryPage(tuple(found))
+    at, skip = _parse_cursor(cursor) or (end - 1 if is_backward else start, 0)
+    start, end = (start, min(end, at + 1)) if is_backward else (max(start, at), end)
+
+    def rows_of(chunk: SampleChunk, first: int, last: int) -> Sequence[int]:
+        return chunk.rows(tag, first, last)
+
+    order = _Order(directory, rows_of, unwritten, is_backward=is_backward)
+    found = order.first_samples(start, end, skip + limit + 1)
+    page = found[skip : skip + limit]
+    if len(found) <= skip + limit:
+        return HistoryPage(tuple(page))
+    # How many of its last instant are read: a late one of the same instant is behind them.
+    following = (page[-1].at, _count_at(found[: skip + limit], page[-1].at)) if page else (at, skip)
+    return HistoryPage(tuple(page), f"{following[0]}:{following[1]}")
 
 
-def _chunks_of_page(
-    directory: Path, start: int, end: int, place: _ChunkPlace, *, is_backward: bool
-) -> Iterator[tuple[DayFile, GzipMember, SampleChunk]]:
-    """Yield the chunks with samples of a time from a place on; a damaged one is logged and left out."""
-    first, last = day_of(max(0, start)), day_of(min(max(0, end), LAST_MS))
-    files = [day_file for day_file in list_files(directory) if first <= day_file.day <= last]
-    at = next((number for number, day_file in enumerate(files) if day_file.path.name == place.file), None)
-    if at is not None:
-        files = files[: at + 1] if is_backward else files[at:]
-    for file in reversed(files) if is_backward else files:
-        is_place = file.path.name == place.file
-        try:
-            with file.path.open("rb") as opened:
-                inside = [gzip_member for gzip_member in members(opened) if _is_wanted(gzip_member, start, end)]
-                for member in reversed(inside) if is_backward else inside:
-                    passed = member.offset > place.offset if is_backward else member.offset < place.offset
-                    is_read = is_place and passed
-                    if not is_read and (chunk := decode_member(opened, file, member)):
-                        yield file, member, chunk
-        except FileNotFoundError:
-            # It was the oldest, and was removed meanwhile.
-            continue
-
-
-def _is_wanted(member: GzipMember, start: int, end: int) -> bool:
-    return bool(member.rows) and member.first < end and member.last >= start
-
-
-def _parse_cursor(cursor: str) -> _ChunkPlace:
+def _parse_cursor(cursor: str) -> tuple[int, int] | None:
+    """Return the instant at which a page before ended, and how many of its samples were read; None without a cursor."""
     if not cursor:
-        return _ChunkPlace()
-    name, _, rest = cursor.partition(":")
-    offset, _, skip = rest.partition(":")
-    if not (offset.isdecimal() and skip.isdecimal()) or "/" in name:
+        return None
+    at, _, count = cursor.partition(":")
+    if not (at.isdecimal() and count.isdecimal()):
         raise Refused("invalid_cursor", f"{cursor!r} is not a cursor of a page", "Start without one.")
-    return _ChunkPlace(name, int(offset), int(skip))
+    return int(at), int(count)

@@ -31,6 +31,8 @@ class HistoryWriter:
     def __init__(self, directory: Path, limits: HistoryLimits) -> None:
         self.written = 0
         """Samples that are in files."""
+        self.revision = 0
+        """Odd while samples are moved to the files: they are not in the buffer, and maybe not in a file yet."""
         self.dropped = 0
         """Samples that were dropped because the buffer was full."""
         self.bytes = 0
@@ -80,21 +82,31 @@ class HistoryWriter:
     async def _write(self, samples: list[Sample]) -> None:
         if not samples:
             return
+        self.revision += 1
+        try:
+            if not await self._append_whole(samples):
+                self._return(samples)
+            elif len(self._buffer) >= self._limits.chunk:
+                self._is_full.set()
+        finally:
+            self.revision += 1
+
+    async def _append_whole(self, samples: list[Sample]) -> bool:
+        """Append a chunk in a thread; return whether the disk took it."""
         # A task without a group: the thread cannot be stopped, and the chunk must be known as written or not.
         writing = asyncio.ensure_future(asyncio.to_thread(self._append, samples))
         try:
-            is_written = await asyncio.shield(writing)
+            return await asyncio.shield(writing)
         except asyncio.CancelledError:
             await writing
             raise
-        if not is_written:
-            kept = (
-                samples[-(self._limits.buffer - len(self._buffer)) :] if len(self._buffer) < self._limits.buffer else []
-            )
-            self.dropped += len(samples) - len(kept)
-            self._buffer.extendleft(reversed(kept))
-        elif len(self._buffer) >= self._limits.chunk:
-            self._is_full.set()
+
+    def _return(self, samples: list[Sample]) -> None:
+        """Put samples back at the front of the buffer, the newest ones where it has too little room."""
+        room = self._limits.buffer - len(self._buffer)
+        kept = samples[-room:] if room > 0 else []
+        self.dropped += len(samples) - len(kept)
+        self._buffer.extendleft(reversed(kept))
 
     def _append(self, samples: list[Sample]) -> bool:
         """Append a chunk and remove the oldest files; return whether the disk took it."""

@@ -29,6 +29,7 @@ LOOK_BACK_MS: Final = 86_400_000
 INTERVALS_PER_READ: Final = 1_000
 _SAMPLES_PER_READ: Final = 5_000
 _SECONDS_PER_PART: Final = 3.0
+_WRITE_S: Final = 0.01
 _LATEST_MS: Final = 253_370_764_800_000
 """The year 9999: the instant of a missing bound of a range without an end."""
 _RAW: Final = 0
@@ -42,7 +43,8 @@ _Bound: TypeAlias = tuple[int, Any, int]
 class Buffer(Protocol):
     """The samples that are not in files yet."""
 
-    written: int
+    revision: int
+    """Odd while samples are moved to the files."""
 
     def buffered(self, tag: str, start: int, end: int) -> list[Sample]:
         """Return the samples of a tag from `start` to before `end`."""
@@ -126,20 +128,22 @@ class TagHistory:
     async def _read(
         self, tag: str, start: int, end: int, size: int, cursor: str, turn: Turn, *, is_backward: bool = False
     ) -> HistoryPage:
-        """Read a page of the files, with what is not in files yet: after the last page, or before the newest."""
+        """Read a page of the files and of what is not in files yet."""
         while True:
-            written, buffered = self._unwritten(tag, start, end)
-            page = await _in_thread(
-                turn, partial(read_page, self._directory, tag, start, end, size, cursor, is_backward=is_backward)
+            revision = self._buffer.revision if self._buffer else 0
+            if revision % 2:
+                await _have_a_pause(turn)
+                continue
+            unwritten = self._buffer.buffered(tag, start, end) if self._buffer else ()
+            read = partial(
+                read_page,
+                *(self._directory, tag, start, end, size, cursor),
+                is_backward=is_backward,
+                unwritten=unwritten,
             )
-            if self._buffer is None or self._buffer.written == written:
-                break
-        if is_backward:
-            return page if cursor else HistoryPage((*reversed(buffered), *page.samples), page.cursor)
-        return page if page.cursor else HistoryPage((*page.samples, *buffered))
-
-    def _unwritten(self, tag: str, start: int, end: int) -> tuple[int, list[Sample]]:
-        return (self._buffer.written, self._buffer.buffered(tag, start, end)) if self._buffer else (0, [])
+            page = await _in_thread(turn, read)
+            if self._buffer is None or self._buffer.revision == revision:
+                return page
 
     async def _before(self, tag: str, at: int, turn: Turn) -> Sample | None:
         page = await self._read(tag, max(0, at - LOOK_BACK_MS), at, 1, "", turn, is_backward=True)
@@ -213,6 +217,15 @@ def _interval_start(rest: Processed, number: int) -> tuple[int, int]:
         return start, min(start + rest.interval, rest.end)
     end = rest.start - number * rest.interval
     return max(end - rest.interval, rest.end), end
+
+
+async def _have_a_pause(turn: Turn) -> None:
+    """Let samples be written, and other sessions have their turn."""
+    turn.end()
+    try:
+        await asyncio.sleep(_WRITE_S)
+    finally:
+        await turn.begin()
 
 
 async def _in_thread(turn: Turn, read: Callable[[], HistoryPage]) -> HistoryPage:

@@ -49,20 +49,20 @@ def test_every_sample_is_read_back_by_tag_in_order_of_time(samples: list[Sample]
     assert list(chunk.tags()) == sorted({sample.tag for sample in samples})
     for tag in chunk.tags():
         expected = sorted((sample for sample in samples if sample.tag == tag), key=lambda sample: sample.at)
-        found = list(chunk.samples(tag, 0, 1 << 62))
+        found = [chunk.sample(row) for row in chunk.rows(tag, 0, 1 << 62)]
         assert found == expected
         assert [type(sample.value) for sample in found] == [type(sample.value) for sample in expected]
 
 
 def test_range_includes_its_start_and_excludes_its_end() -> None:
     chunk = decode_chunk(encode_chunk([Sample(at, "t", at) for at in (1, 2, 3, 4)]), encode_schema())
-    assert [sample.at for sample in chunk.samples("t", 2, 4)] == [2, 3]
-    assert list(chunk.samples("other", 0, 9)) == []
+    assert [chunk.at(row) for row in chunk.rows("t", 2, 4)] == [2, 3]
+    assert not chunk.rows("other", 0, 9)
 
 
 def test_nan_and_infinities_are_read_back() -> None:
     chunk = decode_chunk(encode_chunk([Sample(1, "t", math.nan), Sample(2, "t", -math.inf)]), encode_schema())
-    first, second = (sample.value for sample in chunk.samples("t", 0, 9))
+    first, second = (chunk.sample(row).value for row in chunk.rows("t", 0, 9))
     assert math.isnan(first)
     assert second == -math.inf
 

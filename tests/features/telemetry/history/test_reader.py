@@ -1,5 +1,6 @@
 """Tests of reading history: ranges, patterns, damage, and bounded memory."""
 
+import random
 import tracemalloc
 from pathlib import Path
 
@@ -77,3 +78,28 @@ def test_read_of_a_tag_uses_the_memory_of_one_chunk(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert count == 800
     assert peak < 4 << 20
+
+
+def test_read_of_overlapping_chunks_uses_the_memory_of_one_chunk(tmp_path: Path) -> None:
+    """Each chunk has a sample from the begin of the day, as a device with a wrong clock sends."""
+    for number in range(20):
+        at = START + number * 100_000
+        late = Sample(START + number, "t7", -1.0)
+        append_samples(tmp_path, [late, *(Sample(at + n, f"t{n % 50}", n * 0.1) for n in range(5_000))], MUCH)
+    tracemalloc.start()
+    try:
+        instants = [sample.at for sample in read_samples(tmp_path, ["t7"])]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(instants), instants) == (20 * 101, sorted(instants))
+    assert peak < 6 << 20
+
+
+def test_export_of_many_samples_is_in_order_of_time(tmp_path: Path) -> None:
+    """More than are in memory at a time, late ones and ones of the same instant among them."""
+    instants = [START + number // 3 for number in range(50_000)]
+    random.Random(1).shuffle(instants)
+    for begin in range(0, 50_000, 5_000):
+        append_samples(tmp_path, [Sample(at, f"t{at % 3}", at) for at in instants[begin : begin + 5_000]], MUCH)
+    assert [sample.at for sample in read_samples(tmp_path, ["*"])] == sorted(instants)

@@ -1,10 +1,11 @@
 """Pages of history continue at the end of the previous page, in both directions."""
 
+import random
 from pathlib import Path
 
 import pytest
 
-from edge.features.telemetry.history.day_files import append_samples
+from edge.features.telemetry.history.day_files import append_samples, list_files
 from edge.features.telemetry.history.reader import read_page
 from edge.foundation.errors import Refused
 from edge.ports.sample_lines import Sample
@@ -40,8 +41,45 @@ def test_pages_hold_each_sample_once_in_order(directory: Path, size: int, is_bac
     assert (len(found), len(set(instants)), {sample.tag for sample in found}) == (40, 40, {"a"})
 
 
+@pytest.mark.parametrize("is_backward", [False, True])
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_late_samples_are_in_order_in_pages(tmp_path: Path, size: int, is_backward: bool) -> None:  # noqa: FBT001 - a parameter
+    """They were read where they are written: in a later chunk of their day, or after all files."""
+    chance = random.Random(size)
+    instants = [START + day * DAY_MS + chance.randrange(200) for day in (0, 1) for _ in range(200)]
+    chance.shuffle(instants)
+    samples = [Sample(at, "a", number) for number, at in enumerate(instants)]
+    for begin in range(0, 350, 35):
+        # Two files for each day.
+        append_samples(tmp_path, samples[begin : begin + 35], 8 * 2_000)
+    found: list[Sample] = []
+    cursor = ""
+    while True:
+        page = read_page(
+            tmp_path, "a", START, START + 9 * DAY_MS, size, cursor, is_backward=is_backward, unwritten=samples[350:]
+        )
+        assert len(page.samples) <= size
+        found += page.samples
+        cursor = page.cursor
+        if not cursor:
+            break
+    assert len(list_files(tmp_path)) > 2
+    assert found == sorted(samples, key=lambda sample: (sample.at, sample.value), reverse=is_backward)
+
+
+def test_page_continues_where_unwritten_samples_are_written_meanwhile(tmp_path: Path) -> None:
+    samples = [Sample(START + number // 4, "a", number) for number in range(20)]
+    append_samples(tmp_path, samples[::2], 1 << 30)
+    unwritten = samples[1::2]
+    first = read_page(tmp_path, "a", START, START + 9, 7, unwritten=unwritten)
+    append_samples(tmp_path, unwritten, 1 << 30)
+    rest = read_page(tmp_path, "a", START, START + 9, 30, first.cursor)
+    found = [sample.value for sample in (*first.samples, *rest.samples)]
+    assert sorted(found) == list(range(20))
+
+
 def test_invalid_cursor_is_refused(directory: Path) -> None:
-    for cursor in ("x", "a:b:c", "../x:1:2"):
+    for cursor in ("x", "a:1", "1:b", "1:2:3", "-1:0"):
         with pytest.raises(Refused):
             read_page(directory, "a", 0, START * 2, 10, cursor)
 
