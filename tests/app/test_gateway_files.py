@@ -117,7 +117,7 @@ def test_password_in_clear_text_to_another_host_is_a_finding(tmp_path: Path) -> 
     assert found.startswith("redis: the password goes to store.plant in clear text")
 
 
-def test_password_of_a_source_mirror_or_edge_node_in_clear_text_is_a_finding(tmp_path: Path) -> None:
+def test_clear_text_password_of_a_source_or_sparkplug_is_a_finding(tmp_path: Path) -> None:
     """Only those of the core and of equipment were found."""
     sections: dict[str, FeatureSettings] = {
         "sparkplug": SparkplugSettings(url="mqtt://localhost", further_urls=("mqtt://b.plant",), password="p"),

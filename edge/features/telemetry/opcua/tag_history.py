@@ -220,7 +220,7 @@ def _interval_start(rest: Processed, number: int) -> tuple[int, int]:
 
 
 async def _have_a_pause(turn: Turn) -> None:
-    """Let samples be written, and other sessions have their turn."""
+    """Wait while samples are written; other sessions have their turn."""
     turn.end()
     try:
         await asyncio.sleep(_WRITE_S)
