@@ -39,7 +39,7 @@ from edge.store import dead_letters, dedupe, equipment_memory
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.dedupe import equipment_sender, had_result, was_taken
+from edge.store.dedupe import equipment_sender, had_result, load_scope_of_removed, was_taken
 from edge.store.refused import RefusedMessage
 from edge.store.runs import active_jobs
 
@@ -174,7 +174,7 @@ class Answers:
     """The station as one piece of equipment sees it. The effect of a call is committed when the call returns.
 
     The equipment may only answer commands of `type_ids`; None allows all. `direct` has the commands without a job.
-    `name` is that of the equipment, `scope` that of late results whose job is gone; "": none.
+    `name` is that of the equipment, `scope` that of late results whose job is gone without a trace; "": none.
     """
 
     def __init__(
@@ -310,7 +310,8 @@ class Answers:
                 if not key.reset:
                     return
             case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if is_result(signal):
-                await self._keep_late(self._late_result(signal, loaded), reason)
+                scope = loaded.job.scope if loaded else self._scope
+                await self._keep_late(_late_result(signal, scope), reason)
             case NoRun() if is_result(signal):
                 await self._keep_of_removed(key.job_id, signal)
             case Ignored(IgnoredKind.FOREIGN) if is_result(signal) and _is_of_earlier_run(key, loaded):
@@ -331,7 +332,8 @@ class Answers:
             self._log_ignored(answer.command_id, "the job had this result and is gone")
             self.stats.record_ignored()
             return
-        await self._keep_late(self._late_result(answer, None), "the job is gone")
+        scope = await load_scope_of_removed(self._store, job_id) or self._scope
+        await self._keep_late(_late_result(answer, scope), "the job is gone")
 
     def _log_ignored(self, command_id: str, reason: str) -> None:
         self._faults.info("answer ignored", f"ignored {reason}", command=command_id, reason=reason)
@@ -414,11 +416,6 @@ class Answers:
         self.stats.record_late(self._runs.clock(), f"{result.key}: {reason}")
         self.stats.record_result(result.data)
 
-    def _late_result(self, answer: Answer, loaded: LoadedJob | None) -> LateResult:
-        digest = hashlib.sha256(msgspec.json.encode(answer.data)).hexdigest()[:16]
-        scope = loaded.job.scope if loaded else self._scope
-        return LateResult("late answer", f"{answer.command_id} {digest}", scope, answer.data, answer.command_id)
-
     def _is_for_other_equipment(self, loaded: LoadedJob, command_id: str) -> bool:
         """Return whether a command was sent to other equipment: its id may have been guessed."""
         run, actions = loaded.stored.run, loaded.net.actions
@@ -500,6 +497,11 @@ class Answers:
 
     def _mark(self, source: str, event_id: str, answer: str) -> Commit:
         return dedupe.mark(self._store.keys, source, event_id, answer, self._dedupe_ms, self._sender)
+
+
+def _late_result(answer: Answer, scope: str) -> LateResult:
+    digest = hashlib.sha256(msgspec.json.encode(answer.data)).hexdigest()[:16]
+    return LateResult("late answer", f"{answer.command_id} {digest}", scope, answer.data, answer.command_id)
 
 
 def _is_of_earlier_run(key: CommandKey, loaded: LoadedJob | None) -> bool:

@@ -29,7 +29,7 @@ logger = structlog.get_logger(__name__)
 async def plan_removal(store: Store, job: Job, cause: Cause, now: int, removed_at: int, dedupe_ms: int) -> Commit:
     """Return the commit that removes a job; `removed_at` is by the clock of the caller. Raises Unavailable."""
     keys = store.keys
-    tombstone = dedupe.bury(keys, job.job_id, removed_at, dedupe_ms, await _digests(store, job))
+    tombstone = dedupe.bury(keys, job.job_id, job.scope, removed_at, dedupe_ms, await _digests(store, job))
     return join((jobs.remove(keys, job, cause, now), tombstone))
 
 

@@ -325,12 +325,12 @@ def room_fault(store: Store, sender: MessageSender) -> str:
     return ""
 
 
-def bury(keys: Keys, job_id: str, removed_at: int, lifetime_ms: int, taken: Iterable[str] = ()) -> Commit:
-    """Write the tombstone of a removed job order: the instant of its removal, by the clock of its caller.
+def bury(keys: Keys, job_id: str, scope: str, removed_at: int, lifetime_ms: int, taken: Iterable[str] = ()) -> Commit:
+    """Write the tombstone of a removed job order of a scope: the instant of its removal, by the clock of its caller.
 
     `taken` are the digests of its results.
     """
-    text = " ".join((str(removed_at), *taken))
+    text = " ".join((str(removed_at), f"{_SCOPE}{scope}", *taken))
     return Commit(operations=(("SET", keys.joborder_tombstone(job_id), text, "PX", lifetime_ms),))
 
 
@@ -344,13 +344,24 @@ def query_taken(keys: Keys, job_id: str) -> StoreQuery[frozenset[str]]:
     return query(_taken, "GET", keys.joborder_tombstone(job_id))
 
 
+async def load_scope_of_removed(store: Store, job_id: str) -> str:
+    """Return the scope of a removed job; empty where its tombstone has none: it is gone, or of an earlier release."""
+    found = await store.execute("GET", store.keys.joborder_tombstone(job_id))
+    named = (word.removeprefix(_SCOPE) for word in (found or "").split(" ") if word.startswith(_SCOPE))
+    return next(named, "")
+
+
+_SCOPE: Final = "/"
+"""Before the scope in a tombstone: no scope has this character, and no digest."""
+
+
 def _instant(found: str | None) -> int | None:
     instant = found.partition(" ")[0] if found else ""
     return int(instant) if instant.isascii() and instant.isdecimal() else None
 
 
 def _taken(found: str | None) -> frozenset[str]:
-    return frozenset(found.split(" ")[1:] if found else ())
+    return frozenset(word for word in (found or "").split(" ")[1:] if not word.startswith(_SCOPE))
 
 
 _PERIOD_MS: Final = 1_800_000

@@ -441,7 +441,7 @@ class Keys(Struct, frozen=True):
         "string",
         "tombstone:{id}",
         DEDUPE,
-        "The instant at which the job order of that id was removed, with digests of its results",
+        "The instant at which the job order of that id was removed, its scope and digests of its results",
     )
     cededupe = _key_of(
         "string", "cededupe:{digest}", DEDUPE, "The answer that was given to a CloudEvent, by its source and id"

@@ -29,6 +29,24 @@ def test_a_late_result_is_published_once_under_its_id(plant: Plant) -> None:
     assert plant.mes.states("J1") == ["Running", "Aborted"]
 
 
+@pytest.mark.slow
+def test_late_result_of_a_removed_job_is_published_in_its_scope(plant: Plant) -> None:
+    """A gateway of several scopes kept it, and no MES heard of it."""
+    settings = plant.gateway.settings
+    settings.write_text(settings.read_text().replace("[gateway]\n", '[gateway]\nscopes = ["other", "station-1"]\n'))
+    plant.gateway.stop()
+    plant.gateway.start()
+    plant.wrench.holds = True
+    assert plant.mes.start_job("J1").status == 1
+    plant.wrench.client.wait(plant.wrench.starts, "the tool has the command", 60)
+    for method in ("Abort", "Clear"):
+        assert plant.mes.call(method, {"JobOrderID": "J1"}).status == 1
+    plant.wrench.release()
+    plant.mes.client.wait(lambda: _late(plant), "the MES has the late result", 60)
+    (event,) = _late(plant).values()
+    assert event["JobOrderID"] == "J1"
+
+
 def _late(plant: Plant) -> dict[str, dict[str, Any]]:
     found = [received for received in list(plant.mes.client.received) if received.attributes.get("type") == _TYPE]
     return {received.attributes["id"]: received.data for received in found}

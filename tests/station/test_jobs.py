@@ -475,7 +475,7 @@ async def test_job_that_another_process_has_cleared_is_not_named(plant: Plant) -
 async def test_job_that_was_accepted_after_its_removal_is_named(plant: Plant) -> None:
     accepted = AcceptedJobs(lambda: 2_000)
     accepted.note(plant.store.keys.prefix, stored("lost"), CallAnswer(ReturnStatus.NO_ERROR))
-    await plant.store.commit(dedupe.bury(plant.store.keys, "lost", 1_000, 60_000))
+    await plant.store.commit(dedupe.bury(plant.store.keys, "lost", "station-1", 1_000, 60_000))
     assert await lost(accepted, plant.store) == ["lost"]
 
 

@@ -104,7 +104,7 @@ def run_of(*results: object) -> Run:
 
 
 async def bury(store: Store, run: Run) -> None:
-    await store.commit(dedupe.bury(store.keys, "J1", 17, 60_000, dedupe.digests_of(run)))
+    await store.commit(dedupe.bury(store.keys, "J1", "s-1", 17, 60_000, dedupe.digests_of(run)))
 
 
 async def test_result_belongs_to_its_command(store: Store) -> None:
@@ -125,6 +125,10 @@ async def test_tombstone_holds_the_instant_and_a_bounded_number_of_results(store
     assert await dedupe.was_taken(store, "J1", newest, {"torque": most})
 
 
-async def test_job_without_results_has_a_plain_tombstone(store: Store) -> None:
+async def test_tombstone_has_the_scope_unless_it_is_of_an_earlier_release(store: Store) -> None:
     await bury(store, EMPTY)
-    assert await store.execute("GET", store.keys.joborder_tombstone("J1")) == "17"
+    assert await store.execute("GET", store.keys.joborder_tombstone("J1")) == "17 /s-1"
+    assert await dedupe.load_scope_of_removed(store, "J1") == "s-1"
+    await store.execute("SET", store.keys.joborder_tombstone("J1"), "17 abc")
+    assert await dedupe.load_scope_of_removed(store, "J1") == ""
+    assert await store.fetch(dedupe.query_taken(store.keys, "J1")) == {"abc"}

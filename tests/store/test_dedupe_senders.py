@@ -82,7 +82,7 @@ async def test_marks_and_undelivered_results_are_counted(store: Store) -> None:
     for number in range(600):
         await store.commit(dedupe.mark(store.keys, "mes", str(number), "null", 60_000))
     await store.commit(dedupe.mark_transaction(store.keys, "station-1", "T1", "null", 60_000, "mes"))
-    await store.commit(dedupe.bury(store.keys, "J1", 1, 60_000))
+    await store.commit(dedupe.bury(store.keys, "J1", "s", 1, 60_000))
     await store.commit(ended_jobs.add_undelivered(store.keys, "station-2", "J1", 1))
     counts = (await read_state(store, limits, MarkCounter(1000))).counts
     assert counts.marks == BoundedCount(602, 1000)
