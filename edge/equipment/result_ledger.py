@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from edge.equipment.result_numbers import Position
 from edge.equipment.result_program import NO_PROGRAM, Program, difference, fits
 
 Identity: TypeAlias = tuple[str, int, datetime | None, tuple[object, ...]]
@@ -57,6 +58,15 @@ class ReportedResult(Struct, frozen=True):
         """Return the members of a result that are equal each time it is reported, live or requested."""
         return self.result_id, self.sequence, self.instant, self.measured
 
+    @property
+    def position(self) -> Position:
+        """Return the place of the result in the order of its device."""
+        return Position(self.sequence, self.instant)
+
+    def is_after(self, before: Position) -> bool:
+        """Return whether the result came after a position."""
+        return self.position.is_after(before, is_live=bool(self.frame))
+
 
 class ResultClaim(Struct, frozen=True):
     """What a command expects of its results; a `classification` of "" is answered by every one of them."""
@@ -64,13 +74,6 @@ class ResultClaim(Struct, frozen=True):
     command_id: str
     program: Program = NO_PROGRAM
     classification: str = ""
-
-
-class Position(Struct, frozen=True):
-    """The place of a result in the order of a device."""
-
-    sequence: int = 0
-    instant: datetime | None = None
 
 
 class Standing(Enum):
@@ -175,8 +178,6 @@ class ResultLedger(Struct):
         self._serial += 1
         self._kept[self._serial] = KeptResult(replace(report, serial=self._serial), command_id, is_further)
         self._see(report)
-        if self.completes(report, command_id):
-            self.release(command_id)
 
     def renew(self, report: ReportedResult) -> None:
         """Keep the repetition of a frame in the place of the one that is kept, if any."""
@@ -294,18 +295,25 @@ class ResultLedger(Struct):
     def _owner(self, report: ReportedResult) -> tuple[ResultClaim | None, str | None]:
         if report.command_id is not None:
             return self._claims.get(report.command_id), report.command_id
-        match self.expected:
-            case claim, before if is_newer(report, before):
-                # A single result is at least a part of what a command expects.
-                is_expected = report.completes >= SINGLE or claim.classification in {"", *report.completes}
-                return (claim, claim.command_id) if is_expected else (None, None)
-        return None, None
+        expectation = self._expectation(report)
+        if expectation is None or not report.is_after(expectation[1]):
+            return None, None
+        claim, _ = expectation
+        # A single result is at least a part of what a command expects.
+        is_expected = report.completes >= SINGLE or claim.classification in {"", *report.completes}
+        return (claim, claim.command_id) if is_expected else (None, None)
+
+    def _expectation(self, report: ReportedResult) -> tuple[ResultClaim, Position] | None:
+        """Return what takes the next result: after its answer it takes none, but those before that may come later."""
+        if self.expected is None or (answer := self.answer(self.expected[0].command_id)) is None:
+            return self.expected
+        return None if replace(report, frame="").is_after(answer.position) else self.expected
 
     def _unowned(self, report: ReportedResult) -> Verdict:
         """Return the verdict on a result of no command, with the reason why it is not that of the one at work."""
-        if self.expected is not None:
-            claim, before = self.expected
-            reason = _OTHER_FORM if is_newer(report, before) else _EARLIER
+        if (expectation := self._expectation(report)) is not None:
+            claim, before = expectation
+            reason = _OTHER_FORM if report.is_after(before) else _EARLIER
             return Verdict(Standing.UNSOLICITED, reason=reason, candidate=claim.command_id)
         if self.current is not None and report.frame:
             reason = _OTHER_IDENTIFIER if report.identifier else _NO_IDENTIFIER
@@ -374,20 +382,6 @@ class ResultLedger(Struct):
                 del self._frames[frame]
         self._frames[report.frame] = _Sighting(self._connection)
         limit_memory(self._frames)
-
-
-def is_newer(report: ReportedResult, before: Position) -> bool:
-    """Return whether a result came after a position; numbers may be missing, repeat or begin again.
-
-    A frame of the same second counts: one that was sent before is a repetition, and recognized before.
-    """
-    if report.sequence and report.sequence > before.sequence:
-        return True
-    if report.instant is None or before.instant is None:
-        return not report.sequence or not before.sequence or bool(report.frame)
-    if report.instant == before.instant:
-        return not report.sequence or bool(report.frame)
-    return report.instant > before.instant
 
 
 def _known_of(report: ReportedResult) -> _Known:

@@ -6,6 +6,26 @@ from datetime import datetime
 from msgspec import Struct, field
 
 
+class Position(Struct, frozen=True):
+    """The place of a result in the order of a device."""
+
+    sequence: int = 0
+    instant: datetime | None = None
+
+    def is_after(self, before: "Position", *, is_live: bool) -> bool:
+        """Return whether a result came after another one; numbers may be missing, repeat or begin again.
+
+        With `is_live`, one of the same second counts: one that was sent before is recognized as a repetition.
+        """
+        if self.sequence and self.sequence > before.sequence:
+            return True
+        if self.instant is None or before.instant is None:
+            return not self.sequence or not before.sequence or is_live
+        if self.instant == before.instant:
+            return not self.sequence or is_live
+        return self.instant > before.instant
+
+
 class Gap(Struct, frozen=True):
     """Missing numbers from `first` to `last`; with `after`, only results after that instant are new."""
 

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from edge.equipment.result_ledger import (
-    Position,
     ReportedResult,
     ResultClaim,
     ResultLedger,
     Standing,
     Verdict,
-    is_newer,
 )
+from edge.equipment.result_numbers import Position
 from edge.equipment.result_program import Program
 
 NOON = datetime(2026, 11, 26, 12, 0, 0)  # noqa: DTZ001 - local, without a zone
@@ -230,7 +229,20 @@ def test_result_that_was_durable_before_a_restart_is_repeated() -> None:
     ],
 )
 def test_result_is_newer_by_number_or_instant(report: ReportedResult, before: Position, *, newer: bool) -> None:
-    assert is_newer(report, before) is newer
+    assert report.is_after(before) is newer
+
+
+def test_results_before_the_answer_of_a_command_without_a_mark_are_its_own() -> None:
+    """After a cut the newest result is heard first."""
+    book = ledger()
+    book.claim(ResultClaim("J3", classification="batch"))
+    book.expected = ResultClaim("J3", classification="batch"), Position(1, NOON)
+    assert take(book, frame(4, completes=frozenset({"single", "batch"}))) is Standing.OF_COMMAND
+    assert take(book, frame(5)) is Standing.UNSOLICITED
+    assert [take(book, requested(number)) for number in (3, 2)] == [Standing.OF_COMMAND] * 2
+    assert take(book, requested(1)) is Standing.UNSOLICITED
+    book.end("J3")
+    assert take(book, requested(3, measured=(1.0, 1))) is Standing.UNSOLICITED
 
 
 def test_second_bolt_of_one_second_and_number_counts_for_the_next() -> None:

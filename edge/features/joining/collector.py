@@ -8,7 +8,8 @@ import structlog
 from edge.equipment.change_signal import ChangeSignal
 from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
-from edge.equipment.result_ledger import Position, ReportedResult, Standing
+from edge.equipment.result_ledger import ReportedResult, Standing
+from edge.equipment.result_numbers import Position
 from edge.equipment.result_settlement import ResultSettlement
 from edge.features.joining.conversion import command_id_of, is_single, measured_values, raw_command_id
 from edge.features.joining.late import LateJoinings

@@ -9,7 +9,8 @@ from edge.equipment.change_signal import ChangeSignal
 from edge.equipment.device import DeviceOutcomeUnknownError
 from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
-from edge.equipment.result_ledger import Position, ReportedResult, ResultClaim, Standing
+from edge.equipment.result_ledger import ReportedResult, ResultClaim, Standing
+from edge.equipment.result_numbers import Position
 from edge.equipment.result_settlement import ResultSettlement
 from edge.features.openprotocol.conversion import TighteningResult, is_batch, lacking
 from edge.features.openprotocol.inbox import ResultInbox

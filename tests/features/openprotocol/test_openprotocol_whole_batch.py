@@ -99,6 +99,28 @@ async def test_bolts_after_the_end_of_a_batch_are_late(wait_until: WaitUntil, *,
         assert (station.unknown, controller.violations) == ([], [])
 
 
+@pytest.mark.parametrize("bolts", [2, 5], ids=["the rest", "more than the rest"])
+async def test_bolts_without_a_mark_during_a_cut_are_in_their_batch(wait_until: WaitUntil, bolts: int) -> None:
+    """The last bolt is heard first on the new connection; those before it belong to the batch, too."""
+    station = DurableStation()
+    async with (
+        open_strict_controller(Quirks(), Habits(absent=True)) as controller,
+        attached(controller, station, times=QUICK, correlation="next") as bench,
+    ):
+        await wait_until(lambda: bench.equipment.connected)
+        station.unanswered = [BATCH]
+        await bench.equipment.send(BATCH)
+        await wait_until(lambda: controller.tool.enabled)
+        controller.tool.tighten()
+        await wait_until(lambda: controller.acknowledged == [1])
+        async with controller.unplugged():
+            for _ in range(bolts):
+                controller.tool.tighten()
+        await wait_until(lambda: station.answers and len(station.late_results) == bolts - 2)
+        assert [result["result_id"] for result in station.answers[0].data["results"].values()] == ["1", "2", "3"]
+        assert (station.unknown, controller.tool.enabled, controller.violations) == ([], False, [])
+
+
 async def test_live_bolts_are_confirmed_while_missing_ones_are_awaited(wait_until: WaitUntil) -> None:
     station = DurableStation()
     async with open_strict_controller(Quirks(), Habits(absent=True)) as controller:
