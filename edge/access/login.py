@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias, TypeVar
 
@@ -17,7 +18,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.access.users import ITERATIONS, MEMORY_KIB, NAME, User, read_users
+from edge.access.users import ITERATIONS, MEMORY_KIB, NAME, User, digest, is_one_of, matching_step, read_users, split
 from edge.foundation.backoff import doubled
 from edge.foundation.errors import Defect, Unavailable
 from edge.model.user import Role
@@ -142,7 +143,7 @@ def source_of(address: str) -> str:
     found = getattr(found, "ipv4_mapped", None) or found
     if found.is_loopback:
         return "loopback"
-    return str(found) if found.version == 4 else str(ipaddress.ip_network((found, _HOST_BITS), strict=False))  # noqa: PLR2004 - IPv4
+    return str(found if isinstance(found, IPv4Address) else ipaddress.ip_network((found, _HOST_BITS), strict=False))
 
 
 class LoginMemory(Protocol):
@@ -372,15 +373,11 @@ class Users:
         return LoginRefusal.NO_SECOND_FACTOR if user.role in self._totp_roles else user.role
 
     def _has_token(self, user: User, secret: str) -> bool:
-        from edge.access.users import digest  # noqa: PLC0415 - pyotp is imported only where a user has tokens or codes
-
         today = datetime.fromtimestamp(self._wall_clock_s(), UTC).strftime("%Y%m%d")
         found = digest(secret)
         return any(hmac.compare_digest(found, token.digest) and today <= token.until for token in user.tokens)
 
     async def _check_code(self, user: User, code: str) -> LoginRefusal | None:
-        from edge.access.users import digest, is_one_of, matching_step  # noqa: PLC0415 - as above
-
         try:
             if code.isdecimal():
                 return await self._check_step(user.name, matching_step(user.totp, code, self._wall_clock_s()))
@@ -423,8 +420,6 @@ class Users:
 
 
 def _split(secret: str) -> tuple[str, str]:
-    from edge.access.users import split  # noqa: PLC0415 - as above
-
     parts = split(secret)
     return parts.password, parts.totp or parts.recovery
 
@@ -434,12 +429,7 @@ def _phc(content: bytes) -> str:
 
 
 def _is_right(user: User, password: str) -> bool:
-    # 6 MB that a gateway without passwords, such as one with a kiosk only, does not need.
-    from cryptography.exceptions import InvalidKey  # noqa: PLC0415
-    from cryptography.hazmat.primitives.kdf.argon2 import Argon2id  # noqa: PLC0415
+    # A gateway without passwords, such as one with a kiosk only, does not need it.
+    from edge.access.passwords import is_password  # noqa: PLC0415
 
-    try:
-        Argon2id.verify_phc_encoded(password.encode(errors="surrogatepass"), user.password_hash)
-    except InvalidKey:
-        return False
-    return True
+    return is_password(password, user.password_hash)

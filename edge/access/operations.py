@@ -4,6 +4,7 @@ One runs at a time on a store, whichever gateway executes it.
 """
 
 import asyncio
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -93,8 +94,8 @@ def transition(operation: Operation, event: OperationEvent, now: int) -> Operati
 
 def next_at(time_of_day: str, now: datetime) -> datetime:
     """Return the next instant at which clocks of the zone of `now` show HH:MM. Raises ValueError for another form."""
-    at = datetime.strptime(time_of_day, "%H:%M").time()  # noqa: DTZ007 - a time of day
-    today = now.replace(hour=at.hour, minute=at.minute, second=0, microsecond=0)
+    at = time.strptime(time_of_day, "%H:%M")
+    today = now.replace(hour=at.tm_hour, minute=at.tm_min, second=0, microsecond=0)
     return today if today > now else today + timedelta(days=1)
 
 

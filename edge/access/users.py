@@ -86,15 +86,6 @@ def public_user(user: User, roles_with_factor: Collection[str]) -> PublicUser:
     )
 
 
-def hash_password(password: str) -> str:
-    """Hash a password with a new salt; return the PHC string."""
-    # 6 MB that only a new password needs.
-    from cryptography.hazmat.primitives.kdf.argon2 import Argon2id  # noqa: PLC0415
-
-    argon = Argon2id(salt=os.urandom(16), length=32, iterations=ITERATIONS, lanes=1, memory_cost=MEMORY_KIB)
-    return argon.derive_phc_encoded(password.encode())
-
-
 def read_users(file: Path) -> dict[str, User]:
     """Read the users; a missing file has none; an invalid line is logged and skipped."""
     try:
@@ -172,7 +163,7 @@ _STEPS_OFF = 1
 """The clock of a phone or of the gateway may be off by one step."""
 
 RECOVERY_CODES = 10
-TOKEN_PREFIX = "edge-"  # noqa: S105 - how a token begins, no password
+_MARK_OF_TOKENS = "edge-"
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without characters that look alike
 _TOTP = re.compile(rf"(.*?)([0-9]{{{DIGITS}}})", re.DOTALL)
 _RECOVERY = re.compile(rf"(.*?)([{_ALPHABET}]{{5}}-[{_ALPHABET}]{{5}})", re.DOTALL)
@@ -222,7 +213,7 @@ def new_recovery_codes() -> list[str]:
 
 def new_token() -> str:
     """Return a new token of 256 bits."""
-    return TOKEN_PREFIX + secrets.token_urlsafe(32)
+    return _MARK_OF_TOKENS + secrets.token_urlsafe(32)
 
 
 def digest(code: str) -> str:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from edge.config import Settings
+
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from edge.access.operations import Executor
     from edge.app.component import ComponentPart
-    from edge.config import Settings
     from edge.equipment.kinds import EquipmentKind
     from edge.model.plant import OperationType
     from edge.northbound.reply import Handler
@@ -28,7 +29,7 @@ class Noun(Struct, frozen=True):
     help: str
 
 
-def _always(_settings: "Settings") -> bool:
+def _always(_settings: Settings) -> bool:
     return True
 
 

@@ -1,27 +1,32 @@
 """Opens the OPC UA server with what it shows of the gateway."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from edge.access.login import Users
+from edge.access.mode import ModeRequest, SwitchOn, switch_mode
+from edge.access.sessions import show_sessions
 from edge.app.features import opcua_parts
 from edge.app.interface import RETRY_S, open_interface
-from edge.app.maintenance_mode import show_maintenance, switch_for_client
-from edge.app.parts import GatewayParts, Works
+from edge.app.parts import GatewayParts, Works, open_users
 from edge.foundation.errors import unwrap_group
 from edge.foundation.task_group import TaskGroup
-from edge.model.user import Role
+from edge.model.audit import AuditRecord
+from edge.model.job_state import JobState
+from edge.model.plant import Maintenance
+from edge.opcua.access import Caller
 from edge.station.active_runs import LockHolders
+from edge.station.decision import LoadedJob
 from edge.station.intervene import intervene, release
 from edge.station.response import ResponseProvider
 from edge.station.retention import Deliveries
-from edge.uaserver.view import GatewayView
-
-if TYPE_CHECKING:
-    from edge.uaserver.server import UaServer
+from edge.uaserver.charts import show_charts
+from edge.uaserver.job_feed import show_jobs, show_work_masters
+from edge.uaserver.methods import Services
+from edge.uaserver.server import UaServer, open_server
+from edge.uaserver.space import MachineDescription
+from edge.uaserver.view import GatewayView, MaintenanceView, service_level
 
 
 class OpcuaService:
@@ -32,6 +37,11 @@ class OpcuaService:
         self._parts = parts
         self._works = works
         self._retry_s = retry_s
+
+    @property
+    def endpoint(self) -> str:
+        """The address of the server; empty while it cannot listen."""
+        return self.server.endpoint if self.server else ""
 
     @property
     def sessions(self) -> int:
@@ -52,15 +62,8 @@ class OpcuaService:
                 yield self.server.endpoint
 
 
-async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, works: Works) -> "UaServer":
+async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, works: Works) -> UaServer:
     settings, store, scopes, jobs = parts.settings, parts.store, parts.scopes, works.jobs
-    # asyncua takes half a second to import: skip it when the server is off.
-    from edge.access.sessions import show_sessions  # noqa: PLC0415
-    from edge.uaserver.job_feed import show_work_masters  # noqa: PLC0415
-    from edge.uaserver.methods import Services  # noqa: PLC0415
-    from edge.uaserver.server import open_server  # noqa: PLC0415
-    from edge.uaserver.space import MachineDescription  # noqa: PLC0415
-
     most = settings.northbound.max_downloadable_job_orders
     tasks = await stack.enter_async_context(TaskGroup())
     equipment = {name: section.type_ids for name, section in settings.southbound.items()}
@@ -106,11 +109,7 @@ async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, wo
     return server
 
 
-async def _show_jobs(stack: contextlib.AsyncExitStack, parts: GatewayParts, server: "UaServer") -> None:
-    # asyncua is imported only where it is used.
-    from edge.uaserver.charts import show_charts  # noqa: PLC0415
-    from edge.uaserver.job_feed import show_jobs  # noqa: PLC0415
-
+async def _show_jobs(stack: contextlib.AsyncExitStack, parts: GatewayParts, server: UaServer) -> None:
     await parts.keep_running(stack, "OPC UA lists", partial(show_jobs, parts.store, server, parts.scopes))
     await parts.keep_running(stack, "OPC UA maintenance", partial(show_maintenance, parts, server))
     holders = LockHolders(parts.store, parts.active_runs)
@@ -118,10 +117,56 @@ async def _show_jobs(stack: contextlib.AsyncExitStack, parts: GatewayParts, serv
     show_charts(parts.active_runs, server.charts, parts.clock, holders, parts.runs.mirrors)
 
 
-def open_users(parts: GatewayParts) -> Users:
-    """Return the users of a gateway: the servers share them, and with them the delay of logins after failures."""
-    # Imported only with a server that needs them.
-    from edge.access.login import StoredMemory, Users  # noqa: PLC0415
+async def switch_for_client(core: GatewayParts, request: ModeRequest, caller: Caller) -> None:
+    """Switch the mode of this gateway for an OPC UA client. Raises Refused, and Unavailable without the store."""
+    is_on = isinstance(request, SwitchOn)
+    record = AuditRecord(
+        at=core.trail.clock(),
+        kind="opcua.call",
+        instance=core.trail.instance,
+        user=caller.name or "anonymous",
+        role=caller.role.name.lower(),
+        application=caller.application,
+        address=caller.address,
+        action=f"maintenance {'on' if is_on else 'off'}",
+        subject=core.trail.instance,
+        comment=request.message if isinstance(request, SwitchOn) else "",
+        status="Good",
+    )
+    await switch_mode(core.store, core.trail.instance, request, record, core.trail.clock, core.trail.keep)
+    await core.mode.refresh()
 
-    roles = [Role[role.upper()] for role in parts.settings.users.totp]
-    return Users(Path(parts.settings.users_file), memory=StoredMemory(parts.store), totp_roles=roles)
+
+async def show_maintenance(core: GatewayParts, server: UaServer) -> None:
+    """Show the mode and the state of the machines to OPC UA clients, now and after each change, until cancelled."""
+    changed = asyncio.Event()
+    changed.set()
+    shown: MaintenanceView | None = None
+
+    def note_mode(_: Maintenance | None) -> None:
+        changed.set()
+
+    def note_run(before: LoadedJob | None, now: LoadedJob | None) -> None:
+        # A step of a run leaves the state of its job as it is.
+        if before is None or now is None or before.job.status != now.job.status:
+            changed.set()
+
+    core.mode.listeners.append(note_mode)
+    core.active_runs.listeners.append(note_run)
+    core.health.listeners.append(changed.set)
+    try:
+        while True:
+            await changed.wait()
+            changed.clear()
+            running = (loaded_job.job for loaded_job in core.active_runs.loaded.values())
+            executing = frozenset(job.scope for job in running if job.status.state is JobState.RUNNING)
+            # Most changes of a run change none of this.
+            mode, health = core.mode.in_force, core.health
+            level = service_level(mode, has_store=health.has_store, is_degraded=bool(health.problem_line))
+            if (view := MaintenanceView(mode, core.mode.message, executing, level)) != shown:
+                await server.maintenance.show(view)
+                shown = view
+    finally:
+        core.health.listeners.remove(changed.set)
+        core.mode.listeners.remove(note_mode)
+        core.active_runs.listeners.remove(note_run)

@@ -4,16 +4,12 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from edge.access.operations import OperationRunner, Report
 from edge.app.parts import GatewayParts
 from edge.config import Settings
 from edge.foundation.errors import Unavailable
 from edge.model.plant import Operation
-
-if TYPE_CHECKING:
-    pass
 
 ARCHIVE = ".tar.gz"
 STAGE = 20.0

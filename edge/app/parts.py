@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from edge.access.audit_trail import AuditTrail
 from edge.access.components import Describe
-from edge.access.login import Users
+from edge.access.login import StoredMemory, Users
 from edge.access.mode import ModeWatch
 from edge.app.feature import Opened
 from edge.app.health import Health
@@ -19,6 +19,7 @@ from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession, keep_session
 from edge.links.mqtt_broker import RECEIVE_MAXIMUM
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
+from edge.model.user import Role
 from edge.station.active_runs import ActiveRuns
 from edge.station.clock import SteadyClock, StoreTime
 from edge.station.direct_commands import DirectCommands
@@ -121,3 +122,9 @@ async def open_session(
     )
     await session.wait_attempted(_CONNECT_WITHIN_S)
     return session
+
+
+def open_users(core: GatewayParts) -> Users:
+    """Return the users of a gateway: the servers share them, and with them the delay of logins after failures."""
+    roles = [Role[role.upper()] for role in core.settings.users.totp]
+    return Users(Path(core.settings.users_file), memory=StoredMemory(core.store), totp_roles=roles)

@@ -5,6 +5,7 @@ import functools
 import pkgutil
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from typing import Protocol
 
 from edge.access.audit_trail import open_trail
 from edge.access.locks import keep_swept
@@ -23,9 +24,8 @@ from edge.app.features import (
 from edge.app.health import Health
 from edge.app.interface import open_interface
 from edge.app.maintenance_mode import end_upgrade, operation_calls
-from edge.app.opcua import OpcuaService, open_users
 from edge.app.operation_work import run_operations
-from edge.app.parts import GatewayParts, OpenGateway, Works, open_session
+from edge.app.parts import GatewayParts, OpenGateway, Works, open_session, open_users
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import (
     EquipmentSettings,
@@ -37,6 +37,7 @@ from edge.equipment.mqtt import open_equipment
 from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
+from edge.links.http_page import serve_page
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.model.finding import HealthFinding
 from edge.northbound.calls import CallHandler, CallServices
@@ -72,13 +73,25 @@ from edge.store.generation import JobsClock
 from edge.store.opening import open_store
 
 
-def summary_of(core: GatewayParts, opcua: OpcuaService | None, sidecars: str, measured: str) -> str:
+class ServedOpcua(Protocol):
+    """The OPC UA server as others see it."""
+
+    @property
+    def endpoint(self) -> str:
+        """Its address; empty while it cannot listen."""
+
+    @property
+    def sessions(self) -> int:
+        """The number of OPC UA sessions."""
+
+
+def summary_of(core: GatewayParts, opcua: ServedOpcua | None, sidecars: str, measured: str) -> str:
     """Return what is served: scopes, equipment and the addresses of the servers, empty ones without."""
     settings = core.settings
     pieces = len(settings.southbound)
     parts = [f"scopes {', '.join(settings.gateway.scopes)}", f"{pieces} piece{'' if pieces == 1 else 's'} of equipment"]
-    if opcua and opcua.server:
-        parts.append(f"OPC UA {opcua.server.endpoint}")
+    if opcua and opcua.endpoint:
+        parts.append(f"OPC UA {opcua.endpoint}")
     if sidecars:
         parts.append(f"MessagePack-RPC {sidecars}")
     parts += [text for opened in core.opened for serving in opened.serving if (text := serving())]
@@ -281,9 +294,12 @@ def _open_calls(core: GatewayParts, works: Works) -> CallHandler:
     return CallHandler(core.source, core.scopes, core.store, services, now_ms, max_age_s, core.trail)
 
 
-async def _open_opcua(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> OpcuaService | None:
+async def _open_opcua(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> ServedOpcua | None:
     if not core.settings.opcua.endpoint:
         return None
+    # asyncua takes half a second to import.
+    from edge.app.opcua import OpcuaService  # noqa: PLC0415
+
     service = OpcuaService(core, works)
     await service.open(stack)
     return service
@@ -299,12 +315,11 @@ async def _open_rpc(stack: contextlib.AsyncExitStack, core: GatewayParts, calls:
     return await open_interface(stack, "RPC server", opener, core.health.interface_problems, core.store.defects)
 
 
-async def _open_metrics(stack: contextlib.AsyncExitStack, core: GatewayParts, opcua: OpcuaService | None) -> str:
+async def _open_metrics(stack: contextlib.AsyncExitStack, core: GatewayParts, opcua: ServedOpcua | None) -> str:
     if not core.settings.metrics.listen:
         return ""
     # Imported only when metrics are on.
     from edge.app.metrics import PATH, MetricSources, page  # noqa: PLC0415
-    from edge.links import http_page  # noqa: PLC0415
 
     activity = Activity()
     core.runs.listeners.append(activity.watch)
@@ -313,7 +328,7 @@ async def _open_metrics(stack: contextlib.AsyncExitStack, core: GatewayParts, op
     further = [read for opened in core.opened for read in opened.metrics]
     sources = MetricSources(name, core.scopes, core.store, core.health, core.watch, activity, sessions, further)
     render = functools.partial(page, sources)
-    opener = functools.partial(http_page.serve_page, core.settings.metrics.listen, PATH, render)
+    opener = functools.partial(serve_page, core.settings.metrics.listen, PATH, render)
     return await open_interface(stack, "metrics page", opener, core.health.interface_problems, core.store.defects)
 
 

@@ -216,7 +216,7 @@ def ping_table(results: Mapping[str, PingResult]) -> Table:
         rows=(
             (
                 Text(name, style="bold"),
-                Text(answers := _yes_or_no(result.answers), style=_STYLES.get(answers, "")),
+                Text(answers := _YES_OR_NO[result.answers], style=_STYLES.get(answers, "")),
                 "" if result.seconds is None else f"{result.seconds * 1000:.1f} ms",
                 result.detail,
             )
@@ -228,11 +228,10 @@ def ping_table(results: Mapping[str, PingResult]) -> Table:
 def _connected(equipment_view: EquipmentView) -> str:
     if holder := equipment_view.health.connection.holder:
         return f"by {printable(holder)}" if equipment_view.at_work else "gateway away"
-    return _yes_or_no(equipment_view.health.connected) if equipment_view.at_work else "gateway away"
+    return _YES_OR_NO[equipment_view.health.connected] if equipment_view.at_work else "gateway away"
 
 
-def _yes_or_no(value: bool | None) -> str:  # noqa: FBT001 - the value itself
-    return "unknown" if value is None else "yes" if value else "no"
+_YES_OR_NO = {None: "unknown", True: "yes", False: "no"}
 
 
 @click.group(cls=CommandGroup)

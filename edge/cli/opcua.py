@@ -11,7 +11,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec.structs import replace
 
-from edge.access.users import User, hash_password, read_users, write_user
+from edge.access.passwords import hash_password
+from edge.access.users import User, read_users, write_user
 from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_text

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from edge.access.passwords import hash_password
 from edge.access.sessions import request_end
 from edge.access.users import (
     NAME,
@@ -20,7 +21,6 @@ from edge.access.users import (
     User,
     digest,
     enrolment_uri,
-    hash_password,
     matching_step,
     new_recovery_codes,
     new_secret,

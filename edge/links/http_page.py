@@ -18,7 +18,7 @@ _TIME_LIMIT_S = 10.0
 _CLIENT_LIMIT = 8
 _BACKLOG = 8
 
-_log = structlog.get_logger(__name__)
+logger = structlog.get_logger(__name__)
 
 
 class Page(Struct, frozen=True):
@@ -92,7 +92,7 @@ async def _serve(
             writer.close()
             await writer.wait_closed()
     except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        _log.debug("http client not served", path=path, reason=repr(error))
+        logger.debug("http client not served", path=path, reason=repr(error))
     finally:
         writer.transport.abort()
 
@@ -104,8 +104,9 @@ async def _answer(head: bytes, path: str, render: Render) -> bytes:
                 return _response(HTTPStatus.NOT_FOUND, _text_page(f"the page is {path}"))
             try:
                 page = await render()
-            except Exception:  # noqa: BLE001 - a page that cannot be made must not end what the gateway is for
-                _log.exception("http page could not be made", path=path)
+            except Exception:
+                # A page that cannot be made must not end what the gateway is for.
+                logger.exception("http page could not be made", path=path)
                 return _response(HTTPStatus.INTERNAL_SERVER_ERROR, _text_page("look at the log"))
             return _response(HTTPStatus.OK, page, body=method == b"GET")
         case [_, _, version] if version.startswith(b"HTTP/1."):

@@ -44,7 +44,7 @@ UNCLAIMED_SECONDS = 60.0
 """Time after a start in which messages of a kept session wait for their subscription."""
 
 _RETRY_REFUSED_SECONDS = 3.0
-_log = structlog.get_logger(__name__)
+logger = structlog.get_logger(__name__)
 
 
 class SubscriptionRefused(Unavailable):
@@ -214,7 +214,7 @@ class MqttSession:
         try:
             await self.send(to_message(event, request.response_topic, correlation_data=request.correlation_data))
         except (PublishRefused, Refused) as error:
-            _log.warning("answer dropped", topic=request.response_topic, type=event.type, reason=error.message)
+            logger.warning("answer dropped", topic=request.response_topic, type=event.type, reason=error.message)
 
     async def subscribe(
         self, topic_filter: str, handler: Handler, *, on_poison: PoisonHandler | None = None, key: Key | None = None
@@ -332,14 +332,14 @@ class MqttSession:
         self.failure = None
         self._connected.set()
         self._attempted.set()
-        _log.info("mqtt connected", broker=self._broker.address, client_id=self._broker.client_id)
+        logger.info("mqtt connected", broker=self._broker.address, client_id=self._broker.client_id)
         self._notify_listeners()
 
     def _on_failure(self, error: Unavailable) -> None:
         # Only the first failed attempt of an outage is logged.
         if self.failure is None:
             facts = {"reason": error.message, "advice": error.advice}
-            _log.warning("mqtt not connected, retrying", broker=self._broker.address, **facts)
+            logger.warning("mqtt not connected, retrying", broker=self._broker.address, **facts)
         self.failure = error
         self._attempted.set()
 
@@ -395,5 +395,5 @@ class MqttSession:
             self._drop_unclaimed(delivery)
 
     def _drop_unclaimed(self, delivery: Delivery) -> None:
-        _log.warning("mqtt message dropped", topic=delivery.message.topic, reason="no subscription")
+        logger.warning("mqtt message dropped", topic=delivery.message.topic, reason="no subscription")
         self._acknowledge(delivery)

@@ -23,14 +23,22 @@ from edge.links.cloudevent_mqtt import Message
 from edge.links.connection_fault import ConnectionFailed
 from edge.links.mqtt_broker import RECEIVE_MAXIMUM, Broker
 from edge.links.mqtt_confirmations import SUCCESS, Confirmations, UnconfirmedPublish
-from edge.links.mqtt_publish import MalformedPublish, PublishHead, decode_head, decode_publish, encode_publish
+from edge.links.mqtt_publish import (
+    CONTINUES,
+    LENGTH_BYTES,
+    MalformedPublish,
+    PublishHead,
+    decode_head,
+    decode_publish,
+    encode_publish,
+)
 from edge.links.receive_queue import ReceivedMessage, ReceiveQueue
 from edge.model.equipment_connection import ConnectionFault
 
 _TYPE: Final = 0xF0
 _PUBLISH: Final = 0x30
 _PUBACK: Final = 0x40
-_LENGTH_BYTES = 4
+_PACKET_ID_BYTES = 2
 
 OnPacket = Callable[[int, bytes], None]
 """Called with the first byte of a packet and what follows its remaining length."""
@@ -81,7 +89,7 @@ class MqttStream(asyncio.Protocol):
                 self._on_control(bytes(buffer[start:end]))
             start = end
         del buffer[:start]
-        if len(buffer) > _LENGTH_BYTES and _find_length(buffer, 0) is None:
+        if len(buffer) > LENGTH_BYTES and _find_length(buffer, 0) is None:
             self._on_lost("a packet with a length that does not end")
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -136,10 +144,10 @@ def _find_packet(buffer: bytearray, start: int) -> tuple[int, int] | None:
 
 def _find_length(buffer: bytearray, start: int) -> tuple[int, int] | None:
     length = 0
-    for position in range(min(_LENGTH_BYTES, len(buffer) - start - 1)):
+    for position in range(min(LENGTH_BYTES, len(buffer) - start - 1)):
         byte = buffer[start + 1 + position]
         length |= (byte & 0x7F) << 7 * position
-        if byte < 0x80:  # noqa: PLR2004 - the last byte has no continuation bit
+        if byte < CONTINUES:
             return length, start + 2 + position
     return None
 
@@ -169,7 +177,7 @@ class PahoSocket:
         self._write(bytes(data))
         return len(data)
 
-    def setblocking(self, _flag: bool) -> None:  # noqa: FBT001 - as a socket has it
+    def setblocking(self, _flag: object) -> None:
         """Accept: nothing here blocks."""
 
     def fileno(self) -> int:
@@ -218,7 +226,7 @@ _RETAINED_ALWAYS = SubscribeOptions.RETAIN_SEND_ON_SUBSCRIBE
 RETRY_SECONDS = (0.1, 5.0)
 """The shortest and the longest delay before a session connects again."""
 
-_log = structlog.get_logger(__name__)
+logger = structlog.get_logger(__name__)
 
 
 class ReadRefused(Unavailable):
@@ -460,7 +468,7 @@ class Connection:
             if self._keeps(head, len(body)) if head.packet_id else self._received.admits(head, len(body)):
                 self._received.put(ReceivedMessage(decode_publish(head, body), head.packet_id))
         except MalformedPublish as error:
-            _log.warning("mqtt message malformed", broker=self._address, reason=error.message)
+            logger.warning("mqtt message malformed", broker=self._address, reason=error.message)
             if error.packet_id is None:
                 self._on_lost(f"it sent a malformed message: {error.message}")
             elif error.packet_id:
@@ -479,15 +487,15 @@ class Connection:
         if self._unacknowledged and self._unacknowledged_bytes + size > MOST_UNACKNOWLEDGED:
             self._postponing = True
             kept = self._unacknowledged_bytes
-            _log.warning("mqtt messages postponed", broker=self._address, topic=head.topic, bytes_unacknowledged=kept)
+            logger.warning("mqtt messages postponed", broker=self._address, topic=head.topic, bytes_unacknowledged=kept)
             return False
         self._unacknowledged_bytes += size - self._unacknowledged.get(head.packet_id, 0)
         self._unacknowledged[head.packet_id] = size
         return True
 
     def _on_puback(self, _flags: int, body: bytes) -> None:
-        reason = body[2] if len(body) > 2 else SUCCESS  # noqa: PLR2004 - the packet id takes two bytes
-        self._confirmations.confirm(int.from_bytes(body[:2], "big"), reason)
+        reason = body[_PACKET_ID_BYTES] if len(body) > _PACKET_ID_BYTES else SUCCESS
+        self._confirmations.confirm(int.from_bytes(body[:_PACKET_ID_BYTES], "big"), reason)
 
     def _on_suback(self, _client: object, _data: object, packet_id: int, reasons: object, _properties: object) -> None:
         self._confirmations.confirm(packet_id, reasons)

@@ -18,7 +18,9 @@ _QOS_MASK: Final = 0x03
 _USER_PROPERTY: Final = 0x26
 _LONGEST_STRING = 65_535
 _BYTES_PER_CHARACTER = 4
-_LENGTH_BYTES = 4
+LENGTH_BYTES = 4
+CONTINUES = 0x80
+"""The bit of a byte of a length that says that another one follows (MQTT 5, 1.5.5)."""
 """A Variable Byte Integer takes at most four bytes (MQTT 5, 1.5.5)."""
 
 # A broker ends the connection of a client that sends one of these in a string (MQTT 5, 1.5.4; mosquitto
@@ -112,8 +114,8 @@ def _encode_name(name: str) -> bytes:
 
 def _encode_length(length: int) -> bytes:
     encoded = bytearray()
-    while length >= 0x80:  # noqa: PLR2004 - seven bits a byte
-        encoded.append(length & 0x7F | 0x80)
+    while length >= CONTINUES:
+        encoded.append(length & 0x7F | CONTINUES)
         length >>= 7
     encoded.append(length)
     return bytes(encoded)
@@ -169,10 +171,13 @@ def decode_publish(head: PublishHead, body: bytes) -> Message:
             case 0x02:  # Message Expiry Interval
                 found[kind], at = int.from_bytes(body[at : at + 4], "big"), at + 4
             case 0x01:  # Payload Format Indicator
-                found[kind], at = _checked(body[at : at + 1] in {b"\0", b"\1"}, "payload format"), at + 1
+                if body[at : at + 1] not in {b"\0", b"\1"}:
+                    raise MalformedPublish("an invalid payload format", None)
+                found[kind], at = True, at + 1
             case 0x0B:  # Subscription Identifier, one for each subscription that matches
                 number, at = _decode_length(body, at)
-                _checked(number > 0, "subscription identifier")
+                if not number:
+                    raise MalformedPublish("an invalid subscription identifier", None)
             case _:
                 # A topic alias as well: CONNECT allows the broker none.
                 raise MalformedPublish(f"property {kind:#04x} is not allowed here", None)
@@ -189,12 +194,6 @@ def decode_publish(head: PublishHead, body: bytes) -> Message:
         retain=head.retain,
         received_at=now_ms(),
     )
-
-
-def _checked(is_valid: bool, what: str) -> bool:  # noqa: FBT001 - the result of a comparison
-    if not is_valid:
-        raise MalformedPublish(f"an invalid {what}", None)
-    return is_valid
 
 
 def _read_bytes(body: bytes, at: int, end: int) -> tuple[bytes, int]:
@@ -224,8 +223,8 @@ def _decode_string(raw: bytes, packet_id: int) -> str:
 def _decode_length(body: bytes, at: int) -> tuple[int, int]:
     """Return a Variable Byte Integer and where it ends."""
     value = 0
-    for position, byte in enumerate(body[at : at + _LENGTH_BYTES]):
+    for position, byte in enumerate(body[at : at + LENGTH_BYTES]):
         value |= (byte & 0x7F) << 7 * position
-        if byte < 0x80:  # noqa: PLR2004 - the last byte has no continuation bit
+        if byte < CONTINUES:
             return value, at + position + 1
     raise MalformedPublish("a length that does not end", None)

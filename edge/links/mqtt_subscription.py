@@ -26,7 +26,7 @@ Key = Callable[[Message], str]
 _MOST_AT_ONCE = 20
 """How many messages are handled concurrently: as many as a broker may leave unacknowledged by default."""
 
-_log = structlog.get_logger(__name__)
+logger = structlog.get_logger(__name__)
 
 
 class Delivery(Struct, eq=False):
@@ -69,7 +69,7 @@ class Subscription:
         self._queue: asyncio.Queue[Delivery] = asyncio.Queue()
         self._qos0: Counter[str] = Counter()
         self._qos0_waiting = 0
-        self._dropped = LogThrottle(_log)
+        self._dropped = LogThrottle(logger)
         self._loop = asyncio.get_running_loop()
         self._begun: list[float] = []
         """When each message that is with the handler came to it."""
@@ -84,10 +84,12 @@ class Subscription:
         refused_before = self.refusal
         self.refusal = await self._activate(connection, self.topic_filter)
         if self.refusal is None and refused_before is not None:
-            _log.info("mqtt subscription granted", topic_filter=self.topic_filter)
+            logger.info("mqtt subscription granted", topic_filter=self.topic_filter)
         elif self.refusal is not None and self.refusal != refused_before:
             advice = "Permit it in the access rules of the broker; until then it is retried."
-            _log.error("mqtt subscription refused", topic_filter=self.topic_filter, reason=self.refusal, advice=advice)
+            logger.error(
+                "mqtt subscription refused", topic_filter=self.topic_filter, reason=self.refusal, advice=advice
+            )
         self.active.set()
 
     def put(self, delivery: Delivery) -> None:
@@ -171,11 +173,12 @@ class Subscription:
                     return await act(message)
             except Unavailable as error:
                 if attempt == 0:
-                    _log.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)
+                    logger.warning("mqtt message waits for its handler", topic=message.topic, reason=error.message)
                 attempt += 1
                 await asyncio.sleep(delay(attempt, *self._retry_seconds))
-            except Exception as error:  # noqa: BLE001 - one message with a defect must not stop those behind it
-                _log.exception("mqtt message could not be handled", topic=message.topic)
+            except Exception as error:
+                # One message with a defect must not stop those behind it.
+                logger.exception("mqtt message could not be handled", topic=message.topic)
                 if self._on_poison is None or act is not self._handler:
                     return None
                 act = partial(_call_poison_handler, self._on_poison, error)

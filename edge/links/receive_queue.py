@@ -14,7 +14,7 @@ from edge.links.mqtt_publish import PublishHead
 
 _QOS0_BYTES = 4 * 1024 * 1024
 
-_log = structlog.get_logger(__name__)
+logger = structlog.get_logger(__name__)
 
 
 def _log_only() -> None:
@@ -53,7 +53,7 @@ class ReceiveQueue:
         self._messages = 0
         self._bytes = 0
         self._arrived = asyncio.Event()
-        self._dropped = LogThrottle(_log)
+        self._dropped = LogThrottle(logger)
 
     def admits(self, head: PublishHead, size: int) -> bool:
         """Return whether there is room for a message of QoS 0; log the drop if not."""

@@ -25,7 +25,7 @@ _EVENTS_WAITING = 1000
 _LARGEST_ID = 0xFFFF_FFFF
 _ADVICE = "Send the same event again: it has one effect."
 
-_log = structlog.get_logger(__name__)
+logger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -129,7 +129,7 @@ class Client:
                 reader, writer = await self._dial()
             except Unavailable as error:
                 if not failing:
-                    _log.warning("rpc not connected, retrying", reason=error.message)
+                    logger.warning("rpc not connected, retrying", reason=error.message)
                 failing = True
             else:
                 failing = False
@@ -138,7 +138,7 @@ class Client:
 
     async def _use(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connected.set_result(writer)
-        _log.info("rpc connected")
+        logger.info("rpc connected")
         try:
             async with background_task(self._beat(writer), "rpc heartbeat"):
                 await self._read(reader)
@@ -148,7 +148,7 @@ class Client:
             for answer in self._asked.values():
                 if not answer.done():
                     answer.set_result(None)
-            _log.info("rpc connection lost")
+            logger.info("rpc connection lost")
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         frames = Frames()
@@ -162,13 +162,13 @@ class Client:
                         case Notification("cloudevent", [dict(event), *_]):
                             self._take(event)
                         case Notification("closing", [reason, *_]):
-                            _log.warning("rpc connection closed by the gateway", reason=reason)
+                            logger.warning("rpc connection closed by the gateway", reason=reason)
                         case _:
-                            _log.debug("rpc message unknown", message=message)
+                            logger.debug("rpc message unknown", message=message)
         except Refused as refusal:
-            _log.warning("rpc message malformed", reason=refusal.message)
+            logger.warning("rpc message malformed", reason=refusal.message)
         except OSError as error:
-            _log.debug("rpc connection lost", reason=str(error))
+            logger.debug("rpc connection lost", reason=str(error))
 
     def _settle(self, response: Response) -> None:
         answer = self._asked.get(response.id)
@@ -179,7 +179,7 @@ class Client:
         if self._on_event is None:
             return
         if self._events.full():
-            _log.warning("rpc event dropped, handler too slow", type=event.get("type"), id=event.get("id"))
+            logger.warning("rpc event dropped, handler too slow", type=event.get("type"), id=event.get("id"))
             return
         self._events.put_nowait(event)
 
@@ -189,8 +189,9 @@ class Client:
             if self._on_event is not None:
                 try:
                     await self._on_event(from_map(event))
-                except Exception:  # noqa: BLE001 - an event that a handler cannot digest must not stop those behind it
-                    _log.exception("rpc event could not be handled", type=event.get("type"), id=event.get("id"))
+                except Exception:
+                    # An event that a handler cannot digest must not stop those behind it.
+                    logger.exception("rpc event could not be handled", type=event.get("type"), id=event.get("id"))
 
     async def _beat(self, writer: asyncio.StreamWriter) -> None:
         """Send a heartbeat at intervals; abort the connection when it is not answered."""
@@ -199,7 +200,7 @@ class Client:
             try:
                 await self.call("heartbeat", int(time.time()))
             except (Unavailable, Refused) as error:
-                _log.warning("rpc heartbeat not answered", reason=error.message)
+                logger.warning("rpc heartbeat not answered", reason=error.message)
                 writer.transport.abort()
                 return
 

@@ -31,7 +31,7 @@ Method = Callable[[Sequence[Any]], Awaitable[object]]
 
 _GOODBYE_SECONDS = 1.0
 
-_log = structlog.get_logger(__name__)
+logger = structlog.get_logger(__name__)
 
 
 class RpcLimits(Struct, frozen=True):
@@ -91,7 +91,7 @@ class RpcServer:
         """Accept a client; disconnect it when there are too many."""
         client = _Client(_name(writer, next(self._numbers)), reader, writer, self._methods, self._limits, self._room)
         if len(self._clients) >= self._limits.clients:
-            _log.warning("rpc client refused, too many connected", client=client.name)
+            logger.warning("rpc client refused, too many connected", client=client.name)
             writer.write(_goodbye(f"there are {self._limits.clients} clients already"))
             writer.close()
             return
@@ -138,14 +138,14 @@ class _Client:
 
     async def serve(self) -> None:
         """Serve calls until the end of the connection; calls in progress end first: they have an effect."""
-        _log.info("rpc client connected", client=self.name)
+        logger.info("rpc client connected", client=self.name)
         try:
             async with TaskGroup() as calls:
                 fault = await self._take_calls(calls)
             await self._send_closing(fault)
         finally:
             self.abort()
-        _log.info("rpc client gone", client=self.name)
+        logger.info("rpc client gone", client=self.name)
 
     def notify(self, frame: bytes) -> None:
         """Send a notification, unless the client does not read."""
@@ -174,7 +174,7 @@ class _Client:
         except TimeoutError:
             return f"silent for {self._limits.silent:g} s"
         except OSError as error:
-            _log.debug("rpc connection lost", client=self.name, reason=str(error))
+            logger.debug("rpc connection lost", client=self.name, reason=str(error))
         return None
 
     async def _receive(self) -> bytes:
@@ -222,10 +222,11 @@ class _Client:
             error = f"{refusal.kind}: {refusal.sentences}"
         except Unavailable as unavailable:
             error = f"unavailable: {unavailable.message}"
-        except Exception as defect:  # noqa: BLE001 - a call with a defect must not end the others
-            _log.exception("rpc call could not be done", client=self.name, method=method)
+        except Exception as defect:
+            # A call with a defect must not end the others.
+            logger.exception("rpc call could not be done", client=self.name, method=method)
             error = f"internal: the call met a defect of this software: {type(defect).__name__}"
-        _log.warning("rpc call failed", client=self.name, method=method, reason=error)
+        logger.warning("rpc call failed", client=self.name, method=method, reason=error)
         return encode(Response(id, error, None))
 
     def _find(self, method: str) -> Method:
@@ -245,17 +246,17 @@ class _Client:
         except TimeoutError:
             self._disconnect("it does not read its answers")
         except OSError as error:
-            _log.debug("rpc answer not read", client=self.name, reason=str(error))
+            logger.debug("rpc answer not read", client=self.name, reason=str(error))
 
     def _disconnect(self, reason: str) -> None:
-        _log.warning("rpc client disconnected", client=self.name, reason=reason)
+        logger.warning("rpc client disconnected", client=self.name, reason=reason)
         self.abort()
 
     async def _send_closing(self, fault: str | None) -> None:
         if self._writer.is_closing():
             return
         if fault is not None:
-            _log.warning("rpc client disconnected", client=self.name, reason=fault)
+            logger.warning("rpc client disconnected", client=self.name, reason=fault)
             self._writer.write(_goodbye(fault))
         self._writer.close()
         with suppress(OSError):

