@@ -41,8 +41,8 @@ from edge.links.http_page import serve_page
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.model.finding import HealthFinding
 from edge.northbound.calls import CallHandler, CallServices
+from edge.northbound.events import LateResultPublisher
 from edge.northbound.inbox import Inbox
-from edge.northbound.late_results import LateResultPublisher
 from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.topics import Topics
@@ -55,17 +55,16 @@ from edge.station.equipment import EquipmentPort
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import TakeOver, TaskFactory, open_instance
 from edge.station.jobs import JobService, accepted_jobs
-from edge.station.lock_sweep import LockSweep
 from edge.station.recipe_lookup import RecipeLookup
 from edge.station.retention import Deliveries, Expiry, KeptJobs
 from edge.station.runs import Runs
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Dispatch, Sender, routes_of
-from edge.station.set_mirror_watch import MirrorWatch
 from edge.station.settings import StationSettings
 from edge.station.start import Starter, StartSweep
 from edge.station.timers import Timers
 from edge.station.traffic_publisher import TrafficPublisher
+from edge.station.waiting_runs import LockSweep, MirrorWatch
 from edge.station.worker import Worker
 from edge.store import dedupe
 from edge.store.bounds import CountLimits

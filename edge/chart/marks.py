@@ -110,10 +110,14 @@ def _title(run: Run, at: int) -> str:
     return f"job {run.job_id} in {run.scope}: {word} after {duration(at - run.started_at)}{reason}"
 
 
+_MINUTES_FROM_S: Final = 100
+"""A longer time is read in minutes."""
+
+
 def duration(milliseconds: int) -> str:
     """Return a duration as text for people."""
     seconds = milliseconds / 1000
-    if seconds < 100:  # noqa: PLR2004  what is longer is read in minutes
+    if seconds < _MINUTES_FROM_S:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

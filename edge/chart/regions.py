@@ -28,6 +28,9 @@ _SHORT: Final = 2
 _MAX_FEEDING: Final = 2
 
 
+_FEWEST_JOINED: Final = 2
+
+
 class Joins:
     """The graph of the blocks outside all branches; `hidden` arcs reach a block without a drawn line."""
 
@@ -131,7 +134,7 @@ class Joins:
         chosen = None
         for name in self._children.get(block, ()):
             feeding = self._feeding[name]
-            if not free(name) or len(feeding) < 2:  # noqa: PLR2004  a join joins two
+            if not free(name) or len(feeding) < _FEWEST_JOINED:
                 continue
             with_steps = sum(
                 any(source != block and self._dominates(target, source) for source in feeding)

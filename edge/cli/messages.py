@@ -25,8 +25,8 @@ from edge.config import main_file
 from edge.foundation.errors import Refused
 from edge.model.instant import rfc3339
 from edge.store import dedupe
+from edge.store.dead_letters import DECLINED_COUNTER, RefusedMessage, count_refused, newest_refused
 from edge.store.dedupe import count_by_sender
-from edge.store.refused import DECLINED_COUNTER, RefusedMessage, count, newest
 
 
 @click.group(cls=CommandGroup)
@@ -88,11 +88,11 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
 
     async def show(at: StoreAccess) -> None:
         redact = redactor(secrets_of(at.settings, main_file(settings_file, os.environ), os.environ))
-        messages = [_redacted(message, redact) for message in await newest(at.store, last)]
+        messages = [_redacted(message, redact) for message in await newest_refused(at.store, last)]
         texts = tuple("\n".join(_report(message)) for message in messages)
         CommandOutput([_as_data(message) for message in messages], texts).print(as_json=as_json)
         if not as_json:
-            refused, declined = await count(at.store), await count(at.store, DECLINED_COUNTER)
+            refused, declined = await count_refused(at.store), await count_refused(at.store, DECLINED_COUNTER)
             print_text(f"{refused} messages refused, {declined} calls declined since the store was created")
 
     run_on_store(settings_file, show)

@@ -46,7 +46,7 @@ from edge.station.equipment import (
     programs_of,
 )
 from edge.store.background import retry_while_unavailable
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 
 RETRY_SECONDS = (0.1, 5.0)
 # Maximum number of log entries per window: for discarded events, which are all recorded, and for defects.

@@ -13,7 +13,7 @@ from edge.model.instant import milliseconds
 from edge.ports.result_trace import FILE_MEMBER, file_error
 from edge.station.equipment import EquipmentAnswer, LateResult, StationPort
 from edge.store.background import retry_while_unavailable
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 
 _log = structlog.get_logger(__name__)
 

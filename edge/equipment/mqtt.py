@@ -38,7 +38,7 @@ from edge.model.equipment_data import CommandData
 from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Phase
 from edge.station.equipment import Begin, Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 
 _OFFER_RETRY_SECONDS = (1.0, 60.0)
 """The shortest and the longest delay before a command without a subscriber is sent again."""

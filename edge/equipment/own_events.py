@@ -7,7 +7,7 @@ import msgspec
 
 from edge.model.cloudevent import new_id
 from edge.station.equipment import EquipmentEvent, NoRoom, StationPort
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 
 
 class OwnEvents:

@@ -61,7 +61,7 @@ from edge.station.retention import Deliveries
 from edge.station.settings import EventOrigin, SettingsMethod, StationSettings
 from edge.store import audit
 from edge.store.client import Store
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 from edge.store.version import DocumentTooNew
 
 

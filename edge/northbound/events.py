@@ -1,4 +1,4 @@
-"""The events for the MES: composed from transitions, responses and progress; those of a scope published in order."""
+"""The events for the MES: composed from transitions, responses, progress and late results, and published in order."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -8,22 +8,38 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.links.mqtt import Message, MqttSession, to_message
+from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.ticks import next_tick
+from edge.links.mqtt import Message, MqttSession, PublishRefused, to_message
 from edge.model.cloudevent import CloudEvent, new_id
-from edge.model.event_types import AWAITS_PERSON_TYPE, PROGRESS_TYPE, RESPONSE_UPDATE_TYPE, STATUS_EVENT_TYPE
+from edge.model.event_types import (
+    AWAITS_PERSON_TYPE,
+    LATE_RESULT_TYPE,
+    PROGRESS_TYPE,
+    RESPONSE_UPDATE_TYPE,
+    STATUS_EVENT_TYPE,
+)
 from edge.model.instant import utc
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, Parameter
-from edge.model.job_message import AwaitsPersonEvent, CommandProgress, JobProgress, OpenQuestion, StepProgress
+from edge.model.job_message import (
+    AwaitsPersonEvent,
+    CommandProgress,
+    JobProgress,
+    LateResultEvent,
+    OpenQuestion,
+    StepProgress,
+)
 from edge.model.job_state import Cause, has_ended, has_response, is_transition, state_entries
 from edge.northbound.topics import StartedWrite, Topics, TopicWriter, WriteOutcome
 from edge.station.response import HELD_ID, INTERVENTIONS_ID, UNKNOWN_ID
 from edge.station.runs import Progress
-from edge.store import changes, jobs, responses
+from edge.store import changes, dead_letters, jobs, responses
 from edge.store.background import Isolated
 from edge.store.changes import Change
 from edge.store.client import Store
+from edge.store.dead_letters import LateCursor, Letter
 from edge.store.jobs import Job
-from edge.store.stream import BEGINNING
+from edge.store.reads import BEGINNING
 
 logger = structlog.get_logger(__name__)
 
@@ -226,3 +242,79 @@ async def _outcome(started: Sequence[StartedWrite]) -> WriteOutcome:
             return written
         outcome = written if outcome is WriteOutcome.UNREAD else outcome
     return outcome
+
+
+POLL_INTERVAL_S = 2.0
+
+
+class LateResultPublisher:
+    """Publishes the late results of a scope. Its cursor is in the store: after a restart it continues from there."""
+
+    def __init__(
+        self,
+        store: Store,
+        session: MqttSession,
+        source: str,
+        topics: Topics,
+        poll_interval_s: float = POLL_INTERVAL_S,
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._source = source
+        self._topics = topics
+        self._poll_interval_s = poll_interval_s
+        self._cursor: LateCursor | None = None
+        """The last letter that was read; None before the first read."""
+
+    async def run(self) -> None:
+        """Publish until cancelled; an unavailable broker or store delays it."""
+        # Another instance may have published since this one last did.
+        self._cursor = None
+        while True:
+            try:
+                await self._publish_all()
+            except (Unavailable, PublishRefused, Refused) as error:
+                logger.debug("late results wait", reason=error.message)
+                self._cursor = None
+            await next_tick(self._poll_interval_s)
+
+    async def _publish_all(self) -> None:
+        scope = self._topics.scope
+        if self._cursor is None:
+            self._cursor = await dead_letters.last_published(self._store, scope)
+        found = await dead_letters.load_late(self._store, self._cursor)
+        if found.letters:
+            await self._store.settle()
+        for letter_id, letter in found.letters.items():
+            if letter.scope == scope:
+                event = late_result_event(self._source, letter_id, letter)
+                await self._session.send(to_message(event, self._topics.events))
+                await self._store.commit(dead_letters.save_published(self._store.keys, scope, letter_id))
+        self._cursor = found.end
+
+
+def late_result_event(source: str, letter_id: str, letter: Letter) -> CloudEvent:
+    """Return the event of a late result; its id is the same each time."""
+    details = letter.details
+    return CloudEvent(
+        id=dead_letters.event_id(letter_id, letter),
+        source=source,
+        type=LATE_RESULT_TYPE,
+        subject=letter.scope,
+        causationid=details.get("command_id") or None,
+        data=LateResultEvent(
+            job_order_id=letter.job_id,
+            command_id=details.get("command_id", ""),
+            source=details.get("source", ""),
+            reason=letter.reason,
+            data=_data(details.get("data", "null")),
+        ),
+    )
+
+
+def _data(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        # The data were cut at the limit.
+        return text

@@ -44,7 +44,7 @@ from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.commit import Commit, join
 from edge.store.jobs import Job
-from edge.store.stream import BEGINNING, position_key
+from edge.store.reads import BEGINNING, position_key
 
 
 class JobStates:

@@ -27,7 +27,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.generation import GENERATION
 from edge.store.jobs import Job
-from edge.store.stream import BEGINNING, position_key
+from edge.store.reads import BEGINNING, position_key
 
 
 class IndexState(Struct, frozen=True):

@@ -6,11 +6,10 @@ The language is that of `edge.expression`, described in `docs/reference/sfc.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field  # noqa: TID251 - it extends an abstract class
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from edge.expression import compiler
 from edge.expression.compiler import Expression, Unmet
@@ -254,18 +253,20 @@ class _Resolver:
         return str(rest[0]), tuple(rest[1:])
 
 
-@dataclass(frozen=True, slots=True)
 class _MirroredSet(MemberSet):
     """A mirror as a condition asks it."""
 
-    asked: AskedMirrors
-    name: str
+    __slots__ = ("_asked", "_name")
+
+    def __init__(self, asked: AskedMirrors, name: str) -> None:
+        self._asked = asked
+        self._name = name
 
     def has(self, member: str) -> Truth:
-        return self.asked.has(self.name, member)
+        return self._asked.has(self._name, member)
 
     def __str__(self) -> str:
-        return self.asked.show(self.name)
+        return self._asked.show(self._name)
 
 
 def _timed_step(node: Node) -> str | None:

@@ -209,7 +209,7 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
     @property
     def sending(self) -> Sending:
         """Return whether its command has left the gateway; one that waits to be sent counts as sent."""
-        return _sending(self.withdrawn, self.doubtful)
+        return _sending(withdrawn=self.withdrawn, doubtful=self.doubtful)
 
     @property
     def window_end(self) -> int | None:
@@ -224,7 +224,7 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
         return self.state is ActionState.DISPATCHED or (self.state is ActionState.UNKNOWN and self.ended_at is None)
 
 
-def _sending(withdrawn: bool, doubtful: bool) -> Sending:  # noqa: FBT001 - the members of an attempt
+def _sending(*, withdrawn: bool, doubtful: bool) -> Sending:
     if withdrawn:
         return Sending.NEVER
     return Sending.MAYBE if doubtful else Sending.SENT
@@ -255,7 +255,7 @@ class PastAttempt(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def sending(self) -> Sending:
         """Return whether its command has left the gateway; one that waits to be sent counts as sent."""
-        return _sending(self.withdrawn, self.doubtful)
+        return _sending(withdrawn=self.withdrawn, doubtful=self.doubtful)
 
 
 class KeptEvent(msgspec.Struct, frozen=True):

@@ -38,9 +38,8 @@ from edge.station.sender import command_of, permit_start
 from edge.store import dead_letters, dedupe, equipment_memory
 from edge.store.client import Store
 from edge.store.commit import Commit, Stale, join
-from edge.store.dead_letters import Letter, LetterKind
+from edge.store.dead_letters import Letter, LetterKind, RefusedMessage
 from edge.store.dedupe import equipment_sender, had_result, load_scope_of_removed, was_taken
-from edge.store.refused import RefusedMessage
 from edge.store.runs import active_jobs
 
 

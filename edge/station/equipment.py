@@ -13,7 +13,7 @@ from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import OpenSafing
 from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 
 _MARK_LENGTH = 20
 

@@ -19,7 +19,7 @@ from edge.links.rate_limit import RateLimit
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import Cause
 from edge.store.client import Store
-from edge.store.refused import RefusedMessage, record_refusal
+from edge.store.dead_letters import RefusedMessage, record_refusal
 
 _RUNS: Final = uuid.UUID("4c0d7b86-2f0b-4a53-8f6e-6f1c2f0d9b1e")
 _DIGITS: Final = 32

@@ -42,11 +42,11 @@ from edge.station.start import plan_start
 from edge.store import dedupe, ended_jobs, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join
+from edge.store.dead_letters import RefusedMessage, record_decline
 from edge.store.dedupe import caller
 from edge.store.jobs import Job
 from edge.store.keys import Keys
 from edge.store.query import Replies, StoreQuery
-from edge.store.refused import RefusedMessage, record_decline
 
 
 class CallIdentity(Struct, frozen=True):

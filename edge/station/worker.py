@@ -11,10 +11,10 @@ from edge.foundation.backoff import MOST_TRIES, delay_after_defects
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import TaskGroup
 from edge.station.dead_letter_writer import DeadLetterWriter
-from edge.station.lock_sweep import continue_with_locks
 from edge.station.runs import Runs
 from edge.station.sender import take_over
 from edge.station.start import Starter
+from edge.station.waiting_runs import continue_with_locks
 from edge.store import work
 from edge.store.background import restart_on_outage, retry_while_unavailable
 from edge.store.client import Store

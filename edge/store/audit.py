@@ -9,7 +9,7 @@ from edge.store.client import Store
 from edge.store.commit import Absent, Commit, HashField, Holds, RedisCommand, fields
 from edge.store.dedupe import digest
 from edge.store.keys import Keys
-from edge.store.stream import Entry, entries
+from edge.store.reads import Entry, entries
 
 _PAGE = 500
 _CLAIM_MS = 90_000_000

@@ -14,7 +14,7 @@ from edge.store.client import Store, block_ms
 from edge.store.commit import NOTHING, Commit, join, operation
 from edge.store.generation import GENERATION, generation_fields
 from edge.store.keys import Keys
-from edge.store.stream import BEGINNING, Entry, StreamPage, entries, page_of, position_key, reachable
+from edge.store.reads import BEGINNING, Entry, StreamPage, entries, page_of, position_key, reachable
 
 logger = structlog.get_logger(__name__)
 

@@ -14,6 +14,8 @@ REMOVE_AFTER = "remove_after_s"
 """The setting how long a component without a heartbeat stays in the list."""
 DEFAULT_REMOVE_AFTER_S = 30 * 24 * 3600
 _LEAST_REMOVE_AFTER_S = 60
+_MOST_DIGITS = 15
+"""Of an instant in seconds."""
 """Several heartbeats: components that work would come and go."""
 
 
@@ -127,5 +129,5 @@ async def remove_outdated(store: Store, now_s: int) -> list[str]:
 
 
 def _seconds(text: str | None) -> int:
-    is_number = text is not None and text.isdecimal() and text.isascii() and len(text) < 16  # noqa: PLR2004 - of an instant
+    is_number = text is not None and text.isdecimal() and text.isascii() and len(text) <= _MOST_DIGITS
     return int(text) if is_number and text else 0

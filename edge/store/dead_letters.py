@@ -1,4 +1,4 @@
-"""Dead letters: work that was given up, with the reason, for a person to look at; and results that came late."""
+"""Work that failed for good, results that came late, refused messages: each with the reason, for a person to read."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,12 +6,13 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct, field
 
-from edge.model.secret_text import hide_in_data, hide_secrets
+from edge.foundation.errors import Refused
+from edge.model.secret_text import hide_in_data, hide_in_payload, hide_secrets
 from edge.store.client import Store
-from edge.store.commit import Commit, join, operation
+from edge.store.commit import Commit, fields, join, operation
 from edge.store.generation import GENERATION, generation_fields
 from edge.store.keys import Keys
-from edge.store.stream import Entry, entries
+from edge.store.reads import Entry, entries
 
 STREAM_LENGTH = 1000
 _TELEMETRY = "telemetry/"
@@ -172,3 +173,78 @@ def _letter(entry: Entry) -> Letter:
         is_redacted=_REDACTED in found,
         generation=found.get(GENERATION, ""),
     )
+
+
+REFUSED_COUNTER = "refused"
+DECLINED_COUNTER = "declined"
+MOST_REFUSED = 1000
+_KEPT_BYTES = 4096
+_READ_BYTES = 65_536
+_KEPT_CHARACTERS = 1000
+"""The limit of each other text: some of them come from the sender."""
+
+
+class RefusedMessage(Struct, frozen=True):
+    """A refused message or a declined call: where it came from, the reason, and the beginning of its payload."""
+
+    way: str
+    event_type: str
+    event_id: str
+    kind: str
+    reason: str
+    payload: bytes
+    at: int | None = None
+    """When it was stored, in milliseconds since the epoch; read from the store."""
+
+
+def record_refusal(keys: Keys, message: RefusedMessage, count: int = 1) -> Commit:
+    """Store a refused message among the newest; count it with those before it that were not stored."""
+    return join((_append(keys, message), operation("INCRBY", keys.counter(REFUSED_COUNTER), count)))
+
+
+def record_decline(keys: Keys, call: RefusedMessage) -> Commit:
+    """Store a declined call among the newest refused messages, and count it apart from them."""
+    return join((_append(keys, call), operation("INCR", keys.counter(DECLINED_COUNTER))))
+
+
+def _append(keys: Keys, message: RefusedMessage) -> Commit:
+    texts = {
+        "way": message.way,
+        "type": message.event_type,
+        "id": message.event_id,
+        "kind": message.kind,
+        "reason": hide_secrets(message.reason),
+    }
+    cut = {name: text[:_KEPT_CHARACTERS] for name, text in texts.items()}
+    # A longer payload is not read whole: secrets in its beginning are found by their form.
+    payload = hide_in_payload(message.payload[:_READ_BYTES])[:_KEPT_BYTES]
+    entry = fields(cut | {"payload": payload})
+    return operation("XADD", keys.event_refused_list(), "MAXLEN", "~", MOST_REFUSED, "*", *entry)
+
+
+async def newest_refused(store: Store, many: int) -> list[RefusedMessage]:
+    """Return the last refused messages and declined calls, newest first; payloads as they were stored."""
+    reply = await store.execute("XREVRANGE", store.keys.event_refused_list(), "+", "-", "COUNT", many)
+    return [
+        RefusedMessage(
+            way=entry.fields["way"],
+            event_type=entry.fields["type"],
+            event_id=entry.fields["id"],
+            kind=entry.fields["kind"],
+            reason=entry.fields["reason"],
+            payload=entry.fields["payload"].encode(),
+            at=int(entry.entry_id.partition("-")[0]),
+        )
+        for entry in entries(reply)
+    ]
+
+
+async def count_refused(store: Store, counter: str = REFUSED_COUNTER) -> int:
+    """Return a counter since the store was created. Raises Refused when it cannot be read."""
+    key = store.keys.counter(counter)
+    text = await store.execute("GET", key)
+    try:
+        return int(text or 0)
+    except ValueError as error:
+        advice = f"Find out who has written it, then start again: redis-cli DEL {key}"
+        raise Refused("unreadable", f"the counter cannot be read: {key} holds {text!r}", advice) from error

@@ -27,13 +27,12 @@ from edge.ports.result_trace import MOST_LEVELS, RESULTS_MEMBER, without_files
 from edge.sfc.run import Run, commands_with_result
 from edge.store.background import poll_store
 from edge.store.bounds import BoundedCount, MarksBySender
-from edge.store.bulk_reads import escape_pattern
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, HashField, join, operation, spread
 from edge.store.keys import Keys
 from edge.store.query import StoreQuery, query
+from edge.store.reads import entries, escape_pattern
 from edge.store.server_time import server_time
-from edge.store.stream import entries
 
 SWEEP_EVERY_S: Final = 60.0
 _BATCH: Final = 500

@@ -9,12 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from edge.model.job_state import JobState
-from edge.store import dead_letters, ended_jobs, refused
-from edge.store.bulk_reads import scan_keys
+from edge.store import dead_letters, ended_jobs
 from edge.store.client import Store
 from edge.store.keys import key_specs
+from edge.store.reads import entries, scan_keys
 from edge.store.server_check import MemoryUsage
-from edge.store.stream import entries
 
 _BATCH = 500
 
@@ -52,7 +51,7 @@ async def read_gauges(store: Store, scopes: Sequence[str], batch: int = _BATCH) 
         [
             ("INFO", "memory"),
             *dead_letters.queries_of_count(keys),
-            ("GET", keys.counter(refused.COUNTER)),
+            ("GET", keys.counter(dead_letters.REFUSED_COUNTER)),
             ("GET", keys.counter(ended_jobs.DROPPED)),
             ("HGETALL", keys.publisher_cursors()),
             *(command for scope in scopes for command in _of_scope(store, scope)),

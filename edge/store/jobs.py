@@ -12,12 +12,12 @@ from edge.model.isa95 import JobOrder, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
 from edge.sfc.run import KeptEvent
 from edge.store import changes, ended_jobs, version
-from edge.store.bulk_reads import load_readable
 from edge.store.changes import ResponseChange
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, Fewer, HashField, at_revision, fields, join, operation
 from edge.store.keys import Keys
 from edge.store.query import StoreQuery, query
+from edge.store.reads import load_readable
 from edge.store.version import Document
 
 _JOBS_AT_ONCE = 250

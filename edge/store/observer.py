@@ -12,6 +12,7 @@ from edge.foundation.errors import EdgeError, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.store.client import Store
 from edge.store.connection import Command, CommandConnection, Endpoint
+from edge.store.embedded import running_server
 from edge.store.fence import Fence, ask_fence, watched
 from edge.store.keys import Keys
 from edge.store.query import values_of
@@ -196,9 +197,6 @@ async def _endpoint(settings: RedisSettings) -> Endpoint:
             ["[redis] url is `embedded:`: such a store lives and dies with one process"],
             "Name a Redis server, or a directory (`embedded:/dir`).",
         )
-    # Imported only for such a store.
-    from edge.store.embedded import running_server  # noqa: PLC0415
-
     if (path := await running_server(directory)) is None:
         raise Unavailable(f"no server runs in {directory}", "Start the gateway: it runs this server.")
     return Endpoint(path=str(path))

@@ -18,6 +18,7 @@ from edge.store.blocking_connections import BlockingConnections, Subscriptions
 from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
 from edge.store.commit import join, operation
 from edge.store.connection import AccessDenied, CommandConnection, Endpoint
+from edge.store.embedded import embedded_server, running_server
 from edge.store.fence import QUORUM_ADVICE, REPLACED_AFTER_S, Fence, ask_fence, quorum_problem
 from edge.store.generation import GenerationCheck, JobsClock, adopt_generation, load_generation
 from edge.store.keys import Keys
@@ -80,9 +81,6 @@ async def _opened(
         return await _behind_sentinel(stack, settings, consumer, jobs_clock)
     if not settings.url.startswith("embedded:"):
         return _connect(stack, settings, endpoint_of(settings, settings.url), consumer)
-    # Imported only for such a store.
-    from edge.store.embedded import embedded_server, running_server  # noqa: PLC0415
-
     directory = settings.url.removeprefix("embedded:")
     running = await running_server(directory) if consumer is None else None
     path = running or await stack.enter_async_context(embedded_server(directory))
@@ -224,9 +222,6 @@ async def has_running_server(settings: RedisSettings) -> bool:
     directory = settings.url.removeprefix("embedded:")
     if directory in {settings.url, ""}:
         return True
-    # Imported only for such a store.
-    from edge.store.embedded import running_server  # noqa: PLC0415
-
     return await running_server(directory) is not None
 
 

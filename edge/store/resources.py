@@ -11,12 +11,11 @@ from msgspec import Struct, field
 from edge.model.acceptance import Allowed, ResourceKind, named_resources, named_work_masters
 from edge.model.isa95 import JobOrder, WorkMaster
 from edge.store import version
-from edge.store.bulk_reads import load_readable
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, Revision, at_revision, fields, join, operation, spread
 from edge.store.keys import Keys
 from edge.store.query import StoreQuery
-from edge.store.stream import entries
+from edge.store.reads import entries, load_readable
 from edge.store.version import Document
 
 _SCOPE = "scope:"

@@ -9,11 +9,11 @@ from edge.model.action_attempt import ActionAttempt, attempts_parameter
 from edge.model.isa95 import JobResponse, State
 from edge.model.job_state import RESPONSE_STATES, JobState, JobStatus, SubState, has_response, state_entries
 from edge.store import version
-from edge.store.bulk_reads import load_readable
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
 from edge.store.jobs import Job
 from edge.store.keys import Keys
+from edge.store.reads import load_readable
 from edge.store.version import Document
 
 _BATCH = 100

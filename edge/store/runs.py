@@ -17,11 +17,10 @@ from edge.sfc.run import Run, waits
 from edge.sfc.run_fields import changed_fields, decode, encode
 from edge.sfc.signal import Phase
 from edge.store import version
-from edge.store.bulk_reads import escape_pattern, scan_keys
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, at_revision, fields, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.stream import entries
+from edge.store.reads import entries, escape_pattern, scan_keys
 from edge.store.version import Document
 
 DATASCHEMA = "https://aschamberger.github.io/schemas/microdcs/sfc-execution/v2.0.0/"

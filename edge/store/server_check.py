@@ -10,12 +10,12 @@ from msgspec import Struct
 from edge.foundation.errors import Defect, SettingsError
 from edge.store import ended_jobs
 from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits, MarksBySender
-from edge.store.bulk_reads import scan_keys
 from edge.store.client import Store
 from edge.store.connection import AccessDenied
 from edge.store.dedupe import MarkCounter, count_by_sender, count_marks, is_any_sender_near
 from edge.store.ended_jobs import KeptResults
 from edge.store.keys import key_specs
+from edge.store.reads import scan_keys
 
 STORE_VERSION = 1
 """The version of the stored data. A change that an older version would misread raises it and must convert the data."""

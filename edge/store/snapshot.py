@@ -7,10 +7,10 @@ from typing import Any, assert_never
 
 import msgspec
 
-from edge.store.bulk_reads import scan_keys
 from edge.store.client import Store
 from edge.store.commit import MOST_ARGUMENTS, Commit, fields, join, operation, spread
 from edge.store.keys import Keys
+from edge.store.reads import scan_keys
 
 _SNAPSHOT_LUA = resources.files("edge.store").joinpath("lua/snapshot.lua").read_bytes()
 _BATCH = 200

@@ -8,12 +8,12 @@ from typing import Final
 from msgspec import Struct
 
 from edge.model.secret_text import hide_secrets
-from edge.store import stream
+from edge.store import reads
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, command_size, fields, join, operation, spread
 from edge.store.dead_letters import redacted_fields
 from edge.store.keys import RULES_GROUP, Keys
-from edge.store.stream import Entry, entries
+from edge.store.reads import Entry, entries
 
 DLQ_LENGTH: Final = 1_000
 ATTEMPTS_LENGTH: Final = 5_000
@@ -123,7 +123,7 @@ async def read_counters(store: Store) -> dict[str, int]:
 
 async def create_group(store: Store) -> None:
     """Create the consumer group where it is missing; it begins at the oldest entry."""
-    await stream.create_group(store, store.keys.telemetry(), RULES_GROUP)
+    await reads.create_group(store, store.keys.telemetry(), RULES_GROUP)
 
 
 async def claim_from_others(store: Store) -> int:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, fields, join, operation, spread
 from edge.store.keys import GROUP, Keys
-from edge.store.stream import Entry, create_group, entries
+from edge.store.reads import Entry, create_group, entries
 
 _BATCH = 50
 

@@ -18,7 +18,7 @@ from edge.features.telemetry.rules.evaluator import RuleEvaluator
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.ports.batch import decode_batch, plausible_time
 from edge.ports.sample_lines import Sample
-from edge.store.stream import Entry
+from edge.store.reads import Entry
 from tests.outside.mqtt_client import MqttClient
 from tests.outside.servers import PREFIX, SCOPE, Broker, Gateway, Store, ended, wait_for
 

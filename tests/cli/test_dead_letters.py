@@ -9,7 +9,7 @@ from edge.model.job_state import Cause, JobState
 from edge.store import dead_letters
 from edge.store import stream_of_samples as telemetry
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.stream import Entry, entries
+from edge.store.reads import Entry, entries
 from tests.cli.calling import Edge
 from tests.station.plant import SCOPE, FakeEquipment, Plant, obliging, order
 

@@ -7,8 +7,8 @@ import pytest
 from edge.model.job_state import Cause
 from edge.store import audit, dedupe
 from edge.store.client import Store
+from edge.store.dead_letters import RefusedMessage, record_refusal
 from edge.store.dedupe import equipment_sender
-from edge.store.refused import RefusedMessage, record_refusal
 from tests.cli.calling import Edge
 from tests.station.plant import Plant
 

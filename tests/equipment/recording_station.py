@@ -18,7 +18,7 @@ from edge.station.equipment import (
     OutcomeUnknown,
     Task,
 )
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 
 
 class RecordingStation:

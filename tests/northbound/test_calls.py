@@ -14,7 +14,7 @@ from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
 from edge.model.isa95 import JobResponse, MethodAnswer, RefusalAnswer, ResponseAnswer, ResponsesAnswer, ReturnStatus
 from edge.northbound.calls import CallHandler, CallServices, IncomingCall, responses_in
 from edge.station.jobs import JobService
-from edge.store import jobs, refused, resources
+from edge.store import dead_letters, jobs, resources
 from edge.store.client import Store
 from tests.northbound.calling import SCOPE, opened_station, order
 
@@ -144,7 +144,7 @@ async def test_event_expired_by_its_attributes_is_refused(calls: CallHandler, st
     answer = await calls.answer(called("Store", "1", order("J1"), time=sent_at, expiryinterval=60))
     assert answer.mdcserrorkind == "expired"
     assert await jobs.load(store, "J1") is None
-    assert (await refused.newest(store, 1))[0].kind == "expired"
+    assert (await dead_letters.newest_refused(store, 1))[0].kind == "expired"
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ async def test_refused_message_is_counted_and_stored_truncated(calls: CallHandle
     attributes = {"id": "7", "type": "told.v1"}
     await calls.answer(IncomingCall(UNREADABLE, attributes, SCOPE, "app/jobs", raw=b"\xff" * 10_000))
     await calls.answer_defect(IncomingCall(UNREADABLE, {}, SCOPE, "rpc"), ZeroDivisionError())
-    assert await refused.count(store) == 2
-    defect, unread = await refused.newest(store, 10)
+    assert await dead_letters.count_refused(store) == 2
+    defect, unread = await dead_letters.newest_refused(store, 10)
     assert (unread.way, unread.event_type, unread.event_id, unread.kind) == ("app/jobs", "told.v1", "7", "unreadable")
     assert unread.reason == "no event. Send one."
     assert unread.payload == b"\\xff" * 1024

@@ -19,7 +19,7 @@ from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import METHODS
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.station.settings import KINDS
-from edge.store import refused
+from edge.store import dead_letters
 from edge.store.client import Store
 from tests.examples import examples
 from tests.northbound.calling import SCOPE, WORK_MASTER, Caller, binary_attributes, order, status_of
@@ -154,5 +154,5 @@ def return_status(answer: Message) -> int:
 async def test_refused_messages_are_counted_and_the_next_call_is_accepted(mes: Caller, store: Store) -> None:
     answers = [await mes.ask(b"\xff" * number, {}, correlation_data=b"%d" % number) for number in range(1, 20)]
     assert {answer.user_properties["mdcserrorkind"] for answer in answers} == {"unreadable"}
-    assert await refused.count(store) == 19
+    assert await dead_letters.count_refused(store) == 19
     assert status_of(await mes.call("Store", order("J1"))) == ReturnStatus.NO_ERROR

@@ -19,7 +19,7 @@ from edge.station.retention import Deliveries, RetentionPolicy
 from edge.store import changes
 from edge.store.changes import Change
 from edge.store.client import Store
-from edge.store.stream import BEGINNING
+from edge.store.reads import BEGINNING
 from tests.northbound.calling import SCOPE
 from tests.northbound.test_publisher import Bench, bench
 from tests.station.plant import until_true

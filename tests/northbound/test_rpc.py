@@ -21,7 +21,7 @@ from edge.model.job_state import JobState
 from edge.northbound.calls import CallHandler, CallServices, IncomingCall
 from edge.northbound.rpc import open_rpc
 from edge.station.jobs import JobService
-from edge.store import components, jobs, refused
+from edge.store import components, dead_letters, jobs
 from edge.store.client import Store
 from tests.conftest import WaitUntil
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station, order
@@ -118,7 +118,7 @@ async def test_refused_event_is_answered_with_its_kind_and_stored(client: Client
     (unreadable,) = await client.call("publish", {"id": "7", "type": "none.v1"})
     assert (unreadable["mdcserrorkind"], unreadable["causationid"]) == ("unreadable", "7")
     await client.call("publish", {"id": "8", "": b"\xff", (1, 2): {3: None}})
-    kept = await refused.newest(bench.store, 3)
+    kept = await dead_letters.newest_refused(bench.store, 3)
     assert kept[0].payload == b"{'id': '8', '': b'\\xff', (1, 2): {3: None}}"
     assert [item.event_id for item in kept] == ["8", "7", "1"]
 

@@ -22,11 +22,11 @@ from edge.station.answers import Answers
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Kept, Repetition, StationPort, Task
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
-from edge.station.lock_sweep import continue_with_locks
 from edge.station.runs import Runs
 from edge.station.sender import Dispatch, Sender, routes_of
 from edge.station.start import Starter
 from edge.station.timers import Timers
+from edge.station.waiting_runs import continue_with_locks
 from edge.station.worker import Worker
 from edge.store import jobs, resources, runs, work
 from edge.store.client import Store

@@ -6,7 +6,7 @@ from edge.model.job_state import Cause
 from edge.station.equipment import EquipmentAnswer, EquipmentEvent
 from edge.station.equipment_watch import EquipmentStats
 from edge.store.client import Store
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 from tests.station.plant import LINEAR, NOW, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 
 

@@ -14,10 +14,10 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.model.isa95 import IdCall, OrderCall, Parameter, ReturnStatus
 from edge.model.job_state import Cause, JobState
 from edge.station.job_call import UNKNOWN_AGE, JobCall, RefusalRecorder, call_digest, refuse_expired, run_id_of
-from edge.store import refused
+from edge.store import dead_letters
 from edge.store.client import Store
+from edge.store.dead_letters import RefusedMessage
 from edge.store.opening import open_store
-from edge.store.refused import RefusedMessage
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance, obliging, order
 from tests.store.servers import own_server
 
@@ -137,19 +137,19 @@ async def test_flood_of_refused_messages_is_stored_at_a_limited_rate(store: Stor
     for number in range(50):
         await recorder.record(message("flood", number))
     await recorder.record(message("other", 50))
-    assert [item.event_id for item in await refused.newest(store, 10)] == ["50", "2", "1", "0"]
-    assert await refused.count(store) == 51
+    assert [item.event_id for item in await dead_letters.newest_refused(store, 10)] == ["50", "2", "1", "0"]
+    assert await dead_letters.count_refused(store) == 51
     seconds = 11.0
     await recorder.record(message("flood", 51))
-    assert (await refused.newest(store, 1))[0].event_id == "51"
-    assert await refused.count(store) == 52
+    assert (await dead_letters.newest_refused(store, 1))[0].event_id == "51"
+    assert await dead_letters.count_refused(store) == 52
 
 
 async def test_invented_topics_of_a_sender_share_a_limit(store: Store) -> None:
     recorder = RefusalRecorder(store, most=1, clock=lambda: 0.0)
     for number in range(150):
         await recorder.record(message(f"way {number}", number))
-    assert len(await refused.newest(store, 1000)) == 101
+    assert len(await dead_letters.newest_refused(store, 1000)) == 101
 
 
 async def test_refusals_of_an_outage_are_counted_after_it(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ async def test_refusals_of_an_outage_are_counted_after_it(tmp_path: Path) -> Non
                 with contextlib.suppress(Unavailable):
                     await recorder.record(message("way", 3))
                     break
-        assert await refused.count(store) == 3
+        assert await dead_letters.count_refused(store) == 3
 
 
 @pytest.mark.parametrize("expires_at", [None, 1_000, 1_001])

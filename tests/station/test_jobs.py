@@ -34,9 +34,9 @@ from edge.station.recipe_lookup import FoundRecipe, RecipeLookup
 from edge.station.response import ResponseProvider
 from edge.station.runs import compiled
 from edge.store import changes, dedupe, jobs, responses
-from edge.store.bulk_reads import scan_keys
 from edge.store.client import Store
 from edge.store.jobs import Job
+from edge.store.reads import scan_keys
 from tests.station.plant import (
     SCOPE,
     TIGHTEN,

@@ -6,7 +6,7 @@ from edge.config import RedisSettings
 from edge.model.job_state import Cause, JobState
 from edge.store.client import Store
 from edge.store.keys import Keys
-from edge.store.stream import entries
+from edge.store.reads import entries
 from tests.station.plant import FakeEquipment, Plant, obliging, order
 
 

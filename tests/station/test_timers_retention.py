@@ -16,8 +16,8 @@ from edge.store import changes, dedupe, jobs
 from edge.store.client import Store
 from edge.store.commit import fields
 from edge.store.keys import BACKLOG, OURS, PERMANENT, STREAM, key_specs
+from edge.store.reads import entries
 from edge.store.server_time import server_time
-from edge.store.stream import entries
 from tests.station.plant import (
     KEEP_ENDED_MS,
     SCOPE,

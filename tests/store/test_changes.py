@@ -13,7 +13,7 @@ from edge.store import changes, jobs
 from edge.store.changes import Change, ResponseChange
 from edge.store.client import Store
 from edge.store.keys import Keys
-from edge.store.stream import BEGINNING, position_key
+from edge.store.reads import BEGINNING, position_key
 
 SCOPE = "station-1"
 NOW = 1_700_000_000_123

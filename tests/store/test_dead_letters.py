@@ -4,7 +4,15 @@ from msgspec.structs import replace
 
 from edge.store import dead_letters
 from edge.store.client import Store
-from edge.store.dead_letters import STREAM_LENGTH, Letter, LetterKind
+from edge.store.dead_letters import (
+    DECLINED_COUNTER,
+    STREAM_LENGTH,
+    Letter,
+    LetterKind,
+    RefusedMessage,
+    record_decline,
+    record_refusal,
+)
 
 LETTER = Letter(LetterKind.COMMAND, "s", "J 1:ü", 'no "way"', 1_700_000_000_000, {"phase": "stop", "type_id": "a.v1"})
 
@@ -37,3 +45,44 @@ async def test_late_results_displace_no_dead_letter(store: Store) -> None:
     *_, newest = found
     await store.commit(dead_letters.delete(store.keys, newest))
     assert newest not in await dead_letters.load_all(store)
+
+
+def message(number: int) -> RefusedMessage:
+    return RefusedMessage("app/jobs/s/commands", "t", str(number), "unreadable", "no event", "größe".encode())
+
+
+async def test_refused_messages_are_read_newest_first(store: Store) -> None:
+    assert (await dead_letters.newest_refused(store, 5), await dead_letters.count_refused(store)) == ([], 0)
+    for number in range(3):
+        await store.commit(record_refusal(store.keys, message(number)))
+    assert [replace(refusal, at=None) for refusal in await dead_letters.newest_refused(store, 2)] == [
+        message(2),
+        message(1),
+    ]
+    assert await dead_letters.count_refused(store) == 3
+
+
+async def test_stream_is_bounded_and_counter_is_not(store: Store) -> None:
+    for number in range(1300):
+        await store.commit(record_refusal(store.keys, message(number)))
+    assert await store.execute("XLEN", store.keys.event_refused_list()) < 1200
+    assert await dead_letters.count_refused(store) == 1300
+
+
+async def test_long_texts_are_truncated(store: Store) -> None:
+    endless = "x" * 100_000
+    await store.commit(
+        record_refusal(store.keys, RefusedMessage(endless, endless, endless, "unreadable", endless, b""))
+    )
+    (kept,) = await dead_letters.newest_refused(store, 1)
+    assert {len(text) for text in (kept.way, kept.event_type, kept.event_id, kept.reason)} == {1000}
+
+
+async def test_declined_call_is_counted_separately_from_refused_messages(store: Store) -> None:
+    await store.commit(record_decline(store.keys, message(1)))
+    (declined,) = await dead_letters.newest_refused(store, 2)
+    assert replace(declined, at=None) == message(1)
+    assert (await dead_letters.count_refused(store), await dead_letters.count_refused(store, DECLINED_COUNTER)) == (
+        0,
+        1,
+    )

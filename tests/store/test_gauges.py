@@ -8,9 +8,8 @@ import pytest
 from edge.model.job_state import Cause, JobState
 from edge.store import changes, dead_letters, gauges, work
 from edge.store.client import Store
-from edge.store.dead_letters import Letter, LetterKind
+from edge.store.dead_letters import Letter, LetterKind, RefusedMessage, record_refusal
 from edge.store.gauges import _pattern
-from edge.store.refused import RefusedMessage, record_refusal
 from edge.store.work import WorkKind
 from tests.station.plant import LINEAR, PHOTO, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, order
 

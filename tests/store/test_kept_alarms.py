@@ -7,7 +7,7 @@ from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale
 from edge.store.kept_alarms import AlarmChange, StoredAlarms
-from edge.store.stream import BEGINNING
+from edge.store.reads import BEGINNING
 
 ACTIVE = Alarm(
     id="a", rule="r", subject="s", active=ActiveState.ACTIVE, acknowledgement=AckState.UNACKNOWLEDGED, severity=5

@@ -16,9 +16,9 @@ from edge.store import changes
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed
 from edge.store.opening import open_store
+from edge.store.reads import BEGINNING
 from edge.store.replication import priority_problem, promotable_replicas, read_offsets
 from edge.store.sentinels import Primary, ReplicaView, SentinelView
-from edge.store.stream import BEGINNING
 from tests.store.sentinel_line import PROGRAMS, SERVICE, Line, Node, open_line, until
 
 UP, DOWN = frozenset({"slave"}), frozenset({"slave", "s_down"})

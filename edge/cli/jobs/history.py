@@ -40,8 +40,8 @@ from edge.sfc.signal import (
     Withdrawn,
 )
 from edge.station.stored_job import JobReplay, NotRecorded, RecordedRun, load_recorded, replay_recorded
-from edge.store.bulk_reads import load_scopes
 from edge.store.jobs import load_all
+from edge.store.reads import load_scopes
 
 
 async def read_recorded(at: StoreAccess, job_id: str) -> RecordedRun:

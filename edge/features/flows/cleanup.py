@@ -12,10 +12,9 @@ from msgspec.structs import asdict, astuple
 from edge.features.flows.node_task import QueuedTask, decode_task
 from edge.features.flows.work_queue import GROUP, is_wanted
 from edge.store.background import Isolated, poll_store
-from edge.store.bulk_reads import escape_pattern, scan_keys
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, join, operation
-from edge.store.stream import Entry, entries
+from edge.store.reads import Entry, entries, escape_pattern, scan_keys
 
 logger = structlog.get_logger(__name__)
 

@@ -11,11 +11,10 @@ from edge.features.flows import node_task
 from edge.features.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
 from edge.features.flows.node_task import ReceivedResult, WorkerProgress, decode_result, encode_task
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowStatus, KeptAnswer, Written
-from edge.store.bulk_reads import escape_pattern, scan_keys
 from edge.store.client import Store, block_ms
 from edge.store.commit import NOTHING, Commit, Committed, at_revision, fields, join, operation, spread
 from edge.store.keys import Keys, node_task_id
-from edge.store.stream import entries
+from edge.store.reads import entries, escape_pattern, scan_keys
 
 CYCLE_LIFETIME_MS: Final = 7 * 86_400_000
 NODE_TASK_LIFETIME_MS: Final = 86_400_000

@@ -19,10 +19,9 @@ from edge.features.flows.node_task import (
     result_of,
 )
 from edge.foundation.instant import now_ms
-from edge.store.bulk_reads import escape_pattern, scan_keys
 from edge.store.client import Store
 from edge.store.commit import Absent, Commit, Committed, Holds, join, operation
-from edge.store.stream import Entry, create_group, entries
+from edge.store.reads import Entry, create_group, entries, escape_pattern, scan_keys
 
 RELEASED_MS: Final = 86_400_000
 """The idle time of a task that its worker has released: it is taken at once."""

@@ -8,7 +8,7 @@ import structlog
 from edge.equipment.own_events import OwnEvents
 from edge.features.openprotocol.conversion import TighteningResult, result_data
 from edge.station.equipment import StationPort
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 
 _log = structlog.get_logger(__name__)
 

@@ -15,7 +15,7 @@ from edge.store import changes
 from edge.store import kept_alarms as alarms
 from edge.store.background import restart_on_outage
 from edge.store.client import Store
-from edge.store.stream import BEGINNING
+from edge.store.reads import BEGINNING
 
 MOST_SUBSCRIBERS: Final = 64
 MOST_OF_USER: Final = 32

@@ -13,7 +13,7 @@ from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import Commit, HashField, operation
 from edge.store.keys import Keys
-from edge.store.stream import Entry
+from edge.store.reads import Entry
 
 _BD_SEQ: Final = "bdseq"
 _CURSOR: Final = "cursor:"

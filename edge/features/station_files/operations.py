@@ -17,7 +17,7 @@ from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.model.audit import AuditRecord
 from edge.model.plant import Operation, OperationType
-from edge.store.bulk_reads import load_scopes
+from edge.store.reads import load_scopes
 
 
 async def open_operations(_stack: AsyncExitStack, core: GatewayParts, _works: Works) -> Opened:

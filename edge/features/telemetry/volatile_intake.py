@@ -11,7 +11,7 @@ from edge.foundation.errors import Unavailable
 from edge.store import stream_of_samples as telemetry
 from edge.store.background import restart_on_outage
 from edge.store.client import Store, block_ms
-from edge.store.stream import Entry
+from edge.store.reads import Entry
 
 _WAITING: Final = 20
 """Entries that wait for the processor; further ones stay in the store."""

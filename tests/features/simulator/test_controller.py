@@ -25,7 +25,7 @@ from edge.station.equipment import (
     OutcomeUnknown,
     Task,
 )
-from edge.store.refused import RefusedMessage
+from edge.store.dead_letters import RefusedMessage
 from tests.conftest import WaitUntil
 
 TIGHTEN = Command(

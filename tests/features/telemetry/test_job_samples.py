@@ -9,7 +9,7 @@ from edge.ports.batch import decode_batch
 from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.station.equipment import EquipmentAnswer
 from edge.store.client import Store
-from edge.store.stream import entries
+from edge.store.reads import entries
 from tests.station.plant import TIGHTEN, Clock, FakeEquipment, Plant, order, until_true
 
 ACTION = {"step": "A", "qualifier": "N", "interaction": "push_command", "type_id": TIGHTEN}

@@ -17,8 +17,8 @@ from edge.store import instance_leases
 from edge.store import set_mirrors as mirrors
 from edge.store.client import Store
 from edge.store.opening import open_store
+from edge.store.reads import entries
 from edge.store.set_mirrors import Freshness
-from edge.store.stream import entries
 from tests.features.telemetry.plant import TelemetryClock, rules_of
 from tests.station.plant import until, until_true
 

@@ -24,7 +24,7 @@ from edge.features.station_files.objects import ObjectDifference, Objects, audit
 from edge.foundation.errors import Refused
 from edge.station.clock import store_clock
 from edge.store import initialization
-from edge.store.bulk_reads import load_scopes
+from edge.store.reads import load_scopes
 
 
 class Comparison(Struct, frozen=True):

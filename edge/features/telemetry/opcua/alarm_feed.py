@@ -41,7 +41,7 @@ from edge.store.background import Isolated, restart_on_outage
 from edge.store.client import Store
 from edge.store.instance_leases import load_identity
 from edge.store.kept_alarms import AlarmChange
-from edge.store.stream import BEGINNING
+from edge.store.reads import BEGINNING
 from edge.uaserver import nodesets
 from edge.uaserver.gateway_object import GATEWAY_NAME
 from edge.uaserver.namespaces import Namespace, alarms_uri

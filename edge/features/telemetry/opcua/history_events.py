@@ -27,7 +27,7 @@ from edge.store.changes import Change
 from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.store.kept_alarms import AlarmChange
-from edge.store.stream import StreamPage
+from edge.store.reads import StreamPage
 from edge.uaserver.events import SERVER, JobEventPublisher
 
 _S: Final = ua.StatusCodes

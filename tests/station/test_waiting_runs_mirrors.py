@@ -9,8 +9,8 @@ from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import NO_MIRRORS
 from edge.sfc.waiting import explain_waiting
 from edge.station.active_runs import ActiveRuns
-from edge.station.set_mirror_watch import MirrorWatch
 from edge.station.stored_job import load
+from edge.station.waiting_runs import MirrorWatch
 from edge.store import set_mirrors as mirrors
 from edge.store.set_mirrors import Freshness
 from tests.station.plant import MIRRORS, SCOPE, Clock, FakeEquipment, Plant, action, instance, linear, obliging, order

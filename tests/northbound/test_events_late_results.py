@@ -11,7 +11,7 @@ from edge.foundation.errors import Unavailable
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, to_event
 from edge.model.job_message import LateResultEvent
-from edge.northbound.late_results import LateResultPublisher, late_result_event
+from edge.northbound.events import LateResultPublisher, late_result_event
 from edge.northbound.topics import Topics
 from edge.store import dead_letters
 from edge.store.client import Store

@@ -6,14 +6,13 @@ from collections.abc import Callable
 import msgpack
 import pytest
 
-from edge.store import dead_letters, refused
+from edge.store import dead_letters
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import Commit
-from edge.store.dead_letters import Letter, LetterKind
+from edge.store.dead_letters import Letter, LetterKind, RefusedMessage
 from edge.store.keys import Keys
-from edge.store.refused import RefusedMessage
-from edge.store.stream import Entry
+from edge.store.reads import Entry
 from edge.store.stream_of_samples import SendAttempt
 from tests.model.planted_secrets import CANARY, PLANTED
 
@@ -21,7 +20,7 @@ Place = Callable[[Keys, str], Commit]
 
 
 def _refusal(keys: Keys, payload: bytes, reason: str) -> Commit:
-    return refused.record_refusal(keys, RefusedMessage("mqtt", "t", "id", "kind", reason, payload))
+    return dead_letters.record_refusal(keys, RefusedMessage("mqtt", "t", "id", "kind", reason, payload))
 
 
 PLACES: dict[str, Place] = {

@@ -14,9 +14,9 @@ from edge.sfc.run import LockChange
 from edge.sfc.signal import Phase
 from edge.sfc.waiting import explain_waiting
 from edge.station.active_runs import ActiveRuns
-from edge.station.lock_sweep import LockSweep
 from edge.station.runs import plan_locks
 from edge.station.stored_job import load
+from edge.station.waiting_runs import LockSweep
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit, CommitResult, Committed
 from tests.station.plant import (
