@@ -90,16 +90,6 @@ class SafingSender:
         release = release_of(equipment)
         return (*found, release) if release else found
 
-    async def send_due(self) -> None:
-        """Read the open commands, and send each that is due once."""
-        await self.refresh()
-        await self.send_due_at_once()
-
-    async def send_due_at_once(self) -> None:
-        """Send each known command that is due once."""
-        for equipment in self._equipment.values():
-            await self._send_due_to(equipment)
-
     async def refresh(self) -> None:
         """Read the open commands, and remove those that an operator has released."""
         served = [
@@ -159,12 +149,12 @@ class SafingSender:
         wake = self._wakes[equipment.name]
         while True:
             wake.clear()
-            await self._send_due_to(equipment)
+            await self.send_due_to(equipment)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._look_interval_s if self._commands_of(equipment) else None):
                     await wake.wait()
 
-    async def _send_due_to(self, equipment: EquipmentPort) -> None:
+    async def send_due_to(self, equipment: EquipmentPort) -> None:
         """Send the due commands to connected equipment, at most `_MOST_AT_ONCE`, those that wait longest first."""
         commands = self._commands_of(equipment)
         if equipment.connection_count != self._connection_counts[equipment.name]:

@@ -100,11 +100,6 @@ def query_undelivered(keys: Keys, scope: str) -> StoreQuery[int]:
     return query(int, "ZCARD", keys.joborder_undelivered(scope))
 
 
-async def count_undelivered(store: Store, scope: str) -> int:
-    """Count the jobs of a scope whose result is not delivered."""
-    return await store.fetch(query_undelivered(store.keys, scope))
-
-
 async def count_kept_results(store: Store, scope: str) -> KeptResults:
     """Count the jobs of a scope that stay beyond their time."""
     found = await store.read(queries_of_counts(store.keys, scope))

@@ -177,4 +177,4 @@ async def test_result_is_kept_until_a_client_subscribes(bench: Bench, store: Sto
         assert await ended_jobs.oldest(store, SCOPE, 2) == ["J1"]
         await bench.session.subscribe(bench.topics.result("J1"), bench.heard.take)
         await until_delivered(store)
-    assert await ended_jobs.count_undelivered(store, SCOPE) == 0
+    assert (await ended_jobs.count_kept_results(store, SCOPE)).undelivered == 0

@@ -19,10 +19,20 @@ from edge.model.job_state import Cause, JobState, SubState
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.signal import Phase
 from edge.station.answers import Answers
-from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, Kept, Repetition, StationPort, Task
+from edge.station.equipment import (
+    Command,
+    EquipmentAnswer,
+    EquipmentEvent,
+    EquipmentPort,
+    Kept,
+    Repetition,
+    StationPort,
+    Task,
+)
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
 from edge.station.runs import Runs
+from edge.station.safing_sender import SafingSender
 from edge.station.sender import Dispatch, Sender, routes_of
 from edge.station.start import Starter
 from edge.station.timers import Timers
@@ -351,3 +361,9 @@ async def all_keys(store: Store) -> Sequence[str]:
         found += names
         if str(cursor) == "0":
             return sorted(set(found))
+
+
+async def send_due(sender: SafingSender, equipment: EquipmentPort) -> None:
+    """Read the open commands, and send each that is due to a piece of equipment once."""
+    await sender.refresh()
+    await sender.send_due_to(equipment)

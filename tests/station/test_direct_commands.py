@@ -26,6 +26,7 @@ from tests.station.plant import (
     none_active,
     obliging,
     order,
+    send_due,
     until,
     until_true,
 )
@@ -144,11 +145,11 @@ async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
     (kept,) = await equipment_memory.load_all_safing(plant.store)
     assert kept.since >= plant.runs.clock() + 20_000
     sender = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, plant.runs.clock)
-    await sender.send_due()
+    await send_due(sender, tool)
     assert [command_sent.phase for command_sent in tool.commands] == [Phase.START]
     restarted = kept.since + 1
     late = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, lambda: restarted)
-    await late.send_due()
+    await send_due(late, tool)
     assert [command_sent.phase for command_sent in tool.commands] == [Phase.START, Phase.STOP]
     assert tool.station
     await tool.station.answer(EquipmentAnswer(command().command_id, {"ok": True}))

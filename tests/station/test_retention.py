@@ -149,7 +149,7 @@ async def test_delivered_result_stays_until_the_mes_confirms_it(store: Store) ->
     deliveries = Deliveries(store, lambda: NOW, MES)
     await _expired(store, "J1", MES, ENDED_AT, delivered=True)
     assert await ended_jobs.oldest_unconfirmed(store, SCOPE, 9) == ["J1"]
-    assert await ended_jobs.count_undelivered(store, SCOPE) == 0
+    assert (await ended_jobs.count_kept_results(store, SCOPE)).undelivered == 0
     assert await deliveries.acknowledge(SCOPE, ["J1", "none", "joborder:x"]) == ["J1"]
     assert await store.execute("ZSCORE", store.keys.sfc_timers(), "J1") == NOW
     await Expiry(store, MES).expire(await _load(store, "J1"), NOW)

@@ -28,6 +28,7 @@ from tests.station.plant import (
     linear,
     order,
     pull,
+    send_due,
     until_true,
 )
 from tests.station.test_answers import started
@@ -69,10 +70,10 @@ async def abort_while_away(plant: Plant, tool: FakeEquipment) -> None:
 async def test_reset_of_an_aborted_job_is_sent_when_its_tool_returns(plant: Plant, tool: FakeEquipment) -> None:
     await abort_while_away(plant, tool)
     sender = sender_of(plant, tool)
-    await sender.send_due()
+    await send_due(sender, tool)
     assert tool.received(Phase.RESET) == []
     tool.reachable = True
-    await sender.send_due()
+    await send_due(sender, tool)
     assert tool.received(Phase.RESET) == ["clamp"]
     await plant.answer(tool.commands[-1], {"open": True})
     assert await equipment_memory.load_all_safing(plant.store) == []
@@ -86,7 +87,7 @@ async def test_reset_survives_the_removal_of_its_job_and_a_restart(
     tool.reachable = True
     clock.now += 1000
     async with instance(redis, {TIGHTEN: tool, "open.v1": tool}, clock) as restarted:
-        await sender_of(restarted, tool).send_due()
+        await send_due(sender_of(restarted, tool), tool)
         assert tool.received(Phase.RESET) == ["clamp"]
         await restarted.answer(tool.commands[-1], {"open": True})
         assert await equipment_memory.load_all_safing(restarted.store) == []
@@ -100,11 +101,11 @@ async def test_stop_is_repeated_until_it_is_confirmed(plant: Plant, tool: FakeEq
     await sender.refresh()
     for _ in range(3):
         seconds.now += 10
-        await sender.send_due()
+        await send_due(sender, tool)
     assert tool.received(Phase.STOP) == ["a"] * 3
     await plant.answers.stopped(tool.commands[0].command_id, None)
     seconds.now += 10
-    await sender.send_due()
+    await send_due(sender, tool)
     assert tool.received(Phase.STOP) == ["a"] * 3
     assert sender.open_commands == ()
 
@@ -114,7 +115,7 @@ async def test_fresh_stop_is_left_to_the_outbox(plant: Plant, tool: FakeEquipmen
     sender = sender_of(plant, tool)
     plant.runs.clock.now += 1  # type: ignore[attr-defined]
     await plant.ask(Cause.ABORT, "J1")
-    await sender.send_due()
+    await send_due(sender, tool)
     assert tool.received(Phase.STOP) == []
 
 
@@ -139,7 +140,7 @@ async def test_declined_reset_is_sent_until_it_is_carried_out(plant: Plant, tool
     sender = sender_of(plant, tool, seconds)
     await sender.refresh()
     seconds.now += 2
-    await sender.send_due()
+    await send_due(sender, tool)
     (reset,) = [command for command in tool.commands if command.phase is Phase.RESET]
     for _ in range(2):
         if outcome == "error":
@@ -149,7 +150,7 @@ async def test_declined_reset_is_sent_until_it_is_carried_out(plant: Plant, tool
     (kept,) = await equipment_memory.load_all_safing(plant.store)
     assert (kept.error, plant.answers.stats.declined_stops) == ("the clamp is locked", 2)
     seconds.now += 5
-    await sender.send_due()
+    await send_due(sender, tool)
     assert tool.received(Phase.RESET) == ["clamp"] * 2
     await plant.answer(reset, {"open": True})
     assert await equipment_memory.load_all_safing(plant.store) == []
@@ -162,7 +163,7 @@ async def test_late_result_is_kept_after_its_stop_was_released(plant: Plant, too
         equipment="tool", scopes=(SCOPE,), by="kim", reason="air cut off", source="/mes", event_id="r1"
     )
     await release(plant.store, {"tool": (TIGHTEN,)}, request, DEDUPE_MS)
-    await sender_of(plant, tool).send_due()
+    await send_due(sender_of(plant, tool), tool)
     await plant.answer(tool.commands[0], {"torque": 85})
     assert plant.answers.stats.late == 1
 
@@ -202,11 +203,11 @@ async def test_reset_is_sent_at_once_after_a_reconnect_between_two_polls(plant: 
     """A tool that restarts within seconds has forgotten the reset: its connections count, not what a poll sees."""
     await abort_while_away(plant, tool)
     sender = sender_of(plant, tool)
-    await sender.send_due()
+    await send_due(sender, tool)
     for times in (1, 2):
         tool.reachable = False
         tool.reachable = True
-        await sender.send_due()
+        await send_due(sender, tool)
         assert len(tool.received(Phase.RESET)) == times
 
 
@@ -219,7 +220,7 @@ async def test_stop_of_connected_equipment_is_repeated_in_seconds(plant: Plant, 
     at = []
     for second in range(40):
         before = len(tool.received(Phase.STOP))
-        await sender.send_due()
+        await send_due(sender, tool)
         at += [second] * (len(tool.received(Phase.STOP)) - before)
         seconds.now += 1
     assert at == [2, 7, 17, 27, 37]
@@ -238,7 +239,7 @@ async def test_equipment_that_declines_for_ever_is_bounded_and_visible(
             sent = len(tool.received(Phase.STOP))
             if second % 5 == 0:
                 await sender.refresh()
-            await sender.send_due_at_once()
+            await sender.send_due_to(tool)
             if len(tool.received(Phase.STOP)) > sent:
                 await plant.answers.stopped(tool.commands[0].command_id, f"locked, try {second % 7}")
             seconds.now += 1
@@ -269,7 +270,7 @@ async def test_many_open_stops_of_one_tool_are_sent_a_few_at_once(plant: Plant, 
     sender = sender_of(plant, tool)
     counts = []
     for _ in range(4):
-        await sender.send_due()
+        await send_due(sender, tool)
         counts.append(len({command.command_id for command in tool.commands}))
     assert counts == [10, 20, 25, 25]
 
@@ -315,7 +316,7 @@ async def test_stop_confirmed_during_the_check_before_it_is_sent_is_dropped(plan
     sender = sender_of(Plant(Slow(plant.store, []), {TIGHTEN: tool}, plant.runs.clock), tool, seconds)
     await sender.refresh()
     seconds.now += 10
-    await sender.send_due()
+    await send_due(sender, tool)
     assert (tool.received(Phase.STOP), sender.open_commands) == ([], ())
 
 
@@ -331,7 +332,7 @@ async def test_stop_of_a_decision_is_known_before_the_next_poll(plant: Plant, to
 async def test_stop_of_disconnected_equipment_has_no_tries(plant: Plant, tool: FakeEquipment) -> None:
     sender = sender_of(plant, tool)
     await abort_while_away(plant, tool)
-    await sender.send_due()
+    await send_due(sender, tool)
     assert [(open_safing.what, open_safing.tries) for open_safing in sender.open_at(tool)] == [("reset", 0)]
 
 
@@ -351,7 +352,7 @@ async def test_released_stop_is_not_sent_again(plant: Plant, tool: FakeEquipment
     await release(plant.store, {"tool": (open_reset.type_id,)}, request, DEDUPE_MS)
     tool.reachable = True
     with capture_logs() as logs:
-        await sender.send_due()
+        await send_due(sender, tool)
     (record,) = [entry for entry in logs if entry["event"] == "stop released"]
     assert (record["audit"], record["by"], record["reason"]) == ("equipment.release", "kim", "air cut off")
     assert (tool.received(Phase.RESET), sender.open_commands) == ([], ())
@@ -367,9 +368,9 @@ async def test_release_is_recorded_at_the_job_after_an_outage(plant: Plant, tool
     await plant.store.commit(equipment_memory.save_safing(plant.store.keys, released))
     sender = sender_of(Plant(LosingStore(plant.store, [Loss.REQUEST]), {TIGHTEN: tool}, clock), tool)
     with pytest.raises(Unavailable):
-        await sender.send_due()
+        await send_due(sender, tool)
     for _ in range(2):
-        await sender.send_due()
+        await send_due(sender, tool)
     assert await equipment_memory.load_all_safing(plant.store) == []
     assert await _late_errors(plant, "J1") == ["stop released by kim: air cut off"]
 
@@ -380,7 +381,7 @@ async def test_release_for_a_removed_job_is_discarded(plant: Plant, tool: FakeEq
     await plant.ask(Cause.CLEAR, "J1")
     released = msgspec.structs.replace(open_reset, released_by="kim", release_reason="air cut off")
     await plant.store.commit(equipment_memory.save_safing(plant.store.keys, released))
-    await sender_of(plant, tool).send_due()
+    await send_due(sender_of(plant, tool), tool)
     assert await equipment_memory.load_all_safing(plant.store) == []
 
 

@@ -68,7 +68,7 @@ async def test_a_timer_of_a_removed_job_has_no_scope(store: Store) -> None:
 async def test_undelivered_jobs_are_ordered_by_end_time(store: Store) -> None:
     for name, ended_at in (("late", 30), ("early", 10), ("middle", 20)):
         await store.commit(ended_jobs.add_undelivered(store.keys, "s", name, ended_at))
-    assert await ended_jobs.count_undelivered(store, "s") == 3
+    assert (await ended_jobs.count_kept_results(store, "s")).undelivered == 3
     assert await ended_jobs.oldest(store, "s", 2) == ["early", "middle"]
     assert await ended_jobs.oldest(store, "s", 0) == []
     await store.commit(ended_jobs.discard_kept(store.keys, "s", "early"))

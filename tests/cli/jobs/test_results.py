@@ -110,6 +110,6 @@ async def test_confirmed_results_count_as_delivered(edge: Edge, plant: Plant, tm
     await plant.store.commit(ended_jobs.add_undelivered(plant.store.keys, SCOPE, "J2", 1))
     answer = await edge("jobs", "export", str(tmp_path / "results.jsonl"), "--undelivered", "--confirm")
     assert answer.exit_code == 0
-    assert await ended_jobs.count_undelivered(plant.store, SCOPE) == 0
+    assert (await ended_jobs.count_kept_results(plant.store, SCOPE)).undelivered == 0
     delivered = {name: await jobs.load(plant.store, name) for name in ("J1", "J2")}
     assert {name: job and job.confirmed_at is not None for name, job in delivered.items()} == {"J1": False, "J2": True}
