@@ -41,9 +41,8 @@ from edge.links.http_page import serve_page
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.model.finding import HealthFinding
 from edge.northbound.calls import CallHandler, CallServices
-from edge.northbound.events import LateResultPublisher
+from edge.northbound.events import LateResultPublisher, ProgressPublisher
 from edge.northbound.inbox import Inbox
-from edge.northbound.progress import ProgressPublisher
 from edge.northbound.publisher import Publisher, publish_task_name
 from edge.northbound.topics import Topics
 from edge.station.active_runs import ActiveRuns, Activity, MaintenancePause
@@ -55,13 +54,12 @@ from edge.station.equipment import EquipmentPort
 from edge.station.equipment_watch import EquipmentWatch, WatchedEquipment
 from edge.station.instance import TakeOver, TaskFactory, open_instance
 from edge.station.jobs import JobService, accepted_jobs
-from edge.station.recipe_lookup import RecipeLookup
 from edge.station.retention import Deliveries, Expiry, KeptJobs
 from edge.station.runs import Runs
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Dispatch, Sender, routes_of
 from edge.station.settings import StationSettings
-from edge.station.start import Starter, StartSweep
+from edge.station.start import RecipeLookup, Starter, StartSweep
 from edge.station.timers import Timers
 from edge.station.traffic_publisher import TrafficPublisher
 from edge.station.waiting_runs import LockSweep, MirrorWatch

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from edge.sfc.draft import Draft
 from edge.sfc.identifiers import AssociationKey, command_id, parse_command_id
 from edge.sfc.net import Leave, Moment, Net, NetAction, QualifierRule
 from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, Outcome, PastAttempt, Run, Sending
 from edge.sfc.signal import Ignored, IgnoredKind, Phase, Withdrawn
+from edge.sfc.view import Draft
 
 
 def on_activated(draft: Draft, action: NetAction) -> None:

@@ -16,7 +16,6 @@ from edge.sfc.action import (
     on_unknown,
     withdraw,
 )
-from edge.sfc.draft import Draft
 from edge.sfc.evolve import LivelockError, activate, end, settle
 from edge.sfc.identifiers import AssociationKey, CommandKey, parse_command_id
 from edge.sfc.intervention import intervene, resolve
@@ -45,7 +44,7 @@ from edge.sfc.signal import (
     Unknown,
     Withdrawn,
 )
-from edge.sfc.view import stands, wakes_after
+from edge.sfc.view import Draft, stands, wakes_after
 
 MAX_EARLY_EVENTS: Final = 100
 

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from edge.expression.value import EvaluationError
 from edge.sfc.action import ended_association, on_activated, on_deactivated, origin_of, start_action
-from edge.sfc.draft import Draft
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Moment, Net, NetAction, NetTransition
 from edge.sfc.run import NO_LOCKS, UNSUCCESSFUL, ActionState, Outcome, RunLocks, StepState
 from edge.sfc.signal import StepChange
-from edge.sfc.view import left_failures, remedies
+from edge.sfc.view import Draft, left_failures, remedies
 
 
 def needed_locks(net: Net, steps: frozenset[str] | set[str]) -> frozenset[str]:

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 from edge.model.recipe import Intervention
 from edge.sfc.action import on_completed, on_deactivated, on_failed, origin_of, repeat, skip
-from edge.sfc.draft import Draft
 from edge.sfc.evolve import activate, deactivate, force_when_held, settle
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Moment, Net, NetTransition
 from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, InterventionNote, Outcome, Run
 from edge.sfc.signal import Ignored, IgnoredKind, Intervene, Resolution, Resolve
-from edge.sfc.view import left_failures, remedies, stands
+from edge.sfc.view import Draft, left_failures, remedies, stands
 
 MAX_INTERVENTIONS: Final = 100
 """The number of interventions that a run keeps."""

@@ -35,10 +35,9 @@ from edge.model.job_state import (
 from edge.sfc.signal import Ignored, Signal
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run, method_signal
 from edge.station.job_call import CallAnswer, JobCall, StoredAnswer, call_digest, refuse_expired, run_id_of
-from edge.station.recipe_lookup import FoundRecipe, NoRecipe, RecipeLookup
 from edge.station.retention import plan_removal
 from edge.station.runs import NoRun, Runs
-from edge.station.start import plan_start
+from edge.station.start import FoundRecipe, NoRecipe, RecipeLookup, plan_start
 from edge.store import dedupe, ended_jobs, jobs, resources
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Stale, join

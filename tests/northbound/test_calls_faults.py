@@ -14,7 +14,7 @@ from edge.model.isa95 import MethodAnswer, ResponsesAnswer, ReturnStatus
 from edge.model.job_state import JobState
 from edge.northbound.calls import CallHandler, CallServices, IncomingCall
 from edge.station.jobs import JobService
-from edge.station.recipe_lookup import RecipeLookup
+from edge.station.start import RecipeLookup
 from edge.store import jobs, resources
 from edge.store.client import Store
 from edge.store.version import too_new_error

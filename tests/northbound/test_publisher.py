@@ -23,7 +23,7 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import JOB_ORDER_TYPE, JOB_RESPONSE_TYPE, PROGRESS_TYPE, STATUS_EVENT_TYPE
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, WorkMaster
 from edge.model.job_state import Cause
-from edge.northbound.progress import ProgressPublisher
+from edge.northbound.events import ProgressPublisher
 from edge.northbound.publisher import Publisher, PublisherTiming, publish_task_name
 from edge.northbound.topics import Topics
 from edge.station.job_call import JobCall

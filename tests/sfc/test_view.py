@@ -1,9 +1,12 @@
 """The view of a run with its net."""
 
 from edge.expression.value import UNKNOWN
+from edge.sfc.advance import advance
+from edge.sfc.identifiers import AssociationKey
 from edge.sfc.identifiers import parse_association_key as key
 from edge.sfc.run import new_run
-from edge.sfc.signal import Answer, Event, Pause, Resume, Tick
+from edge.sfc.run_fields import encode
+from edge.sfc.signal import Advanced, Answer, Event, Pause, Resume, Tick
 from edge.sfc.view import RunView, next_deadline, results
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, chain, net_of, recipe, transition, wait
@@ -126,3 +129,20 @@ def test_results_of_one_instant_are_in_recipe_order() -> None:
     driven.answer("b", 2, data={"n": 1})
     driven.signal(Answer("J1/R1/s/1/reset", ok=True, data={"n": 2}), 2)
     assert list(results(driven.net, driven.run)) == ["s", "b"]
+
+
+def test_decision_leaves_the_previous_run_unchanged() -> None:
+    driven = Driven(net_of(chain("A B", action("a", "A"), action("b", "B"))))
+    before = encode(driven.run)
+    advanced = advance(driven.net, driven.run, Answer("J1/R1/a/1", ok=True, data={"x": 1}), 5)
+    assert isinstance(advanced, Advanced)
+    assert encode(driven.run) == before != encode(advanced.run)
+
+
+def test_decision_records_the_fields_it_changed() -> None:
+    driven = Driven(net_of(chain("A B C", action("a", "A"), action("b", "B"))))
+    driven.answer("a", 5, {"x": 1})
+    a, b = AssociationKey("a", "A"), AssociationKey("b", "B")
+    assert driven.run.touched == {("step", "A"), ("step", "B"), ("action", a), ("action", b), ("var", "x")}
+    driven.signal(Tick(), 6)
+    assert driven.run.touched == frozenset()

@@ -30,9 +30,9 @@ from edge.station.jobs import (
     read_job,
     read_order_facts,
 )
-from edge.station.recipe_lookup import FoundRecipe, RecipeLookup
 from edge.station.response import ResponseProvider
 from edge.station.runs import compiled
+from edge.station.start import FoundRecipe, RecipeLookup
 from edge.store import changes, dedupe, jobs, responses
 from edge.store.client import Store
 from edge.store.jobs import Job

@@ -4,8 +4,8 @@ from typing import Any
 
 from edge.model.isa95 import JobOrder, Parameter, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.station.recipe_lookup import FoundRecipe, NoRecipe, RecipeLookup
 from edge.station.runs import compiled
+from edge.station.start import FoundRecipe, NoRecipe, RecipeLookup
 from edge.store import resources
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale

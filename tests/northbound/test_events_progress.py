@@ -8,7 +8,7 @@ import pytest
 
 from edge.links.background_task import background_task
 from edge.links.mqtt import Message, MqttSession, to_event
-from edge.northbound.progress import ProgressLimits, ProgressMode, ProgressPublisher
+from edge.northbound.events import ProgressLimits, ProgressMode, ProgressPublisher
 from edge.northbound.topics import Topics
 from edge.station.runs import Progress, Runs
 from edge.store.client import Store
