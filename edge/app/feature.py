@@ -13,11 +13,10 @@ from msgspec import Struct
 from edge.config import Settings
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from edge.access.operations import Executor
     from edge.app.component import ComponentPart
     from edge.equipment.kinds import EquipmentKind
+    from edge.foundation.metric import Metric
     from edge.model.plant import OperationType
     from edge.northbound.reply import Handler
 
@@ -69,13 +68,17 @@ class Feature(Struct, frozen=True):
     """Called before equipment is opened."""
     open: str = ""
     """Called when the station works, before any call is accepted."""
+    open_off: str = ""
+    """Called in place of `open` where it is off: it opens what works in any case."""
     serve: str = ""
     """Called when the MES and OPC UA clients are served."""
     opcua: str = ""
-    """Called as `function(core, new)` with each OPC UA server that is made (`edge.uaserver.parts`), on or off.
+    """Called as `function(core, new)` with each OPC UA server that is made (`edge.uaserver.parts`).
 
-    The namespace of types is the same whatever is on. It returns a `ServerPart`, or None.
+    It returns a `ServerPart`, or None.
     """
+    opcua_off: str = ""
+    """Called in place of `opcua` where it is off: the namespace of types is the same whatever is on."""
     discovered_as: str = ""
     """Returns what OPC UA clients find of it: the identifiers that discovery announces (OPC 10000-12, D)."""
     checks: str = ""

@@ -96,24 +96,26 @@ def discovery_capabilities(settings: Settings) -> tuple[str, ...]:
 
 async def prepare_features(stack: AsyncExitStack, core: "GatewayParts") -> None:
     """Open what features need before equipment is opened."""
-    for item in features():
-        await _open(stack, core, item, item.prepare)
+    for feature in features():
+        if feature.is_on(core.settings):
+            await _open(stack, core, feature, feature.prepare)
 
 
 async def open_features(stack: AsyncExitStack, core: "GatewayParts", works: "Works") -> None:
     """Open what features do before any call is accepted."""
-    for element in features():
-        await _open(stack, core, element, element.open, works)
+    for feature in features():
+        await _open(stack, core, feature, feature.open if feature.is_on(core.settings) else feature.open_off, works)
 
 
 async def serve_features(stack: AsyncExitStack, core: "GatewayParts", works: "Works") -> None:
     """Open what features serve when the MES and OPC UA clients are served."""
-    for one in features():
-        await _open(stack, core, one, one.serve, works)
+    for feature in features():
+        if feature.is_on(core.settings):
+            await _open(stack, core, feature, feature.serve, works)
 
 
 async def _open(stack: AsyncExitStack, core: "GatewayParts", feature: Feature, function: str, *works: "Works") -> None:
-    if not function or not feature.is_on(core.settings):
+    if not function:
         return
     opened = await pkgutil.resolve_name(function)(stack, core, *works)
     if opened is not None:
@@ -124,7 +126,8 @@ async def _open(stack: AsyncExitStack, core: "GatewayParts", feature: Feature, f
 
 def opcua_parts(core: "GatewayParts") -> "list[AddPart]":
     """Return what features add to an OPC UA server; it is imported now."""
-    return [partial(pkgutil.resolve_name(feature.opcua), core) for feature in features() if feature.opcua]
+    locations = [feature.opcua if feature.is_on(core.settings) else feature.opcua_off for feature in features()]
+    return [partial(pkgutil.resolve_name(location), core) for location in locations if location]
 
 
 def calls_switched_off(core: "GatewayParts") -> Mapping[str, str]:

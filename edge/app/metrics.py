@@ -1,5 +1,6 @@
 """Renders the metrics for Prometheus; values are read at each scrape and stored nowhere else."""
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
@@ -7,14 +8,16 @@ from typing import Any, Final
 
 from msgspec import Struct
 from prometheus_client import ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
 from edge import __version__
 from edge.app.health import Health
 from edge.foundation.errors import Unavailable
-from edge.foundation.instant import Latency, now_ms
+from edge.foundation.instant import now_ms
+from edge.foundation.metric import Metric, counter, gauge, histogram
 from edge.links.http_page import Page
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.job_state import TEXT, JobState
@@ -29,36 +32,6 @@ from edge.store.store_state import StoreState
 
 PATH = "/metrics"
 _PREFIX = "microdcs_edge_"
-
-Samples = Iterable[tuple[Sequence[str], float]]
-"""Label values and the sample value."""
-
-
-def gauge(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> Metric:
-    """Return the samples of a value that rises and falls; the name without the prefix of the product."""
-    family = GaugeMetricFamily(_PREFIX + name, meaning, labels=labels)
-    for values, value in samples:
-        family.add_metric(values, value)
-    return family
-
-
-def counter(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> Metric:
-    """Return the samples of a value that only rises."""
-    family = CounterMetricFamily(_PREFIX + name, meaning, labels=labels)
-    for values, value in samples:
-        family.add_metric(values, value)
-    return family
-
-
-def histogram(
-    name: str, meaning: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], Latency]]
-) -> Metric:
-    """Return the durations as a histogram."""
-    family = HistogramMetricFamily(_PREFIX + name, meaning, labels=labels)
-    for values, latency in samples:
-        buckets = [("+Inf" if bound == float("inf") else str(bound), count) for bound, count in latency.cumulative()]
-        family.add_metric(values, buckets, latency.total)
-    return family
 
 
 class MetricSources(Struct, frozen=True):
@@ -83,16 +56,33 @@ async def page(sources: MetricSources) -> Page:
     for read in sources.further:
         with suppress(Unavailable):
             further += await read()
-    return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_CollectedMetrics((*_families(sources, found), *further))))
+    families = [*map(rendered, (*_families(sources, found), *further)), *ProcessCollector(registry=None).collect()]
+    return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_CollectedMetrics(families)))
+
+
+def rendered(metric: Metric) -> Family:
+    """Return a metric as Prometheus knows it, with the prefix of the product."""
+    name, labels = _PREFIX + metric.name, metric.labels
+    if metric.kind == "histogram":
+        family = HistogramMetricFamily(name, metric.meaning, labels=labels)
+        for values, latency in metric.durations:
+            buckets = [("+Inf" if math.isinf(bound) else str(bound), count) for bound, count in latency.cumulative()]
+            family.add_metric(values, buckets, latency.total)
+        return family
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    numbers = kind(name, metric.meaning, labels=labels)
+    for values, number in metric.samples:
+        numbers.add_metric(values, number)
+    return numbers
 
 
 class _CollectedMetrics(Collector):
     """Metrics collected already, independent of the registry of the process."""
 
-    def __init__(self, families: Iterable[Metric]) -> None:
+    def __init__(self, families: Iterable[Family]) -> None:
         self._families = families
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterable[Family]:
         """Return the collected families."""
         return self._families
 
@@ -201,7 +191,6 @@ def _families(sources: MetricSources, stored: Gauges | None) -> Iterator[Metric]
         yield from _rows(_OF_STORE, (), [((), stored)])
         yield from _bounded_metrics(sources.health.counts)
         yield from _scope_metrics(stored.scopes)
-    yield from ProcessCollector(registry=None).collect()
 
 
 def server_metrics(state: StoreState) -> Iterator[Metric]:

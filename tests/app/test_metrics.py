@@ -9,17 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from prometheus_client import REGISTRY
-from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from edge.app.health import Health
 from edge.app.metrics import MetricSources, page
 from edge.config import MqttSettings, RedisSettings
 from edge.features.flows.engine import FlowStats
-from edge.features.flows.metrics import flow_metrics
-from edge.features.sparkplug.metrics_page import node_metrics
 from edge.features.sparkplug.session import NodeStats
-from edge.features.station_files.metrics import drift_metrics
 from edge.features.station_files.service import StationDrift
 from edge.features.telemetry.definitions import RuleUpdates
 from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter
@@ -30,6 +26,7 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
+from edge.foundation.metric import Metric
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
@@ -71,20 +68,8 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, 
         watch,
         activity,
         lambda: 3,
-        (flows, drift, lost),
+        (FlowStats().metrics, StationDrift("1 changed", {"missing": 0, "changed": 1, "extra": 0}).metrics, lost),
     ), plant
-
-
-async def flows() -> list[Metric]:
-    return list(flow_metrics(FlowStats()))
-
-
-async def drift() -> list[Metric]:
-    return drift_metrics(StationDrift("1 changed", {"missing": 0, "changed": 1, "extra": 0}))
-
-
-async def edge_node(stats: NodeStats) -> list[Metric]:
-    return node_metrics(stats)
 
 
 async def lost() -> list[Metric]:
@@ -262,7 +247,7 @@ async def test_page_lists_every_metric_with_its_labels(
     async with open_session(mqtt, unique) as session, looked_at(sources, wait_until):
         node = NodeStats()
         sources = replace(
-            sources, further=(*sources.further, partial(telemetry_metrics, telemetry, store), partial(edge_node, node))
+            sources, further=(*sources.further, partial(telemetry_metrics, telemetry, store), node.metrics)
         )
         sources.health.sessions["MES"] = session
         telemetry.queue.refuse("oven", 1)

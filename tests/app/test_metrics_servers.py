@@ -8,10 +8,7 @@ from tests.store.test_store_state import FIRST, SECOND, THIRD, line, replica_nod
 def test_metrics_of_a_line_name_replicas_sentinels_and_fence() -> None:
     state = line({THIRD: replica_node(THIRD, is_linked=False, clock_s=1.5)}, fence=FenceState(0.0, "silent"))
     found = {
-        metric.name.removeprefix("microdcs_edge_"): {
-            "".join(sample.labels.values()): sample.value for sample in metric.samples
-        }
-        for metric in server_metrics(state)
+        metric.name: {"".join(labels): value for labels, value in metric.samples} for metric in server_metrics(state)
     }
     assert found["store_primary_confirmed"] == {"": 0}
     assert found["store_config_epoch"] == {FIRST: 4}
@@ -26,4 +23,4 @@ def test_metrics_of_a_line_name_replicas_sentinels_and_fence() -> None:
 def test_single_server_has_no_metrics_of_sentinel() -> None:
     server = NodeReport(address=FIRST, role="master", has_aof=True)
     found = [metric.name for metric in server_metrics(state_of((), {FIRST: server}, durability="any"))]
-    assert found == ["microdcs_edge_store_clock_difference_seconds", "microdcs_edge_store_append_only"]
+    assert found == ["store_clock_difference_seconds", "store_append_only"]

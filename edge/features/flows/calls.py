@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from edge.app.parts import GatewayParts
 from edge.features.flows.cycle_service import FlowService, flow_status, flow_summary
+from edge.features.flows.feature import FLOW_KIND, FLOW_METHODS
 from edge.features.flows.nodes.registry import NodeKinds
 from edge.features.flows.plan import Plans
 from edge.features.flows.redis_state import RedisFlowState
@@ -21,10 +22,6 @@ from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store
 from edge.store.commit import NOTHING, Commit
-
-FLOW_KIND: Final = "flow"
-"""The kind of the configuration event that registers, deletes or reads flows."""
-FLOW_METHODS: Final = ("Start", "Stop", "Terminate")
 
 
 class FlowCall(Payload, frozen=True, kw_only=True):

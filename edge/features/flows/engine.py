@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
@@ -19,6 +19,7 @@ from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, Writt
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Latency
 from edge.foundation.listeners import notify
+from edge.foundation.metric import Metric, counter, histogram
 from edge.foundation.task_group import TaskGroup
 from edge.store.background import restart_on_outage
 
@@ -47,6 +48,17 @@ class FlowStats(Struct):
     missed: int = 0
     lateness: Latency = field(default_factory=lambda: Latency(LATENESS_BUCKETS_S))
     duration: Latency = field(default_factory=lambda: Latency(LATENESS_BUCKETS_S))
+
+    async def metrics(self) -> Sequence[Metric]:
+        """Return what is counted, for a scrape."""
+        cycles = [((status.value,), count) for status, count in self.cycles.items()]
+        lateness = "Time from the instant at which a cycle is due to its begin."
+        return (
+            counter("flow_cycles", "Ended cycles of flows.", ("outcome",), cycles),
+            counter("flow_cycles_missed", "Cycles that did not run in time.", (), [((), self.missed)]),
+            histogram("flow_cycle_lateness_seconds", lateness, (), [((), self.lateness)]),
+            histogram("flow_cycle_duration_seconds", "Duration of the cycles.", (), [((), self.duration)]),
+        )
 
 
 class FlowEngine:

@@ -1,8 +1,13 @@
 """Flows: cyclic work next to the jobs, and its workers."""
 
+from typing import Final
+
 from edge.app.feature import Feature, Noun
-from edge.features.flows.calls import FLOW_KIND, FLOW_METHODS
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
+
+FLOW_KIND: Final = "flow"
+"""The kind of the configuration event that registers, deletes or reads flows."""
+FLOW_METHODS: Final = ("Start", "Stop", "Terminate")
 
 FEATURE = Feature(
     "flows",
@@ -13,6 +18,7 @@ FEATURE = Feature(
     open="edge.features.flows.service:open_flow_calls",
     serve="edge.features.flows.service:run_flows",
     opcua="edge.features.flows.opcua_nodes:add_flows",
+    opcua_off="edge.features.flows.opcua_nodes:add_types",
     calls=(CONFIG_TYPE.format(FLOW_KIND), *map(FLOW_METHOD_TYPE.format, FLOW_METHODS)),
     switch='Set [flows] run = "on".',
     commands={

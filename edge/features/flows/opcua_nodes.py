@@ -20,6 +20,7 @@ from asyncua.server.internal_server import InternalServer
 from msgspec import Struct
 
 from edge.app.parts import GatewayParts
+from edge.features.flows.opcua_feed import FlowFeed, FlowView
 from edge.opcua.access import CALLER
 from edge.sfc.identifiers import quote
 from edge.uaserver.chart_types import RETURN_STATUS
@@ -73,22 +74,6 @@ class FlowMethods(Protocol):
 
     async def stop(self, flow_id: str, reason: str) -> None:
         """Stop a flow."""
-
-
-class FlowView(Struct, frozen=True):
-    """A flow as clients see it; instants and durations are in milliseconds, None while there is none."""
-
-    state: str
-    reason: str = ""
-    last_cycle: int = -1
-    cycle_state: str = ""
-    cycle_at: int | None = None
-    duration_ms: int | None = None
-    next_at: int | None = None
-    completed: int = 0
-    failed: int = 0
-    terminated: int = 0
-    missed: int = 0
 
 
 def _count(value: int) -> ua.Variant:
@@ -233,18 +218,21 @@ class FlowNodes:
         await self._methods.stop(flow_id, reason or f"by {CALLER.get().name or 'anonymous'} over OPC UA")
 
 
-async def add_flows(core: GatewayParts, new: NewServer) -> ServerPart | None:
-    """Add the types of flows to a server, and the flows of the store where they are on."""
+async def add_flows(core: GatewayParts, new: NewServer) -> ServerPart:
+    """Add the types of flows and the flows of the store to a server."""
+    feed: FlowFeed = core.ports["flows"].feed
     add_flow_types(new.core)
-    feed = core.ports["flows"].feed if "flows" in core.ports else None
-    if feed is None:
-        return None
     nodes = FlowNodes(new.core, feed)
 
     async def run(_server: object) -> None:
         await feed.run(nodes)
 
     return ServerPart(nodes.target_of, {"OPC UA flows": run})
+
+
+async def add_types(_core: GatewayParts, new: NewServer) -> None:
+    """Add the types of flows to a server where flows are off."""
+    add_flow_types(new.core)
 
 
 def add_flow_types(iserver: InternalServer) -> None:

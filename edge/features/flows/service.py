@@ -29,6 +29,7 @@ from edge.features.flows.nodes.outside import (
     WriteVariable,
 )
 from edge.features.flows.nodes.registry import NodeKinds
+from edge.features.flows.opcua_feed import FlowFeed
 from edge.features.flows.plan import Plans
 from edge.features.flows.plugins import load_usable_kinds
 from edge.features.flows.ports.append import FileAppender
@@ -47,9 +48,6 @@ from edge.station.jobs import JobService
 from edge.store import instance_leases
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
-    from edge.features.flows.opcua_feed import FlowFeed
     from edge.features.telemetry.service import TelemetryService
 
 
@@ -143,7 +141,7 @@ class FlowsPort(Struct, frozen=True):
 
     kinds: NodeKinds
     service: FlowService
-    feed: "FlowFeed | None"
+    feed: FlowFeed
 
 
 async def prepare_flows(_stack: contextlib.AsyncExitStack, core: GatewayParts) -> Opened:
@@ -153,7 +151,9 @@ async def prepare_flows(_stack: contextlib.AsyncExitStack, core: GatewayParts) -
     def clock() -> int:
         return core.store_time() // _NS_PER_MS
 
-    service = FlowService(RedisFlowState(core.store), Plans(kinds), clock)
+    state = RedisFlowState(core.store)
+    service = FlowService(state, Plans(kinds), clock)
+    feed = FlowFeed(state, service, core.store.defects)
     of_site = tuple(
         PluginState(name=name, kind="node kind", state="loaded")
         for name, kind in sorted(kinds.items())
@@ -163,16 +163,7 @@ async def prepare_flows(_stack: contextlib.AsyncExitStack, core: GatewayParts) -
     async def describe() -> ComponentPart:
         return ComponentPart(plugins=of_site)
 
-    return Opened(port=FlowsPort(kinds, service, _feed(core, service)), described=(describe,))
-
-
-def _feed(core: GatewayParts, service: FlowService) -> "FlowFeed | None":
-    if not core.settings.opcua.endpoint:
-        return None
-    # Imported only when OPC UA is on.
-    from edge.features.flows.opcua_feed import FlowFeed  # noqa: PLC0415
-
-    return FlowFeed(RedisFlowState(core.store), service, core.store.defects)
+    return Opened(port=FlowsPort(kinds, service, feed), described=(describe,))
 
 
 async def open_flow_calls(_stack: contextlib.AsyncExitStack, core: GatewayParts, _works: Works) -> Opened:
@@ -184,17 +175,6 @@ async def open_flow_calls(_stack: contextlib.AsyncExitStack, core: GatewayParts,
 async def run_flows(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> Opened:
     """Run the flows of the store until the stack closes."""
     flows: FlowsPort = core.ports["flows"]
-    listeners = [flows.feed.show] if flows.feed else []
+    listeners = [flows.feed.show] if core.settings.opcua.endpoint else []
     stats = await open_flows(stack, core, works.jobs, core.ports.get("telemetry"), flows.kinds, listeners)
-
-    async def read_metrics() -> "Sequence[Metric]":
-        return _metrics(stats)
-
-    return Opened(metrics=(read_metrics,))
-
-
-def _metrics(stats: FlowStats) -> "Sequence[Metric]":
-    # Imported only where metrics are read.
-    from edge.features.flows.metrics import flow_metrics  # noqa: PLC0415
-
-    return list(flow_metrics(stats))
+    return Opened(metrics=(stats.metrics,))

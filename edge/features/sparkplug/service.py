@@ -4,12 +4,10 @@ import contextlib
 import functools
 
 import msgspec
-from prometheus_client.core import Metric
 
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works, open_session
 from edge.config import broker_settings
-from edge.features.sparkplug.metrics_page import node_metrics
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.sparkplug.source import LARGEST_PACKET, SparkplugSource
@@ -85,10 +83,7 @@ async def _open_edge_node(stack: contextlib.AsyncExitStack, core: GatewayParts, 
     gate = core.instance.publisher_gates[core.scopes[0]]
     await core.keep_running_while(stack, gate, "sparkplug", node.run)
 
-    async def read_metrics() -> list[Metric]:
-        return node_metrics(node.stats)
-
-    return Opened(serving=(lambda: f"Sparkplug group {settings.group}",), metrics=(read_metrics,))
+    return Opened(serving=(lambda: f"Sparkplug group {settings.group}",), metrics=(node.stats.metrics,))
 
 
 def _line(node: EdgeNode) -> list[str]:

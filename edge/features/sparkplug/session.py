@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,8 @@ from edge.features.sparkplug.sample_streams import SampleBatch, SampleStreams
 from edge.features.sparkplug.table import NODE, MetricTable, NodeTopics, state_topic
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
+from edge.foundation.metric import Metric as GatewayMetric
+from edge.foundation.metric import counter, gauge
 from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
@@ -33,6 +35,21 @@ class NodeStats(Struct):
     births: int = 0
     messages: int = 0
     refused: int = 0
+
+    async def metrics(self) -> Sequence[GatewayMetric]:
+        """Return what is counted, for a scrape."""
+        born = "Whether the edge node of Sparkplug is born at this gateway: 1 or 0."
+        return (
+            gauge("sparkplug_born", born, (), [((), self.is_born)]),
+            *(
+                counter(f"sparkplug_{name}", meaning, (), [((), count)])
+                for name, meaning, count in (
+                    ("births", "Births of the edge node of Sparkplug.", self.births),
+                    ("messages", "Messages that the edge node of Sparkplug published.", self.messages),
+                    ("commands_refused", "Commands of Sparkplug hosts that were refused.", self.refused),
+                )
+            ),
+        )
 
 
 _MAX_STATE: Final = 4_096

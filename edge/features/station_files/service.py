@@ -20,14 +20,13 @@ from edge.features.station_files.apply import fill_store, find_differences, load
 from edge.features.station_files.content import signature
 from edge.features.station_files.objects import ObjectChange, summary
 from edge.foundation.instant import now_ms
+from edge.foundation.metric import Metric, gauge
 from edge.model.audit import AuditRecord
 from edge.store import initialization
 from edge.store.background import poll_store
 from edge.store.initialization import FillState
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from edge.features.flows.nodes.registry import NodeKinds
     from edge.features.station_files.apply import ReadFiles
     from edge.features.station_files.content import Signature
@@ -55,6 +54,17 @@ class StationDrift(Struct):
         if self.text:
             yield f"station differs from its files: {self.text}"
 
+    async def metrics(self) -> Sequence[Metric]:
+        """Return the differences, for a scrape; nothing without station files."""
+        if self.text is None:
+            return ()
+        differing = [((change,), count) for change, count in self.counts.items()]
+        meaning = "Objects of the store that differ from the station files."
+        return (
+            gauge("station_drift", meaning, ("change",), differing),
+            gauge("station_file_faults", "Faults in the station files.", (), [((), self.faults)]),
+        )
+
 
 async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opened:
     """Fill an empty store, then compare the store with the files until the stack closes."""
@@ -67,13 +77,7 @@ async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opene
     async def describe() -> ComponentPart:
         return ComponentPart({"drift": drift.text})
 
-    async def read_metrics() -> "Sequence[Metric]":
-        # Imported only where metrics are read.
-        from edge.features.station_files.metrics import drift_metrics  # noqa: PLC0415
-
-        return drift_metrics(drift)
-
-    return Opened(described=(describe,), metrics=(read_metrics,))
+    return Opened(described=(describe,), metrics=(drift.metrics,))
 
 
 async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None:

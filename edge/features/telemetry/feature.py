@@ -8,13 +8,15 @@ FEATURE = Feature(
     sections="edge.features.telemetry.settings:SECTIONS",
     mirrors="edge.features.telemetry.settings:mirrors_of",
     schemas={"rules": "edge.features.telemetry.model.rule:rules_schema"},
+    is_on=lambda settings: settings.is_on("telemetry"),
     open="edge.features.telemetry.opening:open_telemetry",
+    open_off="edge.features.telemetry.calls:open_alarm_calls",
     serve="edge.features.telemetry.opening:serve_telemetry",
     settings_kinds={
         "rule": "edge.features.telemetry.definitions:RULE_SETTING",
         "tag": "edge.features.telemetry.definitions:TAG_SETTING",
     },
-    opcua="edge.features.telemetry.opening:show_to_opcua",
+    opcua="edge.features.telemetry.opcua.alarm_feed:add_alarms_of_store",
     discovered_as="edge.features.telemetry.settings:discovered_as",
     commands={
         "alarms": Noun(

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -13,7 +14,6 @@ from edge.features.telemetry.alarm_publisher import AlarmPublisher, follow_actio
 from edge.features.telemetry.built_in_rules import with_built_in
 from edge.features.telemetry.definitions import RuleUpdates, TagUpdates, read_definitions, read_rules
 from edge.features.telemetry.gateway_tags import GatewayTags
-from edge.features.telemetry.history.opening import open_history
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.mirror import SetMirror, jobs_by_member
@@ -22,9 +22,10 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
 from edge.features.telemetry.sample_store import open_volatile
 from edge.features.telemetry.settings import MirrorSettings, TelemetrySettings
-from edge.foundation.errors import Unavailable
+from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.ticks import Slices, next_tick
+from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession
 from edge.model.job_state import has_ended
 from edge.northbound.topics import Topics
@@ -33,7 +34,7 @@ from edge.ports.sample_value import JOB_ENDED
 from edge.ports.tag import TagDefinitions
 from edge.station.settings import SettingsListener, follow_settings
 from edge.store import jobs
-from edge.store.background import restart_on_outage
+from edge.store.background import Defects, restart_on_defect, restart_on_outage
 from edge.store.client import Store
 from edge.store.other_redis import open_foreign
 
@@ -126,6 +127,26 @@ async def open_telemetry(stack: contextlib.AsyncExitStack, core: GatewayParts, w
         history=history,
         volatile=volatile,
     )
+
+
+async def open_history(
+    stack: contextlib.AsyncExitStack, settings: TelemetrySettings, processor: RuleProcessor, defects: Defects
+) -> "HistoryWriter | None":
+    """Write the evaluated samples to files; None when no history is configured. Raises SettingsError."""
+    if not settings.history_days:
+        return None
+    try:
+        # The library is an extra of the package.
+        from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter  # noqa: PLC0415
+    except ImportError as error:
+        problem = f"telemetry.history_days: needs a library that is not installed: {error}"
+        raise SettingsError([problem], "Install it: pip install 'microdcs-edge[history]'") from None
+    limits = HistoryLimits(settings.history_days, settings.history_bytes, settings.history_interval)
+    writer = HistoryWriter(Path(settings.history_directory), limits)
+    processor.sample_listeners.append(writer.append)
+    work = restart_on_defect(defects, "history", writer.run)
+    await stack.enter_async_context(background_task(work, "history"))
+    return writer
 
 
 async def _open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, interest: RuleInterest) -> None:

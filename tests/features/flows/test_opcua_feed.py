@@ -5,8 +5,7 @@ from typing import Any
 
 from edge.features.flows.cycle import CycleStatus
 from edge.features.flows.memory_state import MemoryFlowState
-from edge.features.flows.opcua_feed import FlowFeed, flow_view
-from edge.features.flows.opcua_nodes import FlowView
+from edge.features.flows.opcua_feed import FlowFeed, FlowView, flow_view
 from edge.features.flows.state import FlowRecord, FlowStatus
 from edge.store.background import Defects
 from tests.features.flows.gateways import CHAIN, Plant
@@ -37,7 +36,7 @@ async def until(condition: Any) -> None:
 async def test_flows_of_the_store_are_shown_until_they_are_deleted() -> None:
     plant, nodes = Plant(MemoryFlowState()), FakeNodes()
     feed = FlowFeed(plant.state, plant.service, Defects(), look_every_s=0.01)
-    running = asyncio.create_task(feed.run(nodes))  # type: ignore[arg-type]
+    running = asyncio.create_task(feed.run(nodes))
     await plant.service.put(CHAIN)
     await until(lambda: "flow" in nodes.shown)
     assert nodes.shown["flow"] == FlowView("registered")
@@ -58,7 +57,7 @@ async def test_cycles_of_another_gateway_are_shown() -> None:
     await plant.run(CHAIN)
     async with plant.gateway("other"):
         await plant.ended()
-    running = asyncio.create_task(FlowFeed(plant.state, plant.service, Defects()).run(nodes))  # type: ignore[arg-type]
+    running = asyncio.create_task(FlowFeed(plant.state, plant.service, Defects()).run(nodes))
     await until(lambda: "flow" in nodes.shown)
     assert nodes.shown["flow"].cycle_state == "completed"
     running.cancel()
@@ -69,7 +68,7 @@ async def test_server_that_starts_later_shows_all_flows() -> None:
     feed = FlowFeed(plant.state, plant.service, Defects())
     await plant.service.put(CHAIN)
     feed.show(await plant.service.load("flow"), None)
-    running = asyncio.create_task(feed.run(nodes))  # type: ignore[arg-type]
+    running = asyncio.create_task(feed.run(nodes))
     await until(lambda: nodes.shown)
     running.cancel()
 

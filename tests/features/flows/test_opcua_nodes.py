@@ -10,7 +10,8 @@ import pytest_asyncio
 from asyncua import Client, Node, ua
 from msgspec.structs import replace
 
-from edge.features.flows.opcua_nodes import FLOW, MOST_FLOWS, FlowNodes, FlowView, add_flow_types
+from edge.features.flows.opcua_feed import FlowView
+from edge.features.flows.opcua_nodes import FLOW, MOST_FLOWS, FlowNodes, add_flow_types
 from edge.foundation.errors import Refused
 from edge.model.user import Role
 from edge.uaserver.namespaces import TYPES_URI, application_uri

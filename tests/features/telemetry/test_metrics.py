@@ -3,7 +3,7 @@
 from edge.features.telemetry.definitions import RuleUpdates
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
-from edge.features.telemetry.metrics import read_figures
+from edge.features.telemetry.metrics import telemetry_metrics
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
@@ -27,9 +27,8 @@ async def test_telemetry_metrics_are_read_from_store_and_process(store: Store) -
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")
     service.queue.put(temp(1, 2))
-    figures = await read_figures(service, store)
-    found = {metric.name: metric.samples for metric in figures.metrics}
-    assert found["rule_triggered"] == (("hot", 3),)
-    assert found["telemetry_sent"] == (("", 2),)
-    assert found["telemetry_stream_length"] == (("", 1),)
-    assert found["telemetry_queue_length"] == (("", 1),)
+    found = {metric.name: metric.samples for metric in await telemetry_metrics(service, store)}
+    assert found["rule_triggered"] == ((("hot",), 3),)
+    assert found["telemetry_sent"] == (((), 2),)
+    assert found["telemetry_stream_length"] == (((), 1),)
+    assert found["telemetry_queue_length"] == (((), 1),)

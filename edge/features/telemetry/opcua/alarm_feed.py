@@ -108,8 +108,9 @@ _MAX_JOBS: Final = 1_000
 """Jobs whose scope is remembered."""
 
 
-async def add_alarms_of_store(core: GatewayParts, telemetry: TelemetryService, new: NewServer) -> ServerPart:
+async def add_alarms_of_store(core: GatewayParts, new: NewServer) -> ServerPart:
     """Add the conditions and the history of a gateway to a server that is made. Raises Unavailable."""
+    telemetry: TelemetryService = core.ports["telemetry"]
     store = core.store
 
     async def request(alarm_id: str, event: AlarmEvent, normal: Alarm | None) -> AlarmNotice:

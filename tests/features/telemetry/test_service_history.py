@@ -7,8 +7,8 @@ from subprocess import check_output
 
 import pytest
 
-from edge.features.telemetry.history.opening import open_history
 from edge.features.telemetry.history.reader import read_samples
+from edge.features.telemetry.service import open_history
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError
 from edge.store.background import Defects
