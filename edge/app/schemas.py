@@ -2,7 +2,6 @@
 
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from inspect import cleandoc
 from typing import Any, Final, Literal
 
 import msgspec
@@ -10,9 +9,11 @@ from msgspec import Struct
 
 from edge import __version__
 from edge.app.features import features
+from edge.app.schema_examples import with_examples
 from edge.model.acceptance import JobAcceptance
 from edge.model.equipment_data import (
     AnswerAttributes,
+    AnswerData,
     CommandAttributes,
     CommandData,
     EventAttributes,
@@ -126,7 +127,7 @@ PAYLOADS: dict[str, tuple[Any, str]] = {
     "sfc_progress": (JobProgress, PROGRESS_TYPE),
     "equipment.command": (CommandData, "the type_id of the action"),
     "equipment.command.attributes": (CommandAttributes, "the MQTT user properties of a command"),
-    "equipment.answer": (dict[str, Any], "the data of an answer or an event, at most 256 KiB"),
+    "equipment.answer": (AnswerData, "the data of an answer or an event, at most 256 KiB"),
     "equipment.answer.attributes": (AnswerAttributes, "the MQTT user properties of an answer"),
     "equipment.event.attributes": (EventAttributes, "the MQTT user properties of an event"),
     "equipment.enabled": (Permission, "the payload of the retained topic enabled"),
@@ -148,21 +149,7 @@ def schemas() -> Iterator[tuple[str, str]]:
 
 
 def _text(schema: dict[str, Any]) -> str:
-    return msgspec.json.format(msgspec.json.encode(_clean(schema)), indent=2).decode() + "\n"
-
-
-def _clean(schema: Any) -> Any:
-    """Return a schema with its descriptions, docstrings of the models, unindented, as Python 3.13 has them."""
-    match schema:
-        case dict():
-            return {
-                key: cleandoc(value) if key == "description" and isinstance(value, str) else _clean(value)
-                for key, value in schema.items()
-            }
-        case list():
-            return [_clean(item) for item in schema]
-        case _:
-            return schema
+    return msgspec.json.format(msgspec.json.encode(with_examples(schema)), indent=2).decode() + "\n"
 
 
 ASYNCAPI_FILE: Final = "asyncapi.json"

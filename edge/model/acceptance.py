@@ -44,7 +44,10 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobAcceptance(msgspec.Struct, frozen=True):
-    """The payload of `jobacceptance`: the most job orders of a scope that have not ended, a UInt16."""
+    """The payload of `jobacceptance`: the most job orders of a scope that have not ended, a UInt16.
+
+    Example: {"max_downloadable_job_orders": 50}
+    """
 
     max_job_orders: Annotated[int, msgspec.Meta(ge=0, le=65535)] = msgspec.field(name="max_downloadable_job_orders")
 

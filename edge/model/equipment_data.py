@@ -7,7 +7,10 @@ from msgspec import Meta
 
 
 class CommandData(msgspec.Struct, frozen=True):
-    """The data of a command; `parameters` are those of the action, replaced by those of the run."""
+    """The data of a command; `parameters` are those of the action, replaced by those of the run.
+
+    Example: {"job_id": "ORDER-1001", "action": "tighten", "attempt": 1, "parameters": {"torque_spec": "85Nm"}}
+    """
 
     job_id: str
     action: str
@@ -16,7 +19,10 @@ class CommandData(msgspec.Struct, frozen=True):
 
 
 class TaskData(msgspec.Struct, frozen=True):
-    """The task of a device that requested work."""
+    """The task of a device that requested work.
+
+    Example: {"job_id": "ORDER-1001", "action": "inspect", "parameters": {"camera_recipe": "axle"}}
+    """
 
     job_id: str
     action: str
@@ -24,7 +30,12 @@ class TaskData(msgspec.Struct, frozen=True):
 
 
 class CommandAttributes(msgspec.Struct, frozen=True, kw_only=True):
-    """The attributes of a command, each an MQTT user property."""
+    """The attributes of a command, each an MQTT user property.
+
+    Example: {"specversion": "1.0", "id": "ORDER-1001/c484278a-a63e-489f-869d-182372951b5d/tighten/1",
+     "source": "urn:microdcs-edge:edge", "type": "com.example.station.tighten.v1", "subject": "station-1",
+     "correlationid": "c484278a-a63e-489f-869d-182372951b5d", "phase": "start"}
+    """
 
     specversion: Literal["1.0"]
     id: Annotated[str, Meta(description="The id of the command, the same each time it is sent.")]
@@ -62,7 +73,12 @@ class CommandAttributes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerAttributes(msgspec.Struct, frozen=True, kw_only=True):
-    """The attributes of an answer, each an MQTT user property; `causationid` is the one that is needed."""
+    """The attributes of an answer, each an MQTT user property; `causationid` is the one that is needed.
+
+    Example: {"causationid": "ORDER-1001/c484278a-a63e-489f-869d-182372951b5d/tighten/1"}
+    Example: {"causationid": "ORDER-1001/c484278a-a63e-489f-869d-182372951b5d/tighten/1", "mdcserrorkind": "unknown",
+     "mdcserrormessage": "the power was lost during the tightening"}
+    """
 
     causationid: Annotated[str, Meta(description="The id of the command.")]
     mdcserrorkind: Annotated[
@@ -81,7 +97,11 @@ class AnswerAttributes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventAttributes(msgspec.Struct, frozen=True, kw_only=True):
-    """The attributes of an event, each an MQTT user property; `source` and `id` together identify it permanently."""
+    """The attributes of an event, each an MQTT user property; `source` and `id` together identify it permanently.
+
+    Example: {"specversion": "1.0", "id": "27", "source": "/scanner", "type": "com.example.station.scanned.v1",
+     "subject": "station-1"}
+    """
 
     specversion: Literal["1.0"]
     id: str
@@ -92,7 +112,13 @@ class EventAttributes(msgspec.Struct, frozen=True, kw_only=True):
     correlationid: Annotated[str | None, Meta(description="The job that it belongs to, by its correlationid.")] = None
 
 
-Permission = Annotated[bool, Meta(description="Whether a command needs the tool: it works only while this is true.")]
+AnswerData = Annotated[dict[str, Any], Meta(examples=[{"torque": {"value": 85.2, "unit": "Nm"}, "angle": 41.5}])]
+"""The data of an answer or an event: what the recipe and the job response have as the result of the action."""
+
+Permission = Annotated[
+    bool,
+    Meta(description="Whether a command needs the tool: it works only while this is true.", examples=[True]),
+]
 """The payload of the retained topic `enabled`, as JSON."""
 
 Presence = Literal["online", "offline"]

@@ -42,7 +42,10 @@ class ReturnStatus(IntFlag):
 
 
 class LocalizedText(Payload, frozen=True, kw_only=True):
-    """Text with its language tag (OPC 10000-3, 8.5)."""
+    """Text with its language tag (OPC 10000-3, 8.5).
+
+    Example: {"Text": "Rear axle for body 4711", "Locale": "en"}
+    """
 
     text: str = ""
     locale: str = ""
@@ -78,7 +81,16 @@ class Property(Payload, frozen=True, kw_only=True):
 
 
 class WorkMaster(Payload, frozen=True, kw_only=True):
-    """ISA95WorkMasterDataType, extended by `data` (a recipe) and `dataschema` (the URI of its schema)."""
+    """ISA95WorkMasterDataType, extended by `data` (a recipe) and `dataschema` (the URI of its schema).
+
+    Example: {"ID": "WM-FIRST", "Description": {"Text": "Fit the axle", "Locale": "en"},
+     "Parameters": [{"ID": "torque_spec", "Value": "80Nm"}],
+     "dataschema": "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/",
+     "data": {"steps": [{"name": "Fit", "initial": true}, {"name": "Done"}],
+     "transitions": [{"source": "Fit", "target": "Done", "condition": "actions.tighten.done"}],
+     "actions": [{"name": "tighten", "step": "Fit", "qualifier": "N", "interaction": "push_command",
+     "type_id": "com.example.station.tighten.v1", "timeout_seconds": 60}]}}
+    """
 
     id: str
     description: LocalizedText | None = None
@@ -88,7 +100,10 @@ class WorkMaster(Payload, frozen=True, kw_only=True):
 
 
 class Equipment(Payload, frozen=True, kw_only=True):
-    """ISA95EquipmentDataType; `quantity` is a DecimalString."""
+    """ISA95EquipmentDataType; `quantity` is a DecimalString.
+
+    Example: {"ID": "wrench-3"}
+    """
 
     id: str
     description: tuple[LocalizedText, ...] | None = None
@@ -99,7 +114,10 @@ class Equipment(Payload, frozen=True, kw_only=True):
 
 
 class Personnel(Payload, frozen=True, kw_only=True):
-    """ISA95PersonnelDataType; `quantity` is a DecimalString."""
+    """ISA95PersonnelDataType; `quantity` is a DecimalString.
+
+    Example: {"ID": "anna"}
+    """
 
     id: str
     description: tuple[LocalizedText, ...] | None = None
@@ -110,7 +128,10 @@ class Personnel(Payload, frozen=True, kw_only=True):
 
 
 class PhysicalAsset(Payload, frozen=True, kw_only=True):
-    """ISA95PhysicalAssetDataType; `quantity` is a DecimalString."""
+    """ISA95PhysicalAssetDataType; `quantity` is a DecimalString.
+
+    Example: {"ID": "fixture-12"}
+    """
 
     id: str
     description: tuple[LocalizedText, ...] | None = None
@@ -121,7 +142,10 @@ class PhysicalAsset(Payload, frozen=True, kw_only=True):
 
 
 class Material(Payload, frozen=True, kw_only=True):
-    """ISA95MaterialDataType: has no mandatory field, but the specification requires at least one of the four ids."""
+    """ISA95MaterialDataType: has no mandatory field, but the specification requires at least one of the four ids.
+
+    Example: {"MaterialClassID": "bolt", "MaterialDefinitionID": "bolt-M8", "MaterialLotID": "L-77", "Quantity": "4"}
+    """
 
     material_class_id: str | None = None
     material_definition_id: str | None = None
@@ -135,7 +159,11 @@ class Material(Payload, frozen=True, kw_only=True):
 
 
 class JobOrder(Payload, frozen=True, kw_only=True):
-    """ISA95JobOrderDataType: the work that the MES requests."""
+    """ISA95JobOrderDataType: the work that the MES requests.
+
+    Example: {"JobOrderID": "ORDER-1001", "WorkMasterID": [{"ID": "WM-FIRST"}], "Priority": 5, "JobOrderParameters":
+     [{"ID": "torque_spec", "Value": "85Nm"}, {"ID": "vin", "Value": "WVWZZZ1JZXW000001"}]}
+    """
 
     job_order_id: str
     description: tuple[LocalizedText, ...] | None = None
@@ -166,7 +194,10 @@ class RelativePath(Payload, frozen=True, kw_only=True):
 
 
 class State(Payload, frozen=True, kw_only=True):
-    """ISA95StateDataType: one level of a job's state; `browse_path` leads from the machine to the sub-state machine."""
+    """ISA95StateDataType: one level of a job's state; `browse_path` leads from the machine to the sub-state machine.
+
+    Example: {"StateText": {"Text": "Ended", "Locale": "en"}, "StateNumber": 5}
+    """
 
     state_text: LocalizedText
     state_number: int
@@ -181,7 +212,13 @@ class JobOrderAndState(Payload, frozen=True, kw_only=True):
 
 
 class JobResponse(Payload, frozen=True, kw_only=True):
-    """ISA95JobResponseDataType: the result of a job order."""
+    """ISA95JobResponseDataType: the result of a job order.
+
+    Example: {"JobResponseID": "c484278a-a63e-489f-869d-182372951b5d", "JobOrderID": "ORDER-1001",
+     "StartTime": "2026-11-26T16:42:05.385000Z", "EndTime": "2026-11-26T16:42:05.990000Z",
+     "JobState": [{"StateText": {"Text": "Ended", "Locale": "en"}, "StateNumber": 5}], "JobResponseData":
+     [{"ID": "tighten", "Subparameters": [{"ID": "torque", "Value": 85.2}, {"ID": "angle", "Value": 41.5}]}]}
+    """
 
     job_response_id: str
     description: LocalizedText | None = None
@@ -212,21 +249,31 @@ class OrderCall(Payload, frozen=True, kw_only=True):
 
 
 class IdCall(Payload, frozen=True, kw_only=True):
-    """The arguments of the methods that name a stored job order."""
+    """The arguments of the methods that name a stored job order.
+
+    Example: {"JobOrderID": "ORDER-1001", "Comment": [{"Text": "shift ends", "Locale": "en"}]}
+    """
 
     job_order_id: str
     comment: tuple[LocalizedText, ...] | None = None
 
 
 class MethodAnswer(Payload, frozen=True, kw_only=True):
-    """The output argument of every job method; `reason` says why the status is not 1 (not part of the standard)."""
+    """The output argument of every job method; `reason` says why the status is not 1 (not part of the standard).
+
+    Example: {"ReturnStatus": 1}
+    Example: {"ReturnStatus": 8, "Reason": "a job order of this id is stored already"}
+    """
 
     return_status: int
     reason: str | None = None
 
 
 class RefusalAnswer(Payload, frozen=True, kw_only=True):
-    """The answer to a message that was not executed: the attributes `mdcserrorkind` and `mdcserrormessage` as data."""
+    """The answer to a message that was not executed: the attributes `mdcserrorkind` and `mdcserrormessage` as data.
+
+    Example: {"ErrorKind": "invalid_payload", "Reason": "method 'POST' is not known. It is PUT, DELETE or GET."}
+    """
 
     error_kind: str
     reason: str
@@ -237,6 +284,9 @@ class ResolveCall(Payload, frozen=True, kw_only=True):
 
     `resolution` is `done` (with its result in `data`), `failed` or `repeat`; `by` names who decided, `reason` says what
     was seen.
+
+    Example: {"JobOrderID": "ORDER-1001", "Action": "tighten", "Resolution": "done", "By": "anna", "Reason": "seen",
+     "Data": {"torque": 85}}
     """
 
     job_order_id: str
@@ -253,6 +303,10 @@ class InterveneCall(Payload, frozen=True, kw_only=True):
     `retry` and `skip` name an action (and a step where it stands in several); `data` is the result of a skipped action.
     `complete` names a step, `force` the step to leave and the target to enter. `by` names who decided, `reason` says
     what was seen.
+
+    Example: {"JobOrderID": "ORDER-1001", "Kind": "retry", "Action": "tighten", "By": "anna", "Reason": "bolt replaced"}
+    Example: {"JobOrderID": "ORDER-1001", "Kind": "force", "Step": "Fit", "Target": "Done", "By": "anna",
+     "Reason": "done by hand"}
     """
 
     job_order_id: str
@@ -270,6 +324,8 @@ class ReleaseCall(Payload, frozen=True, kw_only=True):
 
     `equipment` is its name in the settings; without `command`, all of its open stops and resets are released. `by`
     names the operator who has made the tool safe, `reason` says how.
+
+    Example: {"Equipment": "wrench", "By": "anna", "Reason": "air cut off"}
     """
 
     equipment: str
@@ -279,7 +335,11 @@ class ReleaseCall(Payload, frozen=True, kw_only=True):
 
 
 class ReleasedStop(Payload, frozen=True, kw_only=True):
-    """A stop or a reset that is not sent any more."""
+    """A stop or a reset that is not sent any more.
+
+    Example: {"Command": "ORDER-1001/c484278a-a63e-489f-869d-182372951b5d/tighten/1", "Phase": "stop",
+     "JobOrderID": "ORDER-1001"}
+    """
 
     command: str
     phase: str
@@ -287,14 +347,20 @@ class ReleasedStop(Payload, frozen=True, kw_only=True):
 
 
 class ReleaseAnswer(Payload, frozen=True, kw_only=True):
-    """The answer to a release: what was released."""
+    """The answer to a release: what was released.
+
+    Example: {"ReturnStatus": 1, "Released": "…"}
+    """
 
     return_status: int
     released: tuple[ReleasedStop, ...]
 
 
 class StateQuery(Payload, frozen=True, kw_only=True):
-    """An entry of `JobOrderState`; what it leaves out matches every state of its level."""
+    """An entry of `JobOrderState`; what it leaves out matches every state of its level.
+
+    Example: {"StateText": {"Text": "Ended"}}
+    """
 
     state_text: LocalizedText | None = None
     state_number: int | None = None
@@ -312,7 +378,10 @@ class StateCall(Payload, frozen=True, kw_only=True):
 
 
 class ResponseAnswer(Payload, frozen=True, kw_only=True):
-    """The output arguments of RequestJobResponseByJobOrderID; without a response, `reason` says why."""
+    """The output arguments of RequestJobResponseByJobOrderID; without a response, `reason` says why.
+
+    Example: {"ReturnStatus": 1, "JobResponse": "…"}
+    """
 
     job_response: JobResponse | None = None
     return_status: int
@@ -323,6 +392,8 @@ class ResponsesAnswer(Payload, frozen=True, kw_only=True):
     """The output arguments of RequestJobResponseByJobOrderState.
 
     `next` is set when the answer holds one page of several: the same call with `After` = `Next` returns the next one.
+
+    Example: {"ReturnStatus": 1, "JobResponses": "…"}
     """
 
     job_responses: tuple[JobResponse, ...]

@@ -25,7 +25,11 @@ class CommandProgress(msgspec.Struct, frozen=True):
 
 
 class JobProgress(msgspec.Struct, frozen=True):
-    """The effect of decisions about a job, at an instant in milliseconds since the epoch."""
+    """The effect of decisions about a job, at an instant in milliseconds since the epoch.
+
+    Example: {"job_id": "ORDER-1001", "at": 1795711325385, "steps": [{"step": "Fit", "active": true}], "commands":
+     [{"action": "tighten", "phase": "start", "attempt": 1, "type_id": "com.example.station.tighten.v1"}]}
+    """
 
     job_id: str
     at: int
@@ -34,7 +38,11 @@ class JobProgress(msgspec.Struct, frozen=True):
 
 
 class LateResultEvent(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
-    """A result that was kept without effect: the command that it answers, as far as known, and its data."""
+    """A result that was kept without effect: the command that it answers, as far as known, and its data.
+
+    Example: {"JobOrderID": "ORDER-1001", "CommandID": "ORDER-1001/c484278a-a63e-489f-869d-182372951b5d/tighten/1",
+     "Source": "wrench", "Reason": "the time limit of the action was over", "Data": {"torque": 85.2}}
+    """
 
     job_order_id: str = msgspec.field(default="", name="JobOrderID")
     command_id: str = msgspec.field(default="", name="CommandID")
@@ -47,13 +55,19 @@ class LateResultEvent(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
 
 
 class AcknowledgeCall(Payload, frozen=True, kw_only=True):
-    """The acknowledgement that the MES has the results of these ended job orders (not part of the standard)."""
+    """The acknowledgement that the MES has the results of these ended job orders (not part of the standard).
+
+    Example: {"JobOrderIDs": ["ORDER-1001", "ORDER-1002"]}
+    """
 
     job_order_ids: tuple[str, ...] = msgspec.field(name="JobOrderIDs")
 
 
 class AcknowledgeAnswer(Payload, frozen=True, kw_only=True):
-    """The answer to an acknowledgement: the job orders whose results may go; others are not stored or not ended."""
+    """The answer to an acknowledgement: the job orders whose results may go; others are not stored or not ended.
+
+    Example: {"ReturnStatus": 1, "Acknowledged": ["ORDER-1001"]}
+    """
 
     return_status: int
     acknowledged: tuple[str, ...]
@@ -63,6 +77,8 @@ class OpenQuestion(Payload, frozen=True, kw_only=True):
     """What a person has to decide about an action or a step.
 
     `kind` is `OutcomeUnknown`, `AwaitsIntervention` or `AwaitsSecondPerson`.
+
+    Example: {"Kind": "OutcomeUnknown", "Action": "tighten", "Reason": "the controller has no result of it"}
     """
 
     kind: str
@@ -71,7 +87,11 @@ class OpenQuestion(Payload, frozen=True, kw_only=True):
 
 
 class AwaitsPersonEvent(Payload, frozen=True, kw_only=True):
-    """A job that waits for a person, with all that is open (not part of the standard)."""
+    """A job that waits for a person, with all that is open (not part of the standard).
+
+    Example: {"JobOrderID": "ORDER-1001",
+     "JobState": [{"StateText": {"Text": "Running", "Locale": "en"}, "StateNumber": 3}], "Questions": "…"}
+    """
 
     job_order_id: str
     job_state: tuple[State, ...]
@@ -79,7 +99,11 @@ class AwaitsPersonEvent(Payload, frozen=True, kw_only=True):
 
 
 class StateIndexEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a job; `has_result`: its response is retained on its result topic."""
+    """The state of a job; `has_result`: its response is retained on its result topic.
+
+    Example: {"job_order_id": "ORDER-1001",
+     "state": [{"StateText": {"Text": "Running", "Locale": "en"}, "StateNumber": 3}]}
+    """
 
     job_order_id: str
     state: tuple[State, ...]
@@ -87,7 +111,10 @@ class StateIndexEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """All jobs of a scope; `seq` grows by one with each published index, on all instances."""
+    """All jobs of a scope; `seq` grows by one with each published index, on all instances.
+
+    Example: {"seq": 103, "scope": "station-1", "published_at": "2026-11-26T16:42:05.990000Z", "jobs": "…"}
+    """
 
     seq: int
     scope: str

@@ -52,6 +52,8 @@ class LockCall(Payload, frozen=True, kw_only=True):
     """Which locks are meant: of one kind, of some objects; without both all. `force` also deletes those of the living.
 
     `by` is the person behind the call.
+
+    Example: {"Kind": "equipment", "Ids": ["wrench"], "Force": true, "By": "anna"}
     """
 
     kind: LockKind | None = None
@@ -61,7 +63,10 @@ class LockCall(Payload, frozen=True, kw_only=True):
 
 
 class LockOwner(Payload, frozen=True, kw_only=True):
-    """An owner that holds a lock or waits for it; `alive` is False when its lease, which ends at `until`, has ended."""
+    """An owner that holds a lock or waits for it; `alive` is False when its lease, which ends at `until`, has ended.
+
+    Example: {"Owner": "ORDER-1001", "Since": "2026-11-26T16:42:05Z", "Alive": true}
+    """
 
     owner: str
     reason: str = ""
@@ -71,7 +76,10 @@ class LockOwner(Payload, frozen=True, kw_only=True):
 
 
 class LockInfo(Payload, frozen=True, kw_only=True):
-    """One lock with its holder, and those that wait in their order."""
+    """One lock with its holder, and those that wait in their order.
+
+    Example: {"Kind": "equipment", "ID": "wrench", "Holder": "…"}
+    """
 
     kind: LockKind
     id: str
@@ -80,7 +88,10 @@ class LockInfo(Payload, frozen=True, kw_only=True):
 
 
 class LocksAnswer(Payload, frozen=True, kw_only=True):
-    """The locks that a call lists, or has deleted."""
+    """The locks that a call lists, or has deleted.
+
+    Example: {"ReturnStatus": 1, "Locks": "…"}
+    """
 
     return_status: ReturnStatus
     locks: tuple[LockInfo, ...] = ()

@@ -131,6 +131,8 @@ class MaintenanceCall(Payload, frozen=True, kw_only=True):
 
     `now` pauses the jobs that run, else they end. `gateway` names the only gateway that is meant; without it all
     gateways of the store are. `by` is the person behind the call.
+
+    Example: {"Message": "Compressor is replaced", "Until": "2026-11-26T18:00:00Z", "By": "anna"}
     """
 
     message: str = ""
@@ -141,7 +143,11 @@ class MaintenanceCall(Payload, frozen=True, kw_only=True):
 
 
 class MaintenanceAnswer(Payload, frozen=True, kw_only=True):
-    """The mode after a call; `message` is localised, `running_jobs` are those that have not ended."""
+    """The mode after a call; `message` is localised, `running_jobs` are those that have not ended.
+
+    Example: {"ReturnStatus": 1, "On": true, "Kind": "drain", "Message": "Compressor is replaced",
+     "Since": "2026-11-26T16:42:05Z", "Until": "2026-11-26T18:00:00Z", "By": "anna", "RunningJobs": 1}
+    """
 
     return_status: ReturnStatus
     on: bool

@@ -126,7 +126,13 @@ class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A whole recipe; `interventions` applies to every step and action without its own list."""
+    """A whole recipe; `interventions` applies to every step and action without its own list.
+
+    Example: {"steps": [{"name": "Fit", "initial": true}, {"name": "Done"}],
+     "transitions": [{"source": "Fit", "target": "Done", "condition": "actions.tighten.done"}],
+     "actions": [{"name": "tighten", "step": "Fit", "qualifier": "N", "interaction": "push_command",
+     "type_id": "com.example.station.tighten.v1", "timeout_seconds": 60}]}
+    """
 
     steps: tuple[Step, ...]
     transitions: tuple[Transition, ...] = ()

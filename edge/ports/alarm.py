@@ -187,6 +187,12 @@ class PublicAlarm(msgspec.Struct, frozen=True, kw_only=True):
     `--json` and events; `messages` has all languages. `value` is that of the sample or the figures of the rule, at most
     20 of 200 characters. `count` is the number of raises since the alarm was normal; `earlier` are those of them that
     wait for a person, without the last one. `by` and `comment` are those of the last person who acted on it.
+
+    Example: {"id": "9b19b5ebb04f8c73", "rule": "oven-hot", "subject": "sensors.oven", "state": "unacknowledged",
+     "active": true, "acknowledgement": "unacknowledged", "needs_acknowledge": true, "severity": 800,
+     "message": "oven has 96 °C", "messages": {"en": "oven has 96 °C"}, "value": 96, "job": null, "count": 1,
+     "raised_at": "2026-11-26T16:42:05.385Z", "cleared_at": null, "changed_at": "2026-11-26T16:42:05.385Z", "by": "",
+     "comment": "", "shelved": false, "shelved_until": null, "suppressed": false, "disabled": false, "earlier": []}
     """
 
     id: str
@@ -218,6 +224,8 @@ class PublicAlarmChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change of an alarm with the alarm right after it.
 
     `by` is the person who made it; empty for a change that rules or the maintenance mode made.
+
+    Example: {"kind": "raised", "at": "2026-11-26T16:42:05.385Z", "by": "", "alarm": "…"}
     """
 
     kind: AlarmChangeKind
@@ -289,7 +297,14 @@ def _figures(value: Any) -> Any:
 
 
 class AlarmNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """The alarm after a call of a method, and the data of an alarm event of version 1; instants in milliseconds."""
+    """The alarm after a call of a method, and the data of an alarm event of version 1; instants in milliseconds.
+
+    Example: {"change": "raised", "alarm_id": "9b19b5ebb04f8c73", "rule": "oven-hot", "subject": "sensors.oven",
+     "state": "unacknowledged", "active": true, "acknowledged": false, "confirmed": true, "severity": 800,
+     "message": {"en": "oven has 96 °C"}, "value": 96, "job": null, "count": 1, "raised_at": 1795711325385,
+     "cleared_at": null, "changed_at": 1795711325385, "by": "", "comment": "", "shelving": null, "suppressed": false,
+     "disabled": false, "earlier": []}
+    """
 
     change: AlarmChangeKind
     alarm_id: str
@@ -344,7 +359,11 @@ class AlarmNotice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlarmCall(Payload, frozen=True, kw_only=True):
-    """The arguments of the methods of an alarm; `seconds` are those of Shelve: without, until the condition ends."""
+    """The arguments of the methods of an alarm; `seconds` are those of Shelve: without, until the condition ends.
+
+    Example: {"AlarmID": "9b19b5ebb04f8c73", "By": "anna", "Comment": "cooling checked"}
+    Example: {"AlarmID": "9b19b5ebb04f8c73", "By": "anna", "Seconds": 1800}
+    """
 
     alarm_id: str
     by: str

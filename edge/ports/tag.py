@@ -20,7 +20,10 @@ MAX_TAGS: Final = 10_000
 
 
 class TagDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is known about a tag."""
+    """What is known about a tag.
+
+    Example: {"tag": "sensors.oven", "unit": "CEL", "type": "number", "low": 0, "high": 300, "description": "Oven"}
+    """
 
     tag: Annotated[str, Meta(min_length=1, max_length=200, description="Name of the tag.")]
     unit: Annotated[

@@ -6,15 +6,18 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 
-from edge.app.schemas import ASYNCAPI_FILE, asyncapi, schemas
+from edge.app.schemas import ASYNCAPI_FILE, PAYLOADS, asyncapi, schemas
 from edge.model import event_types
 from edge.model.acceptance import ResourceKind
+from edge.model.isa95 import read_payload
 from edge.model.job_state import METHODS
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.northbound.topics import Topics
+from edge.sfc.compiler import RejectedRecipe, compile_recipe
 
 FOUND = dict(schemas())
 
@@ -66,6 +69,30 @@ def test_descriptions_are_the_same_on_every_python() -> None:
 
 
 ROOT = Path(__file__).parents[2]
+SCHEMA_FILES = sorted((ROOT / "schemas").glob("*.schema.json"))
+
+
+@pytest.mark.parametrize("file", SCHEMA_FILES, ids=lambda file: file.name.removesuffix(".schema.json"))
+def test_schema_has_examples_that_are_valid(file: Path) -> None:
+    schema = json.loads(file.read_text(encoding="utf-8"))
+    assert schema.get("examples"), "end the docstring of its model with `Example: {…}`"
+    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    assert [fault.message for example in schema["examples"] for fault in validator.iter_errors(example)] == []
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_examples_of_a_payload_are_read_by_its_model(name: str) -> None:
+    for example in json.loads(FOUND[f"{name}.schema.json"])["examples"]:
+        read_payload(example, PAYLOADS[name][0])
+
+
+def test_recipe_of_the_examples_has_no_faults() -> None:
+    (recipe,) = json.loads(FOUND["sfc_recipe.schema.json"])["examples"]
+    work_masters = json.loads(FOUND["config.workmaster.schema.json"])["examples"]
+    assert [item["data"] for item in work_masters if isinstance(item, dict)] == [recipe]
+    assert not isinstance(compile_recipe(recipe), RejectedRecipe)
+
+
 CHECK = ROOT / "tests" / "uaserver" / "node" / "asyncapi_check.mjs"
 NEWER_VERSION = "asyncapi-latest-version"
 DOCUMENT = json.loads(asyncapi())

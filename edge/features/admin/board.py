@@ -60,7 +60,10 @@ class Boot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A board profile. Missing parts are absent or unknown."""
+    """A board profile. Missing parts are absent or unknown.
+
+    Example: {"name": "Industrial PC", "detect": {"dmi": true}, "watchdog": {"timeout_s": 30}}
+    """
 
     name: Annotated[str, Meta(min_length=1, description="What people call it.")]
     detect: Detect

@@ -25,7 +25,10 @@ from edge.store.commit import NOTHING, Commit
 
 
 class FlowCall(Payload, frozen=True, kw_only=True):
-    """The flow that a method is for; `component` (Stop, Terminate) and `node` (Terminate) name a part of its cycle."""
+    """The flow that a method is for; `component` (Stop, Terminate) and `node` (Terminate) name a part of its cycle.
+
+    Example: {"FlowID": "press-mean", "Reason": "sensor replaced", "By": "anna"}
+    """
 
     flow_id: str
     reason: str = ""

@@ -14,7 +14,10 @@ _Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255)]
 
 
 class ScopeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a scope may use, as a file of the site has it."""
+    """What a scope may use, as a file of the site has it.
+
+    Example: {"max_downloadable_job_orders": 50, "equipment": ["wrench-3"], "personnel": ["anna"]}
+    """
 
     max_downloadable_job_orders: (
         Annotated[

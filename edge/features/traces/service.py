@@ -23,14 +23,22 @@ from edge.store.client import Store
 
 
 class TraceCall(Payload, frozen=True, kw_only=True):
-    """Which file, as the reference in a result names it, and from which byte on."""
+    """Which file, as the reference in a result names it, and from which byte on.
+
+    Example: {"Offset": 196608, "File":
+     "ORDER-1001/1da231f58b0d03219aa56afa29948ce566c455bb89e9047075e16291d6f8f74a.json.gz"}
+    """
 
     file: str
     offset: int = 0
 
 
 class TraceAnswer(Payload, frozen=True, kw_only=True):
-    """A part of the file in base64, at most 192 KiB; `size` is that of the whole file."""
+    """A part of the file in base64, at most 192 KiB; `size` is that of the whole file.
+
+    Example: {"ReturnStatus": 1, "Size": 5, "Offset": 0, "Data": "aGVsbG8=", "File":
+     "ORDER-1001/1da231f58b0d03219aa56afa29948ce566c455bb89e9047075e16291d6f8f74a.json.gz"}
+    """
 
     return_status: ReturnStatus
     file: str

@@ -8,6 +8,7 @@ import jsonschema
 import msgspec
 import pytest
 
+from edge.app.schema_examples import with_examples
 from edge.features.admin.board import Board, detect, find_board, profile_directory, read_boards
 from edge.foundation.errors import Refused, SettingsError
 from tests.foundation.computers import computer
@@ -18,7 +19,7 @@ PROFILES = sorted((ROOT / "hw" / "boards").glob("*.toml"))
 
 
 def test_published_schema_equals_the_schema_of_the_program() -> None:
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Board)}
+    schema = with_examples({"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Board)})
     text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
     assert SCHEMA.read_text(encoding="utf-8") == text, f"{SCHEMA.name} is to be:\n{text}"
 

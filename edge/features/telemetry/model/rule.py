@@ -122,7 +122,11 @@ class AlarmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class LimitRule(_TagRule, frozen=True, kw_only=True, tag="limit"):
-    """Detects a value outside limits, with hysteresis and delays."""
+    """Detects a value outside limits, with hysteresis and delays.
+
+    Example: {"id": "oven-hot", "kind": "limit", "tag": "sensors.oven", "limits": {"high": {"at": 80, "severity": 500}},
+     "hysteresis": 5, "message": {"en": "{subject} has {value} °C"}}
+    """
 
     limits: Annotated[
         AlarmLimits,
