@@ -16,20 +16,20 @@ _EXAMPLE: Final = "Example:"
 def with_examples(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with the examples of its root; its descriptions, which are docstrings, are those without."""
     examples = list(_examples(schema, schema.get("$defs", {})))
-    plain: dict[str, Any] = _plain(schema)
+    plain: dict[str, Any] = plain_schema(schema)
     return plain | {"examples": examples} if examples else plain
 
 
-def _plain(schema: Any) -> Any:
+def plain_schema(schema: Any) -> Any:
     """Return a schema with its descriptions unindented, as Python 3.13 has docstrings, and without examples."""
     match schema:
         case dict():
             return {
-                key: _sentences(value) if key == "description" and isinstance(value, str) else _plain(value)
+                key: _sentences(value) if key == "description" and isinstance(value, str) else plain_schema(value)
                 for key, value in schema.items()
             }
         case list():
-            return [_plain(item) for item in schema]
+            return [plain_schema(item) for item in schema]
         case _:
             return schema
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from edge import __version__
+from edge.app.schema_examples import plain_schema
 from edge.features.page import models
 from edge.features.page.operation import ApiOperation, Download, Svg
 from edge.features.page.operations import OPERATIONS
@@ -46,7 +47,7 @@ def openapi() -> dict[str, Any]:
         "security": [{"session": []}, {"token": []}],
         "paths": paths,
         "components": {
-            "schemas": components,
+            "schemas": plain_schema(components),
             "securitySchemes": {
                 "session": {"type": "apiKey", "in": "cookie", "name": "edge-session"},
                 "token": {

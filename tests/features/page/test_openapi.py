@@ -1,6 +1,7 @@
 """The OpenAPI document describes every operation, and answers conform to it, also to requests by schemathesis."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
@@ -157,3 +158,7 @@ def test_types_are_described_in_words() -> None:
     assert found["InterventionRequestBody"]["kind"].type.text == "complete | force | retry | skip"
     assert found["InterventionRequestBody"]["reason"].type.text == "string, 1 to 1000"
     assert not found["InterventionRequestBody"]["step"].is_required
+
+
+def test_descriptions_have_no_example_of_a_docstring() -> None:
+    assert "Example:" not in json.dumps(openapi())
