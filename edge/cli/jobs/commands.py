@@ -29,7 +29,7 @@ from edge.cli.jobs.history import (
     replay_text,
     write_gantt,
 )
-from edge.cli.jobs.report import detail, job_table, report, summary
+from edge.cli.jobs.report import detail, job_table, report
 from edge.cli.jobs.results import CopyFiles, export_jobs, read_results, results_text
 from edge.cli.jobs.waiting import problem_data, problem_line, read_with_problems, waiting_json, waiting_text
 from edge.cli.jobs.watch import watch_all, watch_job
@@ -53,7 +53,7 @@ from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 from edge.sfc.signal import Resolution, Resolve
 from edge.station.manual_retry import resend
-from edge.station.stored_job import NotRecorded, load, replay_recorded
+from edge.station.stored_job import NotRecorded, load, public_job, replay_recorded
 from edge.store.jobs import load_all
 
 _comment_option = click.option("--comment", help="A comment that stays with the job.")
@@ -84,7 +84,7 @@ async def list_(at: StoreAccess, scope: str | None, states: tuple[str, ...]) -> 
     """List the stored jobs, highest priority first."""
     stored = [job for text in await at.scopes(scope) for job in await load_all(at.store, text)]
     chosen = [job for job in stored if not states or TEXT[job.status.state] in states]
-    return CommandOutput([summary(job) for job in chosen], job_table(chosen) if chosen else "no jobs")
+    return CommandOutput([public_job(job) for job in chosen], job_table(chosen) if chosen else "no jobs")
 
 
 @jobs.command(epilog="Example: edge jobs show AXLE-0001")

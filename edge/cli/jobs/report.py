@@ -14,7 +14,7 @@ from edge.chart.marks import SYMBOLS, duration
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.table import local_time, plain_table
 from edge.model.instant import milliseconds, rfc3339
-from edge.model.isa95 import JobOrder, Parameter
+from edge.model.isa95 import Parameter
 from edge.model.job_state import TEXT, JobState, JobStatus
 from edge.model.json_value import plain_value
 from edge.model.result_part import parts_of
@@ -22,7 +22,7 @@ from edge.ports.result_trace import Reference, TraceReference, stored_in
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, PastAttempt, Run, Sending
-from edge.station.stored_job import StoredJob
+from edge.station.stored_job import StoredJob, public_job, work_masters
 from edge.store.jobs import Job
 
 _STATE_STYLES = {
@@ -37,23 +37,6 @@ def state_text(status: JobStatus) -> str:
     """Return a state in the spelling of OPC 10031-4, with its sub-state."""
     below = f" ({status.substate.value[0]})" if status.substate else ""
     return TEXT[status.state] + below
-
-
-def summary(job: Job) -> dict[str, object]:
-    """Return a job as data; instants in UTC."""
-    substate = job.status.substate
-    return {
-        "job_order_id": job.job_id,
-        "scope": job.scope,
-        "state": TEXT[job.status.state],
-        "substate": substate.value[0] if substate else None,
-        "priority": job.order.priority,
-        "work_master": work_masters(job.order) or None,
-        "stored_at": rfc3339(job.stored_at),
-        "started_at": rfc3339(job.started_at),
-        "ended_at": rfc3339(job.ended_at),
-        "error": job.error,
-    }
 
 
 _COLUMNS: Mapping[str, Callable[[Job], Text]] = MappingProxyType(
@@ -82,11 +65,6 @@ def job_table(jobs: Iterable[Job]) -> Table:
 def state_cell(status: JobStatus) -> Text:
     """Return a coloured state."""
     return Text(state_text(status), style=_STATE_STYLES.get(status.state, ""))
-
-
-def work_masters(order: JobOrder) -> str:
-    """Return the Work Master ids of an order."""
-    return ", ".join(work_master.id for work_master in order.work_master_id or ())
 
 
 def result_text(result: Any) -> str:
@@ -130,7 +108,7 @@ def detail(stored: StoredJob) -> dict[str, object]:
     """Return the job as data; order and response as on the wire."""
     job = stored.job
     return {
-        **summary(job),
+        **msgspec.structs.asdict(public_job(job)),
         "correlation_id": job.correlation_id,
         "comment": job.comment,
         "order": job.order,

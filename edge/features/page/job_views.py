@@ -15,7 +15,6 @@ from edge.features.page.models import (
     JobDetail,
     JobHistory,
     JobPage,
-    JobSummary,
     PossibleIntervention,
     StepLine,
     UnmetTerm,
@@ -42,7 +41,7 @@ from edge.sfc.waiting import (
     explain_waiting,
     possible_interventions,
 )
-from edge.station.stored_job import NotRecorded, StoredJob, load, load_recorded, start_wait
+from edge.station.stored_job import NotRecorded, StoredJob, load, load_recorded, public_job, start_wait
 from edge.store import jobs
 from edge.store.client import Store
 from edge.store.jobs import Job, JobRank
@@ -65,24 +64,6 @@ HAS_ENDED: Final = "ended"
 """`halted` of a job that has ended; that of a job that has no run yet is a StartWait."""
 
 
-def job_summary(job: Job) -> JobSummary:
-    """Return a job in short."""
-    substate = job.status.substate
-    return JobSummary(
-        job_order_id=job.job_id,
-        scope=job.scope,
-        state=TEXT[job.status.state],
-        substate=substate.value[0] if substate else None,
-        priority=job.order.priority,
-        work_master=", ".join(work_master.id for work_master in job.order.work_master_id or ()) or None,
-        stored_at=rfc3339(job.stored_at),
-        started_at=rfc3339(job.started_at),
-        ended_at=rfc3339(job.ended_at),
-        start_at=rfc3339(job.earliest_start or None),
-        error=job.error,
-    )
-
-
 async def list_jobs(
     store: Store, scopes: Iterable[str], states: Sequence[str], text: str, most: int, skip: int = 0
 ) -> JobPage:
@@ -99,7 +80,7 @@ async def list_jobs(
     found = sorted((rank for rank in ranks if not states or TEXT[rank.state] in states), key=_place)
     shown = await jobs.load_some(store, [job_rank.job_id for job_rank in found[skip : skip + most]])
     shown.sort(key=_rank)
-    return JobPage(jobs=tuple(map(job_summary, shown)), total=len(found))
+    return JobPage(jobs=tuple(map(public_job, shown)), total=len(found))
 
 
 def _place(job_rank: JobRank) -> tuple[int, int]:
@@ -125,7 +106,7 @@ def detail_of(stored: StoredJob, now: int) -> JobDetail:
     steps = tuple(_steps(run, net)) if run and net else ()
     actions = tuple(_actions(run, net, stored.unsent)) if run and net else ()
     return JobDetail(
-        job=job_summary(job),
+        job=public_job(job),
         takes=methods_of(job.status.state),
         waits=_waits(stored, now),
         steps=steps,

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.instant import Instant
 from edge.ports.alarm import PublicAlarm, PublicAlarmChange
+from edge.station.stored_job import PublicJob
 
 _Text = Annotated[str, Meta(max_length=1000)]
 
@@ -57,27 +58,10 @@ class Status(Struct, frozen=True, kw_only=True):
     maintenance: MaintenanceState
 
 
-class JobSummary(Struct, frozen=True, kw_only=True):
-    """A job order with its state, as `edge jobs list --json` prints it."""
-
-    job_order_id: str
-    scope: str
-    state: str
-    substate: str | None
-    priority: int | None
-    work_master: str | None
-    stored_at: Instant | None
-    started_at: Instant | None
-    ended_at: Instant | None
-    start_at: Instant | None
-    """The StartTime of the order: it does not start before."""
-    error: str | None
-
-
 class JobPage(Struct, frozen=True, kw_only=True):
     """Some of the jobs, running ones first; `total` is the number of all that fit."""
 
-    jobs: tuple[JobSummary, ...]
+    jobs: tuple[PublicJob, ...]
     total: int
 
 
@@ -158,7 +142,7 @@ class PossibleIntervention(Struct, frozen=True, kw_only=True):
 class JobDetail(Struct, frozen=True, kw_only=True):
     """A job with its progress: `takes` are the methods that its state allows, `steps_total` those of the recipe."""
 
-    job: JobSummary
+    job: PublicJob
     takes: tuple[str, ...]
     waits: Waits
     steps: tuple[StepLine, ...]
@@ -201,7 +185,7 @@ class MethodDone(Struct, frozen=True, kw_only=True):
     `awaits_second`: nothing was changed yet; the request waits until a second person makes the same one.
     """
 
-    job: JobSummary | None
+    job: PublicJob | None
     awaits_second: bool = False
 
 

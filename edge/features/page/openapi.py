@@ -223,7 +223,7 @@ def _type(name: str, schema: Mapping[str, Any]) -> ReadType:
 
 
 def _name(schema: Mapping[str, Any]) -> TypeText:
-    """Return the name of a type: `integer`, `string or null`, `list of JobSummary`."""
+    """Return the name of a type: `integer`, `string or null`, `list of PublicJob`."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return TypeText(name, name)

@@ -34,7 +34,7 @@ from edge.ports.alarm import AlarmCall, public_alarm
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import JobCall
-from edge.station.stored_job import find, load
+from edge.station.stored_job import find, load, public_job
 from edge.store import kept_alarms as alarms
 
 MOST_JOBS: Final = 200
@@ -150,7 +150,7 @@ def _method(cause: Cause) -> Execute:
         services.audit.called(call.caller, cause.value, job_id, comment, refusal_of(answer))
         refuse_unless_done(answer, cause.value)
         found = await find(services.store, job_id)
-        return models.MethodDone(job=job_views.job_summary(found.job) if found else None)
+        return models.MethodDone(job=public_job(found.job) if found else None)
 
     return execute
 
@@ -207,7 +207,7 @@ async def _decide(
     if not awaits_second:
         refuse_unless_done(answer, name)
     found = await find(services.store, job_id)
-    shown = job_views.job_summary(found.job) if found else None
+    shown = public_job(found.job) if found else None
     return models.MethodDone(job=shown, awaits_second=awaits_second)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from edge.features.page import job_views, recipe_models
+from edge.features.page import recipe_models
 from edge.features.page.models import MethodDone
 from edge.features.page.operation import ApiCall, ApiOperation, Svg, refusal_of, refuse_unless_done, source_of
 from edge.features.page.recipe_models import ParameterLine, RecipeLine, RecipeList, SimulatedEvent, SimulationResult
@@ -15,6 +15,7 @@ from edge.model.json_value import plain_value
 from edge.model.recipe import is_recipe_schema
 from edge.model.user import Role
 from edge.station.job_call import JobCall
+from edge.station.stored_job import public_job
 from edge.store import jobs, resources
 from edge.store.client import Store
 
@@ -133,7 +134,7 @@ async def _order(services: WebServices, call: ApiCall) -> MethodDone:
     services.audit.called(call.caller, cause.value, asked.id, asked.work_master, refusal_of(answer))
     refuse_unless_done(answer, cause.value)
     found = await jobs.load(services.store, asked.id)
-    return MethodDone(job=job_views.job_summary(found) if found else None)
+    return MethodDone(job=public_job(found) if found else None)
 
 
 RECIPE_OPERATIONS: Final = (

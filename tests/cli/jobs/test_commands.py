@@ -119,6 +119,7 @@ async def test_json_list_has_instants_in_utc(edge: Edge, plant: Plant) -> None:
         "work_master": "linear",
         "started_at": None,
         "ended_at": None,
+        "start_at": None,
         "error": None,
     }
 

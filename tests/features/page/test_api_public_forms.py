@@ -51,3 +51,12 @@ async def test_session_has_one_form(store: Store, edge: Edge, browser: Browser) 
     on_page = (await engineer.get("/api/v1/sessions")).json["sessions"]
     listed = json.loads((await edge("sessions", "list", "--json")).output)
     assert (listed, listed[0]["since"]) == (on_page, "2023-11-14T22:13:20.000Z")
+
+
+async def test_job_has_one_form(edge: Edge, browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    on_page = {job["job_order_id"]: job for job in (await eve.get("/api/v1/jobs")).json["jobs"]}
+    listed = {job["job_order_id"]: job for job in json.loads((await edge("jobs", "list", "--json")).output)}
+    shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
+    assert listed == on_page
+    assert {name: shown[name] for name in on_page["J1"]} == on_page["J1"]

@@ -152,8 +152,8 @@ def test_operations_are_grouped_by_subject() -> None:
 
 def test_types_are_described_in_words() -> None:
     found = {read_type.name: {one.name: one for one in read_type.members} for read_type in types_of(openapi())}
-    assert found["MethodDone"]["job"].type.text in {"JobSummary or null", "null or JobSummary"}
-    assert found["MethodDone"]["job"].type.link == "JobSummary"
+    assert found["MethodDone"]["job"].type.text in {"PublicJob or null", "null or PublicJob"}
+    assert found["MethodDone"]["job"].type.link == "PublicJob"
     assert found["AlarmHistory"]["changes"].type.text == "list of PublicAlarmChange"
     assert found["InterventionRequestBody"]["kind"].type.text == "complete | force | retry | skip"
     assert found["InterventionRequestBody"]["reason"].type.text == "string, 1 to 1000"
