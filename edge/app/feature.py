@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from edge.access.operations import Executor
     from edge.app.component import ComponentPart
     from edge.equipment.kinds import EquipmentKind
-    from edge.foundation.metric import Metric
+    from edge.foundation.metric import MetricFamily
     from edge.model.plant import OperationType
     from edge.northbound.reply import Handler
 
@@ -100,7 +100,7 @@ class Opened(Struct, frozen=True):
     """Further arguments of the openers of equipment, by kind."""
     operations: "Mapping[OperationType, Executor]" = {}
     """Operations that it executes."""
-    metrics: "Sequence[Callable[[], Awaitable[Iterable[Metric]]]]" = ()
+    metrics: "Sequence[Callable[[], Awaitable[Iterable[MetricFamily]]]]" = ()
     """Read at each scrape; raise Unavailable without the store."""
     described: "Sequence[Callable[[], Awaitable[ComponentPart]]]" = ()
     """What the heartbeat of this gateway adds."""

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 from prometheus_client import ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.core import Metric as Family
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
@@ -17,7 +16,7 @@ from edge import __version__
 from edge.app.health import Health
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
-from edge.foundation.metric import Metric, counter, gauge, histogram
+from edge.foundation.metric import MetricFamily, counter, gauge, histogram
 from edge.links.http_page import Page
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.job_state import TEXT, JobState
@@ -44,13 +43,13 @@ class MetricSources(Struct, frozen=True):
     equipment: EquipmentWatch
     activity: Activity
     sessions: Callable[[], int] | None = None
-    further: Sequence[Callable[[], Awaitable[Iterable[Metric]]]] = ()
+    further: Sequence[Callable[[], Awaitable[Iterable[MetricFamily]]]] = ()
     """Those of the features; each raises Unavailable without the store."""
 
 
 async def page(sources: MetricSources) -> Page:
     """Return all metrics in the Prometheus text format 0.0.4; without the store, the metrics of this process."""
-    found, further = None, list[Metric]()
+    found, further = None, list[MetricFamily]()
     with suppress(Unavailable):
         found = await gauges.read_gauges(sources.store, sources.scopes)
     for read in sources.further:
@@ -60,7 +59,7 @@ async def page(sources: MetricSources) -> Page:
     return Page(CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_CollectedMetrics(families)))
 
 
-def rendered(metric: Metric) -> Family:
+def rendered(metric: MetricFamily) -> Metric:
     """Return a metric as Prometheus knows it, with the prefix of the product."""
     name, labels = _PREFIX + metric.name, metric.labels
     if metric.kind == "histogram":
@@ -79,15 +78,15 @@ def rendered(metric: Metric) -> Family:
 class _CollectedMetrics(Collector):
     """Metrics collected already, independent of the registry of the process."""
 
-    def __init__(self, families: Iterable[Family]) -> None:
+    def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
 
-    def collect(self) -> Iterable[Family]:
+    def collect(self) -> Iterable[Metric]:
         """Return the collected families."""
         return self._families
 
 
-Row = tuple[Callable[..., Metric], str, str, str | Callable[[Any], float | None]]
+Row = tuple[Callable[..., MetricFamily], str, str, str | Callable[[Any], float | None]]
 """A family: its kind, its name, its meaning, and the member of an object that is its value; None: no sample."""
 
 _OF_EQUIPMENT: Final[Sequence[Row]] = (
@@ -166,7 +165,9 @@ _OF_REPLICA: Final[Sequence[Row]] = (
 )
 
 
-def _rows(rows: Sequence[Row], labels: Sequence[str], objects: Iterable[tuple[Sequence[str], Any]]) -> Iterator[Metric]:
+def _rows(
+    rows: Sequence[Row], labels: Sequence[str], objects: Iterable[tuple[Sequence[str], Any]]
+) -> Iterator[MetricFamily]:
     """Yield the family of each row, with a sample for each object."""
     objects = list(objects)
     for family, name, meaning, member in rows:
@@ -175,7 +176,7 @@ def _rows(rows: Sequence[Row], labels: Sequence[str], objects: Iterable[tuple[Se
         yield family(name, meaning, labels, samples)
 
 
-def _families(sources: MetricSources, stored: Gauges | None) -> Iterator[Metric]:
+def _families(sources: MetricSources, stored: Gauges | None) -> Iterator[MetricFamily]:
     info = ((sources.gateway, __version__), 1)
     yield gauge("info", "Name and version of the gateway.", ("gateway", "version"), [info])
     yield from _activity_metrics(sources)
@@ -193,7 +194,7 @@ def _families(sources: MetricSources, stored: Gauges | None) -> Iterator[Metric]
         yield from _scope_metrics(stored.scopes)
 
 
-def server_metrics(state: StoreState) -> Iterator[Metric]:
+def server_metrics(state: StoreState) -> Iterator[MetricFamily]:
     """Yield the metrics of the servers of the store; those of replicas and sentinels behind Sentinel only."""
     replicas = [((replica.address,), replica) for replica in state.replicas]
     primary = state.primary
@@ -207,7 +208,7 @@ def server_metrics(state: StoreState) -> Iterator[Metric]:
     yield from _rows(_OF_REPLICA, ("replica",), replicas)
 
 
-def _activity_metrics(sources: MetricSources) -> Iterator[Metric]:
+def _activity_metrics(sources: MetricSources) -> Iterator[MetricFamily]:
     activity = sources.activity
     takers = {
         type_id: watched_equipment.equipment.name
@@ -225,7 +226,7 @@ def _activity_metrics(sources: MetricSources) -> Iterator[Metric]:
     yield counter("commands", "Commands requested by decisions.", ("equipment", "phase"), commands.items())
 
 
-def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
+def _equipment_metrics(sources: MetricSources) -> Iterator[MetricFamily]:
     devices = sources.equipment.health
     connected = [((device.name, device.kind), device.connected) for device in devices if device.connected is not None]
     meaning = "Whether it is connected: 1 or 0; absent until known."
@@ -259,7 +260,7 @@ def _equipment_metrics(sources: MetricSources) -> Iterator[Metric]:
     yield histogram("command_round_trip_seconds", meaning, ("equipment",), trips)
 
 
-def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:
+def _connection_metrics(sources: MetricSources) -> Iterator[MetricFamily]:
     sessions = [((name,), session.connected) for name, session in sources.health.sessions.items()]
     yield gauge("broker_connected", "Whether a session is connected to its broker: 1 or 0.", ("session",), sessions)
     refused = [((name,), len(session.refused())) for name, session in sources.health.sessions.items()]
@@ -271,7 +272,7 @@ def _connection_metrics(sources: MetricSources) -> Iterator[Metric]:
     yield gauge("tasks_hanging", "Critical tasks without progress.", (), [((), hanging)])
 
 
-def _bounded_metrics(counts: BoundedCounts) -> Iterator[Metric]:
+def _bounded_metrics(counts: BoundedCounts) -> Iterator[MetricFamily]:
     yield from _rows(_OF_MARKS, (), [((), counts.marks)])
     waiting = [((scope,), bounded_count.count) for scope, bounded_count in counts.undelivered.items()]
     yield gauge("results_undelivered", "Results kept beyond their time for the MES.", ("scope",), waiting)
@@ -281,7 +282,7 @@ def _bounded_metrics(counts: BoundedCounts) -> Iterator[Metric]:
     yield gauge("results_undelivered_limit", "Results that are kept for the MES at most.", ("scope",), limits)
 
 
-def _scope_metrics(scopes: Mapping[str, ScopeGauges]) -> Iterator[Metric]:
+def _scope_metrics(scopes: Mapping[str, ScopeGauges]) -> Iterator[MetricFamily]:
     jobs = [
         ((scope, TEXT[state]), scope_gauges.open_jobs.get(state, 0))
         for scope, scope_gauges in scopes.items()

@@ -11,7 +11,7 @@ Samples: TypeAlias = Iterable[tuple[Sequence[str], float]]
 """Label values and the sample value."""
 
 
-class Metric(Struct, frozen=True):
+class MetricFamily(Struct, frozen=True):
     """A family of samples; `name` is without the prefix of the product, and without that of its kind."""
 
     kind: Literal["gauge", "counter", "histogram"]
@@ -23,18 +23,18 @@ class Metric(Struct, frozen=True):
     """Those of a histogram, in place of samples."""
 
 
-def gauge(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> Metric:
+def gauge(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> MetricFamily:
     """Return the samples of a value that rises and falls."""
-    return Metric("gauge", name, meaning, labels, tuple(samples))
+    return MetricFamily("gauge", name, meaning, labels, tuple(samples))
 
 
-def counter(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> Metric:
+def counter(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> MetricFamily:
     """Return the samples of a value that only rises."""
-    return Metric("counter", name, meaning, labels, tuple(samples))
+    return MetricFamily("counter", name, meaning, labels, tuple(samples))
 
 
 def histogram(
     name: str, meaning: str, labels: Sequence[str], durations: Iterable[tuple[Sequence[str], Latency]]
-) -> Metric:
+) -> MetricFamily:
     """Return the durations as a histogram."""
-    return Metric("histogram", name, meaning, labels, durations=tuple(durations))
+    return MetricFamily("histogram", name, meaning, labels, durations=tuple(durations))

@@ -26,7 +26,7 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
-from edge.foundation.metric import Metric
+from edge.foundation.metric import MetricFamily
 from edge.links.background_task import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
@@ -72,7 +72,7 @@ async def sources_of(store: Store, tool: FakeEquipment) -> tuple[MetricSources, 
     ), plant
 
 
-async def lost() -> list[Metric]:
+async def lost() -> list[MetricFamily]:
     """Raise Unavailable: what cannot be read without the store hides nothing else."""
     raise Unavailable("the store is away")
 

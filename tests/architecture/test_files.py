@@ -20,6 +20,7 @@ TESTED_ELSEWHERE = {
     "edge/features/openprotocol/service.py": ("tests/app/test_wiring.py", "a gateway opens the equipment"),
     "edge/features/readers/service.py": ("tests/outside/test_reader.py", "a gateway opens the readers"),
     "edge/features/station_files/operations.py": ("tests/app/test_operation_work.py", "a gateway executes them"),
+    "edge/foundation/metric.py": ("tests/app/test_metrics.py", "they are on the page of metrics"),
     "edge/features/telemetry/opening.py": ("tests/features/telemetry/test_service.py", "a gateway opens telemetry"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/links/file_transfer.py": ("tests/equipment/test_result_file.py", "a file is that of a result"),

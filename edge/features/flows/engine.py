@@ -19,7 +19,7 @@ from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, Writt
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Latency
 from edge.foundation.listeners import notify
-from edge.foundation.metric import Metric, counter, histogram
+from edge.foundation.metric import MetricFamily, counter, histogram
 from edge.foundation.task_group import TaskGroup
 from edge.store.background import restart_on_outage
 
@@ -49,7 +49,7 @@ class FlowStats(Struct):
     lateness: Latency = field(default_factory=lambda: Latency(LATENESS_BUCKETS_S))
     duration: Latency = field(default_factory=lambda: Latency(LATENESS_BUCKETS_S))
 
-    async def metrics(self) -> Sequence[Metric]:
+    async def metrics(self) -> Sequence[MetricFamily]:
         """Return what is counted, for a scrape."""
         cycles = [((status.value,), count) for status, count in self.cycles.items()]
         lateness = "Time from the instant at which a cycle is due to its begin."

@@ -17,8 +17,7 @@ from edge.features.sparkplug.sample_streams import SampleBatch, SampleStreams
 from edge.features.sparkplug.table import NODE, MetricTable, NodeTopics, state_topic
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
-from edge.foundation.metric import Metric as GatewayMetric
-from edge.foundation.metric import counter, gauge
+from edge.foundation.metric import MetricFamily, counter, gauge
 from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.log_throttle import LogThrottle
@@ -36,7 +35,7 @@ class NodeStats(Struct):
     messages: int = 0
     refused: int = 0
 
-    async def metrics(self) -> Sequence[GatewayMetric]:
+    async def metrics(self) -> Sequence[MetricFamily]:
         """Return what is counted, for a scrape."""
         born = "Whether the edge node of Sparkplug is born at this gateway: 1 or 0."
         return (

@@ -20,7 +20,7 @@ from edge.features.station_files.apply import fill_store, find_differences, load
 from edge.features.station_files.content import signature
 from edge.features.station_files.objects import ObjectChange, summary
 from edge.foundation.instant import now_ms
-from edge.foundation.metric import Metric, gauge
+from edge.foundation.metric import MetricFamily, gauge
 from edge.model.audit import AuditRecord
 from edge.store import initialization
 from edge.store.background import poll_store
@@ -54,7 +54,7 @@ class StationDrift(Struct):
         if self.text:
             yield f"station differs from its files: {self.text}"
 
-    async def metrics(self) -> Sequence[Metric]:
+    async def metrics(self) -> Sequence[MetricFamily]:
         """Return the differences, for a scrape; nothing without station files."""
         if self.text is None:
             return ()

@@ -1,10 +1,14 @@
 """Requests of operators and the MES about alarms: the state machine decides, the revision guards the commit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 import msgspec
 
+from edge.app.feature import Opened
+from edge.app.parts import GatewayParts, Works
 from edge.features.telemetry.rules.alarm import (
     Acknowledge,
     AddComment,
@@ -20,10 +24,11 @@ from edge.features.telemetry.rules.alarm import (
     transition,
 )
 from edge.foundation.errors import Refused
-from edge.foundation.instant import Clock
+from edge.foundation.instant import Clock, now_ms
 from edge.model.cloudevent import CloudEvent
-from edge.northbound.reply import arguments_of
-from edge.ports.alarm import Alarm, AlarmCall, AlarmNotice
+from edge.model.event_types import ALARM_METHOD_TYPE
+from edge.northbound.reply import CallEffect, Handler, Reply, arguments_of
+from edge.ports.alarm import ALARM_METHODS, Alarm, AlarmCall, AlarmNotice
 from edge.ports.batch import Batch, encode_batch
 from edge.store import dedupe
 from edge.store import kept_alarms as alarms
@@ -128,3 +133,18 @@ async def call_alarm(store: Store, method: str, event: CloudEvent, clock: Clock,
         if known is None:
             raise
         return dedupe.decode_answer(known, AlarmNotice)
+
+
+async def open_alarm_calls(_stack: AsyncExitStack, core: GatewayParts, _works: Works) -> Opened:
+    """Answer the calls about alarms of other gateways on the store; nothing else of telemetry is opened."""
+    return Opened(calls=alarm_calls(core))
+
+
+def alarm_calls(core: GatewayParts) -> Mapping[str, Handler]:
+    """Return the calls by their CloudEvents type."""
+    return {ALARM_METHOD_TYPE.format(method): partial(_answer, core, method) for method in ALARM_METHODS}
+
+
+async def _answer(core: GatewayParts, method: str, event: CloudEvent, _origin: str) -> Reply:
+    notice = await call_alarm(core.store, method, event, now_ms, core.settings.retention.dedupe * 1000)
+    return Reply(notice, change=CallEffect(method, notice.alarm_id, notice.comment, notice.by))

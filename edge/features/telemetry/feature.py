@@ -10,7 +10,7 @@ FEATURE = Feature(
     schemas={"rules": "edge.features.telemetry.model.rule:rules_schema"},
     is_on=lambda settings: settings.is_on("telemetry"),
     open="edge.features.telemetry.opening:open_telemetry",
-    open_off="edge.features.telemetry.calls:open_alarm_calls",
+    open_off="edge.features.telemetry.alarm_requests:open_alarm_calls",
     serve="edge.features.telemetry.opening:serve_telemetry",
     settings_kinds={
         "rule": "edge.features.telemetry.definitions:RULE_SETTING",

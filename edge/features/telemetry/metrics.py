@@ -7,12 +7,12 @@ from edge.features.telemetry.alarm_publisher import BUCKETS_S
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Latency
-from edge.foundation.metric import Metric, Samples, counter, gauge, histogram
+from edge.foundation.metric import MetricFamily, Samples, counter, gauge, histogram
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 
 
-async def telemetry_metrics(service: TelemetryService, store: Store) -> list[Metric]:
+async def telemetry_metrics(service: TelemetryService, store: Store) -> list[MetricFamily]:
     """Return all metrics of telemetry. Raises Unavailable."""
     counts, stream = await telemetry.read_counters(store), await telemetry.read_lengths(store)
     if service.volatile:
@@ -25,7 +25,7 @@ async def telemetry_metrics(service: TelemetryService, store: Store) -> list[Met
     return [*_of_store(counts, stream), *_of_process(service)]
 
 
-def _of_store(counts: Mapping[str, int], stream: telemetry.StreamLengths) -> Iterator[Metric]:
+def _of_store(counts: Mapping[str, int], stream: telemetry.StreamLengths) -> Iterator[MetricFamily]:
     for name, meaning in (
         ("processed", "Samples and occurrences that were evaluated."),
         ("dlq", "Batches that became dead letters."),
@@ -50,7 +50,7 @@ def _of_store(counts: Mapping[str, int], stream: telemetry.StreamLengths) -> Ite
         yield gauge(name, meaning, (), _one(value))
 
 
-def _of_process(service: TelemetryService) -> Iterator[Metric]:
+def _of_process(service: TelemetryService) -> Iterator[MetricFamily]:
     queue, processor, written = service.queue, service.processor, service.written_bytes
     for name, meaning, count in (
         ("dropped", "Samples, and messages with samples, that were dropped because they came too fast.", queue.dropped),

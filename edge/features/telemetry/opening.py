@@ -7,7 +7,7 @@ from edge.app.component import ComponentPart
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works, open_session
 from edge.features.telemetry import service
-from edge.features.telemetry.calls import alarm_calls
+from edge.features.telemetry.alarm_requests import alarm_calls
 from edge.features.telemetry.metrics import telemetry_metrics
 from edge.features.telemetry.service import TelemetryService, publish_alarms
 from edge.features.telemetry.settings import SourceSettings
