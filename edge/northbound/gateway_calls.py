@@ -123,7 +123,7 @@ class LockCalls:
         call = arguments_of(event, LockCall, "Send Kind, Ids, Force and By, or none.", {})
         found = await self._find(call)
         action = "locks delete --force" if call.force else "locks delete"
-        subject = ", ".join(f"{stored_lock.kind} {stored_lock.object_id}" for stored_lock in found) or "-"
+        subject = ", ".join(f"{lock.kind} {lock.object_id}" for lock in found) or "-"
         record = call_record(self._trail, event, origin, CallEffect(action, subject, by=call.by))
 
         async def audit(_: Sequence[StoredLock]) -> Commit:
@@ -143,9 +143,5 @@ class LockCalls:
 
     async def _answer(self, found: Sequence[StoredLock]) -> LocksAnswer:
         now = await server_time(self._store)
-        locks = tuple(
-            lock_info(stored_lock.kind, stored_lock.object_id, stored_lock.lock, now)
-            for stored_lock in found
-            if stored_lock.lock
-        )
+        locks = tuple(lock_info(lock.kind, lock.object_id, lock.lock, now) for lock in found if lock.lock)
         return LocksAnswer(return_status=ReturnStatus.NO_ERROR, locks=locks)

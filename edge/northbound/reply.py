@@ -87,7 +87,7 @@ def change_of(call: JobCall) -> CallEffect:
     """Return what the call of a job method changes."""
     arguments = call.arguments
     job_id = arguments.job_order.job_order_id if isinstance(arguments, OrderCall) else arguments.job_order_id
-    comment = " / ".join(localized_text.text for localized_text in arguments.comment or () if localized_text.text)
+    comment = " / ".join(text.text for text in arguments.comment or () if text.text)
     return CallEffect(call.method.value, job_id, comment)
 
 

@@ -314,7 +314,7 @@ def _changed_at(draft: Draft) -> int:
         for at in (association.armed_at, association.ended_at)
         if at is not None
     ]
-    changes += [past_attempt.ended_at for past_attempt in draft.past.values() if past_attempt.ended_at is not None]
+    changes += [attempt.ended_at for attempt in draft.past.values() if attempt.ended_at is not None]
     return max(changes, default=0)
 
 

@@ -293,7 +293,7 @@ def warnings_of(structure: Structure, transitions: Sequence[NetTransition]) -> l
 def _shadow_text(better: NetTransition, hidden: NetTransition) -> str:
     if better.place != hidden.place:
         return f"{hidden.place} never clears: {better.place} is always true and comes first"
-    ways = (", ".join(net_transition.targets) for net_transition in (hidden, better))
+    ways = (", ".join(transition.targets) for transition in (hidden, better))
     return "{} never leads to {}: the way to {} is always open and comes first".format(hidden.place, *ways)
 
 

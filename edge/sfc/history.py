@@ -146,7 +146,7 @@ def encode_changes(net: Net, changes: Changes) -> tuple[list[Any], list[int]]:
 def _place(net: Net, command: CommandChange) -> int:
     """Return the place of the first association in the recipe that requests such a command."""
     resets = command.phase is Phase.RESET
-    named = [net_action for net_action in net.steps[command.step].actions if net_action.name == command.action]
+    named = [action for action in net.steps[command.step].actions if action.name == command.action]
     for item in named:
         if item.rule.resets is resets:
             return item.index

@@ -207,10 +207,10 @@ def _find_transition(draft: Draft, signal: Intervene) -> _Target | Ignored:
     step = draft.net.steps.get(signal.step)
     if step is None or signal.step not in draft.active:
         return Ignored(IgnoredKind.NOT_POSSIBLE, f"step {signal.step!r} is not active")
-    joining = [net_transition for net_transition in step.outgoing if signal.target in net_transition.targets]
+    joining = [transition for transition in step.outgoing if signal.target in transition.targets]
     if not joining:
         return Ignored(IgnoredKind.NOT_POSSIBLE, f"no transition leads from {signal.step!r} to {signal.target!r}")
-    enabled = [net_transition for net_transition in joining if draft.active.issuperset(net_transition.sources)]
+    enabled = [transition for transition in joining if draft.active.issuperset(transition.sources)]
     if not enabled:
         missing = ", ".join(sorted(set(joining[0].sources) - draft.active))
         return Ignored(IgnoredKind.NOT_POSSIBLE, f"the transition also leaves steps that are not active: {missing}")

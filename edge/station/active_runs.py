@@ -137,9 +137,7 @@ class LockHolders:
 
     async def _follow(self) -> None:
         while True:
-            missing = {
-                name for loaded_job in self._active_runs.loaded.values() for name in loaded_job.stored.run.locks.missing
-            }
+            missing = {name for job in self._active_runs.loaded.values() for name in job.stored.run.locks.missing}
             self.named = await lock_holders(self._store, sorted(missing)) if missing else {}
             await next_tick(self._every_s)
 
@@ -193,9 +191,7 @@ class MaintenancePause:
         mode = self._mode.in_force
         if mode is None or mode.kind is not MaintenanceKind.NOW:
             return
-        running = [
-            job_id for job_id, loaded_job in self._active.items() if loaded_job.job.status.state is JobState.RUNNING
-        ]
+        running = [job_id for job_id, job in self._active.items() if job.job.status.state is JobState.RUNNING]
         for job_id in running:
             comment = (LocalizedText(text=self._mode.message(())),)
             if isinstance(await self._runs.signal(job_id, Pause(), MethodRequest(Cause.PAUSE, comment)), Decision):

@@ -202,7 +202,7 @@ class EquipmentWatch:
         return [
             watched.equipment.name
             for watched in self.watched
-            if any(open_safing.reason or open_safing.since < due for open_safing in self.open_safing(watched.equipment))
+            if any(safing.reason or safing.since < due for safing in self.open_safing(watched.equipment))
         ]
 
     @property

@@ -150,23 +150,21 @@ async def release(
         if given is not None:
             return dedupe.decode_answer(given, tuple[ReleasedStop, ...])
         found = [
-            safing_command
-            for safing_command in await equipment_memory.load_all_safing(store)
-            if _is_asked_for(safing_command, type_ids, request)
+            command
+            for command in await equipment_memory.load_all_safing(store)
+            if _is_asked_for(command, type_ids, request)
         ]
         if not found:
             what = f"command {request.command_id!r}" if request.command_id else request.equipment
             advice = "List them: edge equipment list. The gateway repeats a disable until the controller confirms it."
             raise Refused("nothing_open", f"no stop or reset of {what} is open", advice)
         answer = tuple(
-            ReleasedStop(
-                command=safing_command.command_id, phase=safing_command.phase.value, job_order_id=safing_command.job_id
-            )
-            for safing_command in found
+            ReleasedStop(command=command.command_id, phase=command.phase.value, job_order_id=command.job_id)
+            for command in found
         )
         text = msgspec.json.encode(answer).decode()
         marked = dedupe.mark(store.keys, request.source, request.event_id, text, dedupe_ms)
-        parts = [_release(store.keys, safing_command, request) for safing_command in found]
+        parts = [_release(store.keys, command, request) for command in found]
         if isinstance(await store.commit(join((marked, *parts))), Committed):
             return answer
 

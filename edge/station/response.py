@@ -148,10 +148,7 @@ def attempts(run: Run) -> tuple[ActionAttempt, ...]:
     latest = [association for association in run.associations.values() if association.armed_at is not None]
     latest.sort(key=lambda association: (association.armed_at or 0, association.action))
     return (
-        *(
-            _attempt(past_attempt, late=past_attempt.late, result=past_attempt.result)
-            for past_attempt in run.past.values()
-        ),
+        *(_attempt(attempt, late=attempt.late, result=attempt.result) for attempt in run.past.values()),
         *(_attempt(association) for association in latest),
     )
 

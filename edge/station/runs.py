@@ -77,7 +77,7 @@ class OutboxCache:
     def unsent(self, job_id: str) -> Outbox:
         """Return the commands of a job that are to be sent, in order."""
         known = self._jobs.get(job_id)
-        return tuple([command for command, was_sent in known.commands.items() if not was_sent]) if known else ()
+        return tuple([command for command, sent in known.commands.items() if not sent]) if known else ()
 
     def is_unsent(self, job_id: str, outgoing: Outgoing) -> bool:
         """Return whether a command of a job is to be sent."""
@@ -108,7 +108,7 @@ class OutboxCache:
         older = known.unsent_stops() if known and known.run_id != stored.run.run_id else {}
         commands = older | {outgoing: before.get(outgoing, False) for outgoing in stored.outbox}
         self._jobs[job_id] = JobOutbox(loaded.job.scope, stored.run.run_id, stored.revision, commands)
-        if any(not was_sent and command not in before for command, was_sent in commands.items()):
+        if any(not sent and command not in before for command, sent in commands.items()):
             # A command that was known before is being sent: queueing the job would end its wait for the equipment.
             self.queue.put_nowait(job_id)
         self._evict()
@@ -398,7 +398,7 @@ class Runs:
         """
         job_id, stored = loaded.job.job_id, loaded.stored
         logger.warning("run resumed from an older state", job=job_id, stored=stored.revision, lost=known.revision)
-        known.commands = {command: False for command, was_sent in known.commands.items() if not was_sent}
+        known.commands = {command: False for command, sent in known.commands.items() if not sent}
         again = (msgspec.structs.replace(outgoing, again=True) for outgoing in loaded.unanswered())
         outbox = tuple(dict.fromkeys((*known.unsent_stops(), *stored.outbox, *again)))
         keys, consumer = self.context.keys, self.context.consumer

@@ -64,9 +64,7 @@ class SafingSender:
         self._look_interval_s = look_interval_s
         self._monotonic = monotonic
         self._tries: dict[_Key, SafingTries] = {}
-        self._connection_counts = {
-            name: equipment_port.connection_count for name, equipment_port in self._equipment.items()
-        }
+        self._connection_counts = {name: port.connection_count for name, port in self._equipment.items()}
         self._clock = clock
         self._started_at = clock()
         self._log = LogThrottle(logger, _LOG_INTERVAL_S, clock=monotonic)

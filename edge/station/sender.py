@@ -224,7 +224,7 @@ def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, o
 
 def routes_of(equipment: Iterable[tuple[EquipmentPort, Iterable[str]]]) -> dict[str, EquipmentPort]:
     """Map each command type to its equipment; the settings allow one piece of equipment for each type."""
-    return {type_id: device for device, type_ids in equipment for type_id in type_ids}
+    return {type_id: device for device, ids in equipment for type_id in ids}
 
 
 _REMOVE_DELAY_S = 0.5

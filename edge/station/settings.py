@@ -263,7 +263,7 @@ def _ids(kind: ResourceKind, payload: object) -> Sequence[str | None]:
         case ResourceKind.PERSONNEL:
             return [personnel.id for personnel in _many(payload, Personnel)]
         case ResourceKind.PHYSICAL_ASSET:
-            return [physical_asset.id for physical_asset in _many(payload, PhysicalAsset)]
+            return [asset.id for asset in _many(payload, PhysicalAsset)]
         case ResourceKind.MATERIAL_CLASS:
             return [material.material_class_id for material in _many(payload, Material)]
         case ResourceKind.MATERIAL_DEFINITION:

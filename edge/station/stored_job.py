@@ -187,9 +187,7 @@ async def load_recorded(store: Store, job_id: str, newest: int = 0, rest_s: floa
             return NotRecorded(f"there is no run of job {job_id!r}: a job has one once it was started")
         net = net_of(stored.recipe)
         found = await runs.load_decisions(store, job_id, stored.run.started_at or 0, newest)
-        records = tuple(
-            await in_slices((read_record(net, stored.run, stored_decision) for stored_decision in found), rest_s)
-        )
+        records = tuple(await in_slices((read_record(net, stored.run, decision) for decision in found), rest_s))
     except (Defect, DocumentTooNew, KeyError, ValueError) as error:
         return NotRecorded(f"the run of job {job_id!r} cannot be read: {error}")
     if not records:

@@ -31,7 +31,7 @@ def append(keys: Keys, before: ChainHead, sealed: Sequence[SealedRecord], keep: 
     key, after = keys.audit_head(), sealed[-1]
     guard = Holds(key, text) if (text := _head_text(before.number, before.digest)) else Absent(key)
     added: Iterator[RedisCommand] = (
-        ("XADD", keys.audit(), "MAXLEN", "~", keep, "*", *fields(_as_fields(sealed_record))) for sealed_record in sealed
+        ("XADD", keys.audit(), "MAXLEN", "~", keep, "*", *fields(_as_fields(record))) for record in sealed
     )
     return Commit((guard,), (*added, ("SET", key, _head_text(after.number, after.digest))))
 

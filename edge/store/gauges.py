@@ -63,13 +63,13 @@ async def read_gauges(store: Store, scopes: Sequence[str], batch: int = _BATCH) 
         memory=MemoryUsage(int(memory["used_memory"]), int(memory["maxmemory"])),
         scopes={
             scope: ScopeGauges(
-                open_jobs=await _states(store, open_ids, batch),
-                ended_jobs=max(0, stored - len(open_ids)),
+                open_jobs=await _states(store, ids, batch),
+                ended_jobs=max(0, stored - len(ids)),
                 work=work,
                 work_since=_instant(oldest),
                 unpublished_since=unpublished.get(scope),
             )
-            for scope, (open_ids, stored, work, oldest) in found.items()
+            for scope, (ids, stored, work, oldest) in found.items()
         },
         dead_letters=letters + late,
         refused=int(count or 0),

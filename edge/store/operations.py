@@ -32,7 +32,7 @@ async def load_all(store: Store) -> list[StoredOperation]:
     )
     found = [_stored(id, text, progress.get(id)) for id, text in documents.items()]
     return sorted(
-        (stored_operation for stored_operation in found if stored_operation),
+        (operation for operation in found if operation),
         key=lambda stored_operation: (-stored_operation.operation.created, stored_operation.operation.id),
     )
 

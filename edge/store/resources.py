@@ -152,7 +152,7 @@ def query_named(keys: Keys, scope: str, order: JobOrder) -> StoreQuery[Allowed]:
 
 
 def _members(ids: Sequence[str], reply: Sequence[int]) -> frozenset[str]:
-    return frozenset(identifier for identifier, is_member in zip(ids, reply, strict=True) if is_member)
+    return frozenset(identifier for identifier, member in zip(ids, reply, strict=True) if member)
 
 
 async def load_work_master_at_revision(

@@ -82,7 +82,7 @@ def _attempts(text: str) -> Sequence[ActionAttempt]:
     """Read the attempts; an array of an earlier release has no start, and instants since 1970."""
     since, *rows = msgspec.json.decode(text, type=list[int | ActionAttempt])
     found = [row for row in (since, *rows) if isinstance(row, ActionAttempt)]
-    return found if isinstance(since, ActionAttempt) else [_moved(action_attempt, since) for action_attempt in found]
+    return found if isinstance(since, ActionAttempt) else [_moved(attempt, since) for attempt in found]
 
 
 def _moved(action_attempt: ActionAttempt, by: int) -> ActionAttempt:
@@ -157,9 +157,9 @@ async def page_in_state(
     loaded = await load_readable(store, [store.keys.jobresponse(position) for _, position in positions], _response)
     position_of = {response_id: (started_at, response_id) for started_at, response_id in positions}
     return [
-        (position_of[job_response.job_response_id], job_response)
-        for job_response in loaded
-        if job_response.job_response_id in position_of
+        (position_of[response.job_response_id], response)
+        for response in loaded
+        if response.job_response_id in position_of
     ]
 
 

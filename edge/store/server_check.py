@@ -68,10 +68,8 @@ async def read_state(store: Store, limits: CountLimits, counter: MarkCounter) ->
     marks = await count_marks(store, info, limits.marks, counter)
     by_sender = await count_by_sender(store, limits.marks) if is_any_sender_near(marks) else MarksBySender()
     kept = [KeptResults(*map(int, lengths[at : at + 2])) for at in range(0, len(lengths), 2)]
-    not_delivered = [BoundedCount(kept_results.undelivered, limits.undelivered) for kept_results in kept]
-    not_confirmed = [
-        BoundedCount(kept_results.undelivered + kept_results.unconfirmed, limits.undelivered) for kept_results in kept
-    ]
+    not_delivered = [BoundedCount(results.undelivered, limits.undelivered) for results in kept]
+    not_confirmed = [BoundedCount(results.undelivered + results.unconfirmed, limits.undelivered) for results in kept]
     return ServerState(
         memory=MemoryUsage(int(info["used_memory"]), int(info["maxmemory"])),
         can_write=can_write(info),

@@ -160,7 +160,7 @@ def state_of(
         durability=durability,
         primary=_primary(own, named) if own else None,
         replicas=tuple(_replica(views, nodes, own) for views in _by_replica(answers, named).values()),
-        sentinels=tuple(_sentinel(sentinel_report) for sentinel_report in shown),
+        sentinels=tuple(_sentinel(report) for report in shown),
         quorum=min((view.quorum for view in answers), default=0),
         majority=max((view.majority for view in answers), default=len(shown) // 2 + 1),
         fence=fence,
