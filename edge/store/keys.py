@@ -14,6 +14,9 @@ GROUP = "sfc-engine"
 RULES_GROUP = "rules"
 """The consumer group of the stream of samples."""
 
+TRANSIENT: Final = ("lease:", "health:")
+"""The beginnings of keys that are not state: leases and health of instances."""
+
 # How long a key lives.
 PERMANENT: Final = "until the MES or, of jobs, the retention removes it or its last member"
 OURS: Final = "as long as the store; does not grow with the jobs that ran"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from edge.features.admin.snapshot import StreamKey, dump, restore_dump
 from edge.features.fleet import store as fleet
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import FlowChange
@@ -16,7 +17,6 @@ from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation, spread
 from edge.store.keys import Keys
-from edge.store.snapshot import StreamKey, dump, restore_dump
 
 MANY = 100_000
 TEXTS = [f"t{number}" for number in range(MANY)]

@@ -14,9 +14,9 @@ from edge.app.features import gateway_settings
 from edge.app.gateway_files import is_secret, locate_files, passwords_in
 from edge.config import Settings, main_file
 from edge.features.admin.archive import MANIFEST, Manifest, Member, sha256, write_archive
+from edge.features.admin.snapshot import dump
 from edge.foundation.errors import Unavailable
 from edge.store.opening import open_store
-from edge.store.snapshot import dump
 
 STORE = "store.jsonl"
 

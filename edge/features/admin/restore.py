@@ -19,6 +19,7 @@ from edge.app.gateway_files import REPLACED_SUFFIX, GatewayFiles, environment_va
 from edge.config import Settings, main_file
 from edge.features.admin.archive import Member, memory_limit, read_archive
 from edge.features.admin.backup import STORE, Progress
+from edge.features.admin.snapshot import KeyDump, StringKey, leased_instances, restore_dump
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.files import make_directory, write_atomically
 from edge.model.audit import AuditRecord
@@ -30,7 +31,6 @@ from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import STORE_VERSION
 from edge.store.server_time import server_time
-from edge.store.snapshot import KeyDump, StringKey, leased_instances, restore_dump
 
 
 async def record_restore(store: Store, settings: Settings, file: Path, by: str, started: int) -> Operation:

@@ -11,6 +11,7 @@ from edge.access.instances import working_instances
 from edge.app.connection_advice import connection_advice
 from edge.app.installation import gateway_advice
 from edge.config import RedisSettings
+from edge.features.admin.snapshot import leased_instances
 from edge.foundation.errors import EdgeError
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.finding import HealthFinding, failing, ok, warning
@@ -23,7 +24,6 @@ from edge.store.observer import observer_of
 from edge.store.opening import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
-from edge.store.snapshot import leased_instances
 from edge.store.store_repair import StoreRepair, find_repairs
 from edge.store.store_state import ProblemKind, find_problems, lag_text
 

@@ -13,10 +13,10 @@ from edge.config import RedisSettings, load_settings
 from edge.features.admin.archive import MANIFEST, Manifest, Member, read_archive, sha256, write_archive
 from edge.features.admin.backup import Part, back_up
 from edge.features.admin.restore import restore
+from edge.features.admin.snapshot import dump
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.store.client import Store
 from edge.store.opening import open_store
-from edge.store.snapshot import dump
 from tests.features.admin.gateways import furnish
 from tests.store.servers import own_server
 

@@ -9,10 +9,10 @@ import msgspec
 
 from edge.store.client import Store
 from edge.store.commit import MOST_ARGUMENTS, Commit, fields, join, operation, spread
-from edge.store.keys import Keys
+from edge.store.keys import TRANSIENT, Keys
 from edge.store.reads import scan_keys
 
-_SNAPSHOT_LUA = resources.files("edge.store").joinpath("lua/snapshot.lua").read_bytes()
+_SNAPSHOT_LUA = resources.files("edge.features.admin").joinpath("snapshot.lua").read_bytes()
 _BATCH = 200
 _STAGING = "restore"
 """The second part of the keys of a restore before they are renamed."""
@@ -110,7 +110,7 @@ def _pairs(flat: Sequence[str]) -> dict[str, str]:
 
 def _is_transient(kept: KeyDump) -> bool:
     """Return whether a key is not state: leases and health of instances, and the rest of an interrupted restore."""
-    return kept.key.startswith(("lease:", "health:", f"{_STAGING}:"))
+    return kept.key.startswith((*TRANSIENT, f"{_STAGING}:"))
 
 
 async def restore_dump(store: Store, snapshot: Iterable[KeyDump], now: int, on_progress: OnProgress) -> None:

@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 
 from edge.config import RedisSettings
+from edge.features.admin.snapshot import KeyDump, StringKey, dump, restore_dump
 from edge.foundation.errors import Unavailable
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
 from edge.store.opening import open_store
-from edge.store.snapshot import KeyDump, StringKey, dump, restore_dump
 from tests.store.servers import own_server
 
 NOW = 1_790_000_000_000
