@@ -1,11 +1,11 @@
 """`edge marks` and `edge refused`: shows the marks of messages of each sender, and refused messages and calls."""
 
-import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import msgspec
 
 from edge.app.redaction import Redact, redactor, secrets_of
 from edge.cli.terminal.command_group import CommandGroup
@@ -101,7 +101,7 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
 def _redacted(message: RefusedMessage, redact: Redact) -> RefusedMessage:
     """Return a message without secrets: a sender may have sent its password where it does not belong."""
     payload = redact(message.payload.decode()).encode()
-    return dataclasses.replace(message, reason=redact(message.reason), payload=payload)
+    return msgspec.structs.replace(message, reason=redact(message.reason), payload=payload)
 
 
 def _as_data(message: RefusedMessage) -> dict[str, object]:

@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings
 from edge.equipment.mqtt import MqttEquipment, open_equipment
