@@ -87,11 +87,13 @@ class BoundedChannel(SecureConnection):
 class ClientLimits(Struct, frozen=True):
     """The largest message of a server, and the bytes that may be received after the oldest waiting notification.
 
-    A larger message is skipped. A decoded message takes many times as much memory.
+    A larger message is skipped. A decoded message takes many times as much memory. `opening_seconds` is the time limit
+    of the connection and of the answer to its first message: one of a method of a device may be much longer.
     """
 
     message_bytes: int = 4 << 20
     waiting_bytes: int = 64 << 20
+    opening_seconds: float = 5.0
 
     @property
     def announced_bytes(self) -> int:
@@ -211,6 +213,14 @@ class _BoundedProtocol(UASocketProtocol):
             del self._received[:size]
             super().data_received(chunk)
 
+    async def send_hello(self, *args: Any, **kwargs: Any) -> ua.Acknowledge:
+        """Send the first message and return its answer; raise ConnectionError when the connection has ended before."""
+        if self.transport is None:
+            # asyncua would wait for the answer.
+            raise self._fault or ConnectionError("the server has closed the connection")
+        async with asyncio.timeout(self._limits.opening_seconds):
+            return await super().send_hello(*args, **kwargs)
+
     async def send_request(self, request: Any, *args: Any, **kwargs: Any) -> Buffer:
         """Send a request and return its answer; report an answer with notifications that is too large."""
         try:
@@ -272,6 +282,11 @@ class _UaClient(UaClient):
     def __init__(self, limits: ClientLimits, timeout: float) -> None:
         super().__init__(timeout)
         self._limits = limits
+
+    async def connect_socket(self, host: str, port: int) -> None:
+        """Connect to a server within the time limit; raises OSError or TimeoutError."""
+        async with asyncio.timeout(self._limits.opening_seconds):
+            await super().connect_socket(host, port)
 
     def _make_protocol(self) -> UASocketProtocol:
         self.protocol = _BoundedProtocol(self._limits, self._timeout, self.security_policy)

@@ -11,9 +11,11 @@ import pytest_asyncio
 from asyncua import Client
 
 from edge.foundation.errors import Refused, Unavailable
+from edge.links.connection_fault import ConnectionFailed
 from edge.links.opcua import ClientSession, EventField, Node, TypeName, open_client
 from edge.model.equipment_traffic import EquipmentRequest
 from edge.model.job_state import JobState
+from edge.opcua.client_transport import ClientLimits
 from edge.uaserver.server import UaServer
 from tests.uaserver.running import entry, response, served
 
@@ -94,6 +96,23 @@ async def test_silent_server_does_not_delay_the_end_of_a_session(server: UaServe
             session.watch(None, (), {}),
         ):
             silent.set()
+
+
+@pytest.mark.parametrize(("greeting", "fault"), [(b"", "silent"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "protocol")])
+async def test_peer_without_an_opcua_greeting_is_named_within_seconds(greeting: bytes, fault: str) -> None:
+    """A method of a device may take half a minute; the first message may not."""
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting)
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as there:
+        url, limits = f"opc.tcp://127.0.0.1:{there.sockets[0].getsockname()[1]}", ClientLimits(opening_seconds=0.5)
+        with pytest.raises(ConnectionFailed) as raised:
+            async with asyncio.timeout(10), open_client(url, request_timeout=30.0, limits=limits):
+                pytest.fail("it is a server")
+        assert raised.value.fault == fault
 
 
 async def test_server_without_an_answer_raises_unavailable() -> None:
