@@ -20,6 +20,7 @@ MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --generate-hashes --python-version 3.11 \
 	--custom-compile-command 'make lock'
+LOCKS := .ci/locks
 COVERED := sfc station store
 # A part of the tests covers a part of the rooms.
 COVERAGE := $(if $(ARGS),,1)
@@ -118,11 +119,12 @@ format: setup ## Put the code into its form and mend what ruff can mend
 	@$(BIN)/ruff check --fix
 
 lock: setup ## Choose the newest allowed dependencies and write the lock files; review the difference
-	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file requirements-dev.lock
-	@$(LOCK) --extra gpio --extra history --extra web pyproject.toml --constraints requirements-dev.lock --output-file requirements.lock
-	@$(LOCK) --extra embedded --extra web pyproject.toml --constraints requirements-dev.lock --output-file requirements-demo.lock
-	@$(LOCK) --group build --constraints requirements-dev.lock --output-file requirements-build.lock
-	@$(LOCK) --group docs --constraints requirements-dev.lock --output-file requirements-docs.lock
+	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file $(LOCKS)/dev.lock
+	@$(LOCK) --extra gpio --extra history --extra web pyproject.toml --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/runtime.lock
+	@$(LOCK) --extra embedded --extra web pyproject.toml --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/demo.lock
+	@$(LOCK) --group build --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/build.lock
+	@$(LOCK) --group docs --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/docs.lock
+	@$(LOCK) --group nodesets --no-deps --output-file $(LOCKS)/nodesets.lock
 	@$(LOCK) --upgrade ansible/requirements.in --output-file ansible/requirements.lock
 
 clean: ## Remove what setup and the tools made

