@@ -1,5 +1,7 @@
 """The demo: a MES stores and starts one job on real parts; the demo checks the result from outside."""
 
+import asyncio
+import itertools
 import json
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -21,6 +23,7 @@ from edge.features.simulator.demo_parts import (
     edge_command,
     limit_demo,
     page_section,
+    repeated,
     wait_until,
 )
 from edge.features.simulator.demo_view import DemoView
@@ -161,6 +164,8 @@ _SETTLE_SECONDS = 20.0
 _CHANNELS = ("commands", "answers", "events", "tasks")
 _SCOPE = "station-1"
 _JOB_ORDER_ID = "AXLE-0001"
+_PAUSE_SECONDS = 10.0
+"""From a job to the next one that the page shows."""
 _WORK_MASTER_ID = "WM-AXLE-FIT-001"
 _JOB_MANAGEMENT = ("Machines", _SCOPE, "MachineryBuildingBlocks", "JobManagement")
 
@@ -196,7 +201,8 @@ async def open_demo(
     ):
         await _demonstrate(parts, mes, view, chart)
         limit.lift()
-        yield parts.addresses
+        async with repeated(page, partial(_repeat_job, mes, view)):
+            yield parts.addresses
 
 
 class _Parts(Struct, frozen=True):
@@ -319,15 +325,21 @@ async def _configure(mes: Mes, parts: _Parts) -> None:
     await mes.configure(_SCOPE, "workmaster", master)
 
 
-async def _store_and_start(mes: Mes, view: DemoView) -> None:
+async def _repeat_job(mes: Mes, view: DemoView) -> None:
+    for number in itertools.count(2):
+        await asyncio.sleep(_PAUSE_SECONDS)
+        await _store_and_start(mes, view, f"AXLE-{number:04}")
+
+
+async def _store_and_start(mes: Mes, view: DemoView, job_order_id: str = _JOB_ORDER_ID) -> None:
     order = JobOrder(
-        job_order_id=_JOB_ORDER_ID,
+        job_order_id=job_order_id,
         description=(LocalizedText(text="Rear axle of the first car today", locale="en"),),
         work_master_id=(WorkMaster(id=_WORK_MASTER_ID),),
         equipment_requirements=(Equipment(id=CONTROLLER), Equipment(id=CAMERA)),
     )
     answer = await mes.call(_SCOPE, "StoreAndStart", OrderCall(job_order=order))
-    view.report("", f"called StoreAndStart for {_JOB_ORDER_ID}; the station answered {answer.status.name}")
+    view.report("", f"called StoreAndStart for {job_order_id}; the station answered {answer.status.name}")
     if answer.status is not ReturnStatus.NO_ERROR:
         raise Refused("job", f"the station did not take the job: {answer.reasons or answer.status!r}")
 

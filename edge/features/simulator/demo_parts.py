@@ -6,11 +6,11 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from edge.access.passwords import hash_password
 from edge.access.users import User, write_user
 from edge.features.simulator.broker import free_port
 from edge.foundation.errors import Unavailable
+from edge.links.background_task import background_task
 from edge.model.user import Role
 
 # On a small board, a device with an OPC UA server starts slowly; in qemu on a busy machine everything does.
@@ -181,3 +182,8 @@ file = {json.dumps(str(users_file))}
 def page_section(page: DemoPage | None, directory: Path) -> str:
     """Return the settings of the page with its user in a directory; nothing without a page."""
     return page.section(directory / _USERS_FILE) if page else ""
+
+
+def repeated(page: DemoPage | None, work: Callable[[], Coroutine[Any, Any, None]]) -> AbstractAsyncContextManager[None]:
+    """Run work during the block where there is a page, which shows what happens."""
+    return background_task(work(), "scene") if page else nullcontext()

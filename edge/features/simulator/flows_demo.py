@@ -1,5 +1,7 @@
 """The flows scene of the demo: a report of a sensor, one of job results, and a flow that is stopped in part."""
 
+import asyncio
+import itertools
 import json
 import tempfile
 from collections.abc import AsyncIterator
@@ -21,6 +23,7 @@ from edge.features.simulator.demo_parts import (
     edge_command,
     limit_demo,
     page_section,
+    repeated,
     scene_settings,
     wait_until,
 )
@@ -170,7 +173,8 @@ async def open_flows_demo(view: DemoView, chart: Path, page: DemoPage | None = N
             raise Unavailable(message, error.advice) from error
         view.verdict(f"DEMO OK  3 flows, {len(scene.received[PRESS_TOPIC])} means published, 1 alarm of a shift report")
         limit.lift()
-        yield FlowAddresses(broker.url, scene.settings)
+        async with repeated(page, partial(_repeat_work, scene)):
+            yield FlowAddresses(broker.url, scene.settings)
 
 
 async def _open_gateway(
@@ -267,6 +271,16 @@ async def _show_components(scene: _FlowScene, chart: Path) -> None:
         scene.view.report("chart", *error.message.splitlines())
     else:
         scene.view.report("chart", f"the flow as a graph: {chart}")
+
+
+async def _repeat_work(scene: _FlowScene) -> None:
+    """Send pressures each second, and run a job every ten seconds."""
+    for number, value in enumerate(itertools.cycle(_PRESSURES)):
+        await scene.bystander.send(Message(_SENSOR_TOPIC, json.dumps({"bar": value}).encode()))
+        if not number % 10:
+            job = len(_TORQUES) + 1 + number // 10
+            await _run_job(scene.mes, f"BOLTS-{job}", _TORQUES[job % len(_TORQUES)])
+        await asyncio.sleep(1)
 
 
 async def _configure(mes: Mes) -> None:

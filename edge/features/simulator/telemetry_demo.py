@@ -1,6 +1,7 @@
 """The telemetry scene of the demo: a sensor, a rule, an alarm, and the MES that acknowledges it, on real parts."""
 
 import asyncio
+import itertools
 import json
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -24,6 +25,7 @@ from edge.features.simulator.demo_parts import (
     edge_command,
     limit_demo,
     page_section,
+    repeated,
     scene_settings,
     wait_until,
 )
@@ -230,7 +232,8 @@ async def open_telemetry_demo(console: Console, page: DemoPage | None = None) ->
         changes = ", ".join(trend.kinds)
         view.verdict(f"DEMO OK  {len(trend.values)} samples, 1 alarm: {changes}; at the MES within {slowest} ms")
         limit.lift()
-        yield TelemetryAddresses(broker.url, _TOPIC, directory / "edge.toml")
+        async with repeated(page, partial(_repeat_heat, sensor)):
+            yield TelemetryAddresses(broker.url, _TOPIC, directory / "edge.toml")
 
 
 async def _open_gateway(
@@ -305,6 +308,13 @@ async def _check_retained(parts: _TelemetryScene) -> None:
     await parts.sensor.subscribe(f"app/jobs/{_SCOPE}/alarm/+", take)
     if not await wait_until(lambda: not any(retained.values()), _WITHIN_S):
         raise Unavailable("the broker still retains the alarm that is over")
+
+
+async def _repeat_heat(sensor: MqttSession) -> None:
+    """Send values that rise and fall, so that the alarm is raised and clears every minute."""
+    for value in itertools.cycle([*_ramp(66.0, 98.0, 30.0), *_ramp(98.0, 66.0, 30.0)]):
+        await sensor.send(Message(_TOPIC, _payload(value).encode()))
+        await asyncio.sleep(1 / _SAMPLES_PER_SECOND)
 
 
 def _ramp(start: float, end: float, seconds: float) -> Iterator[float]:

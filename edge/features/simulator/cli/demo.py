@@ -44,7 +44,7 @@ from edge.features.simulator.telemetry_demo import open_telemetry_demo
     type=click.IntRange(1, 65535),
     help="Port of the OPC UA server. [default: 4840 with --listen, else a free one]",
 )
-@click.option("--page", is_flag=True, help="Serve the station page, and stay until Ctrl-C.")
+@click.option("--page", is_flag=True, help="Serve the station page, and repeat the scene until Ctrl-C.")
 @click.option(
     "--chart",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -203,3 +203,20 @@ def test_telemetry_scene_shows_one_alarm_from_sensor_to_mes(traces: Traces) -> N
     assert re.search(r"alarm       raised        severity 500  wrench.temperature has 8\d.\d °C", reported)
     assert "alarm       acknowledged  severity 800  by shift leader: fan replaced" in reported
     traces.assert_nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("scene", "repeated"),
+    [
+        ("job", "called StoreAndStart for AXLE-0002; the station answered NO_ERROR"),
+        ("telemetry", "raised        severity 500"),
+    ],
+)
+def test_scene_is_repeated_while_the_page_is_served(scene: str, repeated: str, traces: Traces) -> None:
+    """The page showed what was over, and nothing changed on it."""
+    process = traces.start("--scene", scene, "--page")
+    wait_for_line(process, "log in as demo")
+    wait_for_line(process, repeated)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE_SECONDS) == 0
+    traces.assert_nothing_is_left()
