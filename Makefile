@@ -30,21 +30,36 @@ endif
 # A machine that forbids it would compile every module again in each of the thousands of processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock check format test coverage outside long promises docs pictures endure fuzz schemas bench chaos demo deb repo system-test release-check debian13 ansible-check clean
+.PHONY: help demo setup check format test coverage docs schemas promises pictures lock clean outside long fuzz endure chaos bench deb repo system-test debian13 ansible-check release-check
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
-setup: ## Install what is needed and prepare .venv (idempotent)
-	@.ci/setup
+## Try it
 
-demo: ## Run a whole job on real parts; SCENE=telemetry: an alarm, SCENE=flows: flows, DEVICES=opcua or openprotocol: other devices, PAGE=1: the station page, KEEP=1: stay, LISTEN=0.0.0.0: for other machines
+demo: ## Run a whole job on real parts; PAGE=1 shows it in the browser (head of this file: scenes, devices)
 	@.ci/setup demo
 	@mkdir -p build
 	@$(BIN)/edge demo --chart build/demo.svg $(if $(SCENE),--scene $(SCENE)) $(if $(KEEP),--keep) $(if $(DEVICES),--devices $(DEVICES)) \
 		$(if $(LISTEN),--listen $(LISTEN)) $(if $(PORT),--port $(PORT)) $(if $(PAGE),--page)
 
-test: setup ## Run the tests on real servers and measure branch coverage of sfc, station and store: at least 90 % each; SLOW=1: also the tests that take seconds; ARGS="..." goes to pytest, COVERAGE= measures nothing
+## Develop
+
+setup: ## Install what is needed and prepare .venv (idempotent)
+	@.ci/setup
+
+check: setup ## Lint, types, imports between the rooms, architecture, language
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -q tests/architecture
+
+format: setup ## Format the code, and fix what ruff can fix
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+test: setup ## Run the tests and measure branch coverage; SLOW=1: also those that take seconds; ARGS="..." for pytest
 	@mkdir -p build && rm -f build/coverage*
 	@$(if $(COVERAGE),PYTEST_PLUGINS=tests.branch_coverage) \
 		$(BIN)/python -m pytest --numprocesses $(or $(WORKERS),4) --dist loadfile --no-loadscope-reorder \
@@ -55,70 +70,21 @@ test: setup ## Run the tests on real servers and measure branch coverage of sfc,
 coverage: ## Measure branch coverage only: run the tests of sfc, station and store
 	@$(MAKE) test COVERAGE=1 ARGS="--quiet $(COVERED:%=tests/%) $(ARGS)"
 
-outside: setup ## Test the product from outside, with programs of other vendors: every fault and promise, also the long ones
-	@$(BIN)/python -m pytest --numprocesses 2 -m "not system" tests/outside $(ARGS)
-
-long: setup ## Run the tests that make test SLOW=1 leaves out because they take long
-	@$(BIN)/python -m pytest --numprocesses 2 -m "long and not system" $(ARGS)
-
-promises: setup ## Write docs/reference/promises.md from tests/outside/promises.toml
-	@$(BIN)/python -m tests.outside.promises
-
 docs: ## Build the documentation site in build/site; broken links fail
 	@.ci/docs
-
-pictures: setup ## Write docs/images/ by the product: charts, terminal, rooms, and with Chromium the station page
-	@$(BIN)/python -m tests.pictures
-	@EDGE_PICTURES=docs/images $(BIN)/python -m pytest --quiet --numprocesses 0 -m long tests/features/page/test_pages_pictures.py
-
-endure: setup ## Have 20,000 waiting jobs run, and 10,000 run and expire; memory has to stay flat
-	@EDGE_BACKLOG=20000 EDGE_EXPIRED=10000 $(BIN)/python -m pytest tests/station/test_worker_backlog.py \
-		tests/station/test_timers_retention.py $(ARGS)
-
-fuzz: setup ## Send 100,000 mutilated calls each to a live OPC UA server and over MQTT; try every property with new examples
-	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/uaserver/test_connection_fuzz.py $(ARGS)
-	@EDGE_FUZZ=100000 $(BIN)/python -m pytest -m hypothesis $(ARGS)
 
 schemas: setup ## Write schemas/ from the models, and the settings that the Ansible role knows
 	@$(BIN)/edge schemas schemas
 	@$(BIN)/python -m tests.ansible.test_known_settings
 
-chaos: setup ## Kill gateway, Redis and broker 1,000 times under running jobs; ARGS="--kills 100 --seconds 60 --aof everysec"; SENTINEL=1: 100 faults of a store behind Sentinel
-	@nice $(BIN)/python -m tests.$(if $(SENTINEL),sentinel,chaos) $(if $(DEVICES),--devices $(DEVICES)) $(ARGS)
+promises: setup ## Write docs/reference/promises.md from tests/outside/promises.toml
+	@$(BIN)/python -m tests.outside.promises
 
-bench: setup ## Measure the engine and the gateway; ARGS="--quick --json FILE" for the telling scenarios only
-	@$(BIN)/python -m tests.bench $(ARGS)
+pictures: setup ## Write docs/images/ by the product: charts, terminal, rooms, and with Chromium the station page
+	@$(BIN)/python -m tests.pictures
+	@EDGE_PICTURES=docs/images $(BIN)/python -m pytest --quiet --numprocesses 0 -m long tests/features/page/test_pages_pictures.py
 
-deb: setup ## Build the Debian packages into dist/, for amd64 and arm64
-	@.ci/deb $(SUITE)
-
-repo: ## Make dist/repo/, a signed apt repository of the packages in dist/
-	@.ci/repo
-
-system-test: setup ## Install what make deb built on a machine that boots in a container; SUITE=bookworm, ARCH=arm64
-	@SUITE=$(or $(SUITE),trixie) $(BIN)/python -m pytest -m system tests/system $(ARGS)
-
-release-check: setup ## Before a release: build every package, test both suites, run the demo of the arm64 package in qemu; as root
-	@.ci/release-check
-
-debian13: ## Run every test of a clean clone in a minimal Debian 13, as an ordinary user without network; as root
-	@.ci/debian13 $(ARGS)
-
-ansible-check: setup ## Lint the Ansible role; as root, play it against a machine that boots in a container
-	@.ci/ansible $(ARGS)
-
-check: setup ## Lint, types, walls between the rooms, architecture
-	@$(BIN)/ruff check
-	@$(BIN)/ruff format --check
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -q tests/architecture
-
-format: setup ## Put the code into its form and mend what ruff can mend
-	@$(BIN)/ruff format
-	@$(BIN)/ruff check --fix
-
-lock: setup ## Choose the newest allowed dependencies and write the lock files; review the difference
+lock: setup ## Choose the newest allowed dependencies and write .ci/locks/; review the difference
 	@$(LOCK) --upgrade --all-extras --group dev pyproject.toml --output-file $(LOCKS)/dev.lock
 	@$(LOCK) --extra gpio --extra history --extra web pyproject.toml --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/runtime.lock
 	@$(LOCK) --extra embedded --extra web pyproject.toml --constraints $(LOCKS)/dev.lock --output-file $(LOCKS)/demo.lock
@@ -130,3 +96,45 @@ lock: setup ## Choose the newest allowed dependencies and write the lock files; 
 clean: ## Remove what setup and the tools made
 	@rm -rf .venv .nodesets .node .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	@find edge tests -name __pycache__ -prune -exec rm -rf {} +
+
+## Test longer
+
+outside: setup ## Test the product from outside, with programs of other vendors: every fault and promise
+	@$(BIN)/python -m pytest --numprocesses 2 -m "not system" tests/outside $(ARGS)
+
+long: setup ## Run the tests that make test SLOW=1 leaves out because they take long
+	@$(BIN)/python -m pytest --numprocesses 2 -m "long and not system" $(ARGS)
+
+fuzz: setup ## Send 100,000 mutilated calls each over OPC UA and MQTT; try every property with new examples
+	@EDGE_FUZZ=100000 $(BIN)/python -m pytest tests/opcua/test_server_transport_fuzz.py $(ARGS)
+	@EDGE_FUZZ=100000 $(BIN)/python -m pytest -m hypothesis $(ARGS)
+
+endure: setup ## Run 20,000 waiting jobs, and let 10,000 run and expire; memory has to stay flat
+	@EDGE_BACKLOG=20000 EDGE_EXPIRED=10000 $(BIN)/python -m pytest tests/station/test_worker_backlog.py \
+		tests/station/test_timers_retention.py $(ARGS)
+
+chaos: setup ## Kill gateway, Redis and broker 1,000 times under running jobs; SENTINEL=1: 100 faults behind Sentinel
+	@nice $(BIN)/python -m tests.$(if $(SENTINEL),sentinel,chaos) $(if $(DEVICES),--devices $(DEVICES)) $(ARGS)
+
+bench: setup ## Measure the engine and the gateway; ARGS="--quick --json FILE" for the telling scenarios only
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+## Package and release
+
+deb: setup ## Build the Debian packages into dist/: the gateway for amd64 and arm64, and the documentation; as root
+	@.ci/deb $(SUITE)
+
+repo: ## Make dist/repo/, a signed apt repository of the packages in dist/
+	@.ci/repo
+
+system-test: setup ## Install what make deb built on a machine that boots in a container; SUITE=bookworm; as root
+	@SUITE=$(or $(SUITE),trixie) $(BIN)/python -m pytest -m system tests/system $(ARGS)
+
+debian13: ## Run every test of a clean clone in a minimal Debian 13, without network; as root
+	@.ci/debian13 $(ARGS)
+
+ansible-check: setup ## Lint the Ansible role; as root, play it against a machine that boots in a container
+	@.ci/ansible $(ARGS)
+
+release-check: setup ## Before a release: build and test every package, and the demo of the arm64 package in qemu; as root
+	@.ci/release-check

@@ -1,6 +1,7 @@
 """Folders, layers and documentation match the plan, and files do not depend on a machine."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from tests.architecture.sources import ROOT, modules, project_files, text
 
-TOP_LEVEL = {".ci", "ansible", "debian", "docs", "edge", "hw", "schemas", "systemd", "tests"}
+TOP_LEVEL = {".ci", ".github", "ansible", "debian", "docs", "edge", "hw", "schemas", "systemd", "tests"}
 
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(?:home|root|work|Users)/\w")
 REGISTRY = re.compile(r"https?://(?:[\w-]+\.)*(?:archive|deb|files|index|mirrors?|pypi|registry)\.[\w.-]+")
@@ -93,6 +94,21 @@ def test_documented_make_targets_exist() -> None:
         for target in re.findall(r"\bmake ([a-z][a-z-]*)\b(?=[^\w]|$)", "\n".join(_commands(path)))
     }
     assert {(path, target) for path, target in named if target not in targets} == set()
+
+
+def test_files_that_make_and_ci_name_exist() -> None:
+    """`make fuzz` named a test that had moved."""
+    scripts = [path for path in project_files() if path.parts[0] == ".ci" or path.name == "Makefile"]
+    named = {(str(path), name) for path in scripts for name in re.findall(r"\btests/[\w/]+\.\w+", text(path))}
+    assert named
+    assert {(path, name) for path, name in named if not (ROOT / name).exists()} == set()
+
+
+def test_help_of_make_names_every_target() -> None:
+    shown = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    targets = re.findall(r"^([a-z0-9-]+):", text(Path("Makefile")), re.MULTILINE)
+    assert re.findall(r"^  make (\S+)", shown, re.MULTILINE) == targets
+    assert max(map(len, shown.splitlines())) <= 125
 
 
 def test_links_between_pages_have_existing_targets() -> None:
