@@ -42,7 +42,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "no process": failing(joining_process_id="DOOR-8"),
     "spindles": recipe(TIGHTEN, **WHEEL, classification="sync"),
     "late joining": recipe(TIGHTEN, 2, **WHEEL),
-    "late picture": recipe(INSPECT, 2, recipe_id="P1"),
+    "late picture": recipe(INSPECT, 6, recipe_id="P1"),
     "picture": recipe(INSPECT, recipe_id="P1", part_id="4711"),
 }
 
@@ -153,7 +153,7 @@ def test_files_of_late_results_are_stored_with_their_job(line: Line) -> None:
     pictures = line.camera.count("started")
     line.begin("late picture", "late picture")
     line.camera.wait_for("started", pictures + 1)
-    line.camera.cut(4000)
+    line.camera.cut(9000)
     line.controller.order("quiet")
     assert line.run("late joining", "late joining") == {}
     line.run("next joining", "single")
