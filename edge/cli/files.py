@@ -12,8 +12,6 @@ import click
 
 from edge.app.features import gateway_settings
 from edge.app.gateway_files import examine_secrets
-from edge.app.schemas import ASYNCAPI_FILE, asyncapi
-from edge.app.schemas import schemas as made
 from edge.app.service_user import access_problems
 from edge.chart.marks import Marks, marks_of
 from edge.chart.page import MIN_WIDTH, draw_within
@@ -105,9 +103,12 @@ def schemas(directory: Path) -> None:
 
     DIRECTORY is created if missing. Other files in it stay.
     """
+    # The models of every feature: no other command needs them.
+    from edge.app import schemas as documents  # noqa: PLC0415
+
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        texts = dict(made()) | {ASYNCAPI_FILE: asyncapi()}
+        texts = dict(documents.schemas()) | {documents.ASYNCAPI_FILE: documents.asyncapi()}
         for name, text in texts.items():
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
