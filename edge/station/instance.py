@@ -1,4 +1,4 @@
-"""Holds the lease of one instance on a shared store, publishes where no other does, and takes over from ended ones."""
+"""One instance on a shared store: renew its lease, publish where no other does, continue the work of ended ones."""
 
 import asyncio
 import contextlib
@@ -205,7 +205,7 @@ class _Outcome(Enum):
 
 
 class TakeOver:
-    """Takes over from ended instances, one after the other."""
+    """Continues the work of ended instances, one after the other."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class TakeOver:
         self._since: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Take over until cancelled; what fails now is retried at the next look."""
+        """Search for ended instances until cancelled; a failure is retried in the next round."""
         while True:
             ended = await self._instance.gone.get()
             former, token = ended.name, self._instance.token

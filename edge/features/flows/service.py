@@ -60,7 +60,7 @@ async def opcua_handlers(stack: contextlib.AsyncExitStack, settings: Settings) -
     }
     if not sections:
         return {}
-    from edge.features.flows.ports.variables import VariableClient  # noqa: PLC0415
+    from edge.features.flows.ports.variables import VariableClient  # noqa: PLC0415 - asyncua, only for OPC UA
 
     client = VariableClient(sections)
     stack.push_async_callback(client.close)

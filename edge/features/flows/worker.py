@@ -31,7 +31,7 @@ _LONGEST_LINE: Final = 4 * LARGEST_OUTPUT
 _MOST_OF_MEMORY: Final = 0.75
 """A child that uses more of its limit after an attempt is replaced: what it leaks must not fail the next one."""
 OnProgress = Callable[[int, str], Awaitable[bool]]
-"""Takes percent and message; returns whether the attempt is still wanted."""
+"""Report percent and message; returns whether the attempt is still wanted."""
 
 
 class _SilentError(Exception):

@@ -68,7 +68,7 @@ async def _serve(page: PageParts, tls: ssl.SSLContext | None) -> None:
 
 
 async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSLContext | None) -> None:
-    from edge.features.page.server import (  # noqa: PLC0415 - as above
+    from edge.features.page.server import (  # noqa: PLC0415 - only where the page is on
         ConnectionBounds,
         WebAddress,
         build_app,
@@ -95,7 +95,7 @@ async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSL
 def _services(page: PageParts, memory: LogMemory) -> "WebServices":
     """Return what the page works with. Raises SettingsError without the libraries."""
     try:
-        from edge.features.page.audit import WebAudit  # noqa: PLC0415 - as above
+        from edge.features.page.audit import WebAudit  # noqa: PLC0415 - only where the page is on
         from edge.features.page.events import EventHub  # noqa: PLC0415 - as above
         from edge.features.page.result_views import TraceReader  # noqa: PLC0415 - as above
         from edge.features.page.server import build_app  # noqa: F401, PLC0415 - as above
