@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.outside.conftest import Plant
+from tests.outside.mqtt_client import MqttClient
 from tests.outside.plant import TIGHTEN
 from tests.outside.servers import wait_for
 
@@ -40,6 +41,11 @@ def phases(plant: Plant) -> list[str]:
 def wait_until(instant: float) -> None:
     """Wait for an instant of the steady clock of this computer."""
     wait_for(lambda: time.monotonic() >= instant, "the time passes")
+
+
+def wait_for_the_return(client: MqttClient) -> None:
+    """Wait until a client has lost its connection and connected again by itself."""
+    client.wait(lambda: client.disconnects and client.connected, "it has connected again")
 
 
 def response(plant: Plant, name: str) -> Any:
@@ -98,8 +104,8 @@ def test_start_whose_window_passed_before_the_restart_is_not_sent(
     plant.gateway.kill()
     wait_until(decided + LIMIT_S)
     plant.broker.start()
-    for client in (plant.mes, plant.wrench):
-        client.open()
+    wait_for_the_return(plant.mes.client)
+    wait_for_the_return(plant.wrench.client)
     plant.gateway.start()
     plant.mes.wait_for_state("J1", "Ended", 60)
     plant.mes.client.wait(lambda: response(plant, name), "the response says so", 60)
