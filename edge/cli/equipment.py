@@ -30,9 +30,7 @@ from edge.equipment import ping as asking
 from edge.equipment.ping import PingResult
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.task_group import TaskGroup
-from edge.model.equipment_connection import ConnectionState
-from edge.model.equipment_health import EquipmentHealth, OpenSafing
-from edge.model.instant import rfc3339
+from edge.model.equipment_health import EquipmentHealth, OpenSafing, PublicEquipment, public_equipment
 from edge.station.intervene import ReleaseRequest
 from edge.station.intervene import release as release_open
 from edge.station.safing_tries import problem_of
@@ -68,47 +66,8 @@ def connected_gateways(views: Iterable[EquipmentView]) -> dict[str, list[str]]:
     return found
 
 
-def as_data(equipment_view: EquipmentView) -> dict[str, object]:
-    """Return the view as data; instants in UTC."""
-    health = equipment_view.health
-    return {
-        "name": health.name,
-        "kind": health.kind,
-        "gateway": equipment_view.gateway,
-        "gateway_at_work": equipment_view.at_work,
-        "at": rfc3339(equipment_view.at),
-        "connected": health.connected,
-        "connection": _connection_data(health.connection),
-        "last_seen": rfc3339(health.last_seen),
-        "outstanding": health.outstanding,
-        "answered": health.answered,
-        "failed": health.failed,
-        "ignored": health.ignored,
-        "refused": health.refused,
-        "ok": health.ok,
-        "not_ok": health.not_ok,
-        "unknown": health.unknown,
-        "late": health.late,
-        "unsolicited": health.unsolicited,
-        "repeated_starts": health.repeated_starts,
-        "declined_stops": health.declined_stops,
-        "lost_traces": health.lost_traces,
-        "open_stops": health.safing,
-        "unconfirmed": [
-            {
-                "what": unconfirmed.what,
-                "command": unconfirmed.command_id or None,
-                "since": rfc3339(unconfirmed.since),
-                "tries": unconfirmed.tries,
-                "reason": unconfirmed.reason or None,
-            }
-            for unconfirmed in health.open_safing
-        ],
-        "problem": health.problem or None,
-        "last_error": health.last_error or None,
-        "last_late": {"at": rfc3339(health.last_late_at), "reason": health.last_late} if health.last_late else None,
-        "programs": list(health.programs),
-    }
+def _public(view: EquipmentView) -> PublicEquipment:
+    return public_equipment(view.health, view.gateway, view.at, at_work=view.at_work)
 
 
 def table(views: Iterable[EquipmentView]) -> Table:
@@ -193,20 +152,10 @@ def _connection_facts(equipment_view: EquipmentView) -> dict[str, str]:
     return facts | ({"next try": f"within {state.retry_s:g} s"} if state.retry_s else {})
 
 
-def _connection_data(state: ConnectionState) -> dict[str, object]:
-    return {
-        "since": rfc3339(state.since),
-        "fault": state.fault or None,
-        "reason": state.reason or None,
-        "retry_within_s": state.retry_s,
-        "holder": state.holder or None,
-    }
-
-
 def ping_data(name: str, result: PingResult) -> dict[str, object]:
-    """Return a ping result as data; times in milliseconds."""
-    milliseconds = None if result.seconds is None else round(result.seconds * 1000, 3)
-    return {"name": name, "answers": result.answers, "milliseconds": milliseconds, "said": result.detail}
+    """Return a ping result as data."""
+    seconds = None if result.seconds is None else round(result.seconds, 6)
+    return {"name": name, "answers": result.answers, "response_seconds": seconds, "detail": result.detail}
 
 
 def ping_table(results: Mapping[str, PingResult]) -> Table:
@@ -250,7 +199,7 @@ async def list_(at: StoreAccess) -> CommandOutput:
     """List all equipment of the gateways on this store."""
     views = await _read_views(at)
     return CommandOutput(
-        [as_data(view) for view in views], table(views) if views else "no gateway has reported equipment yet"
+        [_public(view) for view in views], table(views) if views else "no gateway has reported equipment yet"
     )
 
 
@@ -266,7 +215,7 @@ async def show(at: StoreAccess, name: str) -> CommandOutput:
     if not views:
         advice = "List the equipment: edge equipment list"
         raise Refused("unknown_equipment", f"no gateway has reported equipment {name!r}", advice)
-    return CommandOutput([as_data(view) for view in views], "\n\n".join("\n".join(report(view)) for view in views))
+    return CommandOutput([_public(view) for view in views], "\n\n".join("\n".join(report(view)) for view in views))
 
 
 @equipment.command(epilog="Example: edge equipment ping wrench")
@@ -315,7 +264,7 @@ async def release(at: StoreAccess, name: str, command: str | None, reason: str) 
     async with recorded(at, "equipment release", command or name, reason):
         released = await release_open(at.store, type_ids, request, at.settings.retention.dedupe * 1000)
     return CommandOutput(
-        [{"command": stop.command, "phase": stop.phase, "job": stop.job_order_id} for stop in released],
+        [{"command_id": stop.command, "phase": stop.phase, "job_order_id": stop.job_order_id} for stop in released],
         tuple(
             f"released: {stop.phase} of {printable(stop.command)}, job {printable(stop.job_order_id)}"
             for stop in released

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 import click
-import msgspec
+from msgspec import structs
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from edge.access.audit_trail import plan_append
@@ -25,21 +25,14 @@ from edge.cli.terminal.store_access import (
 )
 from edge.cli.terminal.table import local_time, open_console, plain_table
 from edge.foundation.errors import Refused
-from edge.model.instant import rfc3339
-from edge.model.plant import Operation, OperationState, OperationType
+from edge.model.plant import OperationState, OperationType, PublicOperation, public_operation
 from edge.store import operations as stored
 from edge.store.commit import Commit
+from edge.store.operations import StoredOperation
 from edge.store.server_time import server_time
 
 _LOOK_EVERY_S = 0.2
 _FAILED = frozenset({OperationState.FAILED, OperationState.CANCELLED})
-
-
-class ShownOperation(msgspec.Struct, frozen=True):
-    """An operation with its progress from 0 to 100, as it is now."""
-
-    operation: Operation
-    progress: float
 
 
 def _due(time_of_day: str | None) -> int:
@@ -66,10 +59,10 @@ async def watch_operation(at: StoreAccess, id: str) -> CommandOutput:
                 break
             await asyncio.sleep(_LOOK_EVERY_S)
             shown = await _read(at, id)
-    return CommandOutput(_data(shown), _text(shown), is_failed=shown.operation.state in _FAILED)
+    return CommandOutput(_public(shown), _text(shown), is_failed=shown.operation.state in _FAILED)
 
 
-def _cells(shown: ShownOperation) -> tuple[object, ...]:
+def _cells(shown: StoredOperation) -> tuple[object, ...]:
     operation = shown.operation
     is_daily = operation.daily and not operation.has_ended
     state = f"{operation.state} ({operation.daily} daily)" if is_daily else operation.state
@@ -79,7 +72,7 @@ def _cells(shown: ShownOperation) -> tuple[object, ...]:
     return (operation.id, operation.type, state, progress, due, operation.owner, result)
 
 
-def _text(shown: ShownOperation) -> str:
+def _text(shown: StoredOperation) -> str:
     operation = shown.operation
     lines = [f"{operation.id}: {operation.type} {operation.state}, {shown.progress:.0f} %"]
     values = {"by": operation.by, "owner": operation.owner, "result": operation.result, "error": operation.error}
@@ -97,21 +90,22 @@ async def _schedule(
 
     scheduled = await schedule_operation(at.store, type, user, due, arguments, daily=daily, also=audit)
     copy_to_journal(record)
-    return CommandOutput(scheduled, f"{scheduled.id}: {scheduled.type} scheduled")
+    return CommandOutput(public_operation(scheduled, 0.0), f"{scheduled.id}: {scheduled.type} scheduled")
 
 
-async def _read(at: StoreAccess, id: str) -> ShownOperation:
+async def _read(at: StoreAccess, id: str) -> StoredOperation:
     operation = await stored.load(at.store, id)
     if operation is None:
         raise Refused("unknown_operation", f"there is no operation {id!r}.", "List them: edge operations list")
-    return ShownOperation(listed(operation, await server_time(at.store)), operation.progress)
+    return _as_listed(operation, await server_time(at.store))
 
 
-def _data(shown: ShownOperation) -> dict[str, object]:
-    data: dict[str, object] = msgspec.to_builtins(shown.operation)
-    at = {name: getattr(shown.operation, name) for name in ("due", "created", "started", "ended")}
-    instants = {name: rfc3339(instant) for name, instant in at.items() if instant}
-    return data | instants | {"state": shown.operation.state.value, "progress": shown.progress}
+def _as_listed(operation: StoredOperation, now: int) -> StoredOperation:
+    return structs.replace(operation, operation=listed(operation, now))
+
+
+def _public(shown: StoredOperation) -> PublicOperation:
+    return public_operation(shown.operation, shown.progress)
 
 
 TYPES = ("backup", "support-bundle", "export", "import", "record", "upgrade-check")
@@ -132,9 +126,9 @@ def operations() -> None:
 async def list_(at: StoreAccess) -> CommandOutput:
     """Show the operations, the newest first."""
     now = await server_time(at.store)
-    shown = [ShownOperation(listed(item, now), item.progress) for item in await stored.load_all(at.store)]
+    shown = [_as_listed(operation, now) for operation in await stored.load_all(at.store)]
     columns = ("id", "type", "state", "progress", "due", "owner", "result")
-    return CommandOutput([_data(item) for item in shown], plain_table(*columns, rows=map(_cells, shown)))
+    return CommandOutput([_public(operation) for operation in shown], plain_table(*columns, rows=map(_cells, shown)))
 
 
 @operations.command(epilog="Example: edge operations show 3f2a9c1d8b70")
@@ -143,7 +137,7 @@ async def list_(at: StoreAccess) -> CommandOutput:
 async def show(at: StoreAccess, id: str) -> CommandOutput:
     """Show one operation with its result or error."""
     shown = await _read(at, id)
-    return CommandOutput(_data(shown), _text(shown))
+    return CommandOutput(_public(shown), _text(shown))
 
 
 @operations.command(epilog="Example: edge operations watch 3f2a9c1d8b70")

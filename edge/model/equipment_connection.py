@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from edge.model.instant import Instant, rfc3339
+
 
 class ConnectionFault(StrEnum):
     """The kind of reason why equipment is not connected; the set is bounded, as it labels a metric."""
@@ -62,3 +64,26 @@ class ConnectionState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 NOT_CONNECTED_YET = ConnectionState(connected=False)
 """The state before the first try has ended."""
+
+
+class PublicConnection(Struct, frozen=True, kw_only=True):
+    """A ConnectionState as `--json` and the HTTP API state it; the next try follows within `retry_seconds`."""
+
+    connected: bool | None
+    since: Instant | None
+    fault: str
+    reason: str
+    retry_seconds: float | None
+    holder: str
+
+
+def public_connection(state: ConnectionState) -> PublicConnection:
+    """Return the public form of a connection."""
+    return PublicConnection(
+        connected=state.connected,
+        since=rfc3339(state.since),
+        fault=state.fault,
+        reason=state.reason,
+        retry_seconds=state.retry_s,
+        holder=state.holder,
+    )

@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from edge.model.equipment_connection import ConnectionState
+from edge.model.equipment_connection import ConnectionState, PublicConnection, public_connection
+from edge.model.instant import Instant, rfc3339
 
 
 class OpenSafing(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,3 +75,93 @@ class EquipmentReport(Struct, frozen=True, kw_only=True):
 
     at: int
     equipment: tuple[EquipmentHealth, ...]
+
+
+class PublicSafing(Struct, frozen=True, kw_only=True):
+    """An OpenSafing as `--json` and the HTTP API state it."""
+
+    what: str
+    command_id: str
+    since: Instant
+    tries: int
+    reason: str
+
+
+class PublicEquipment(Struct, frozen=True, kw_only=True):
+    """A piece of equipment as `--json` and the HTTP API state it: its EquipmentHealth, reported by a gateway `at`.
+
+    `gateway_at_work`: the gateway runs, so that its report is current.
+    """
+
+    name: str
+    kind: str
+    gateway: str
+    gateway_at_work: bool
+    at: Instant
+    connected: bool | None
+    connection: PublicConnection
+    last_seen: Instant | None
+    outstanding: int
+    answered: int
+    failed: int
+    ignored: int
+    refused: int
+    ok: int
+    not_ok: int
+    repeated_starts: int
+    unknown: int
+    late: int
+    unsolicited: int
+    declined_stops: int
+    lost_traces: int
+    problem: str
+    safing: int
+    open_safing: tuple[PublicSafing, ...]
+    last_error: str
+    last_late: str
+    last_late_at: Instant | None
+    programs: tuple[str, ...]
+
+
+def public_equipment(health: EquipmentHealth, gateway: str, at: int, *, at_work: bool) -> PublicEquipment:
+    """Return the public form of equipment that a gateway has reported at an instant in milliseconds since the epoch."""
+    return PublicEquipment(
+        name=health.name,
+        kind=health.kind,
+        gateway=gateway,
+        gateway_at_work=at_work,
+        at=rfc3339(at),
+        connected=health.connected,
+        connection=public_connection(health.connection),
+        last_seen=rfc3339(health.last_seen),
+        outstanding=health.outstanding,
+        answered=health.answered,
+        failed=health.failed,
+        ignored=health.ignored,
+        refused=health.refused,
+        ok=health.ok,
+        not_ok=health.not_ok,
+        repeated_starts=health.repeated_starts,
+        unknown=health.unknown,
+        late=health.late,
+        unsolicited=health.unsolicited,
+        declined_stops=health.declined_stops,
+        lost_traces=health.lost_traces,
+        problem=health.problem,
+        safing=health.safing,
+        open_safing=tuple(map(_public_safing, health.open_safing)),
+        last_error=health.last_error,
+        last_late=health.last_late,
+        last_late_at=rfc3339(health.last_late_at),
+        programs=health.programs,
+    )
+
+
+def _public_safing(safing: OpenSafing) -> PublicSafing:
+    return PublicSafing(
+        what=safing.what,
+        command_id=safing.command_id,
+        since=rfc3339(safing.since),
+        tries=safing.tries,
+        reason=safing.reason,
+    )

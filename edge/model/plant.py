@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import Payload, ReturnStatus
 
 ComponentKind = Literal["gateway", "worker", "sidecar"]
@@ -93,6 +94,54 @@ class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def has_ended(self) -> bool:
         """Whether its state is final."""
         return self.state not in {OperationState.SCHEDULED, OperationState.RUNNING}
+
+
+class PublicOperation(Struct, frozen=True, kw_only=True):
+    """An operation as `--json` and the HTTP API state it, with its progress from 0 to 100.
+
+    `due_at` is null for one that was due at once. The other members are those of Operation.
+    """
+
+    id: str
+    type: OperationType
+    state: OperationState
+    progress: float
+    text: str
+    by: str
+    owner: str
+    arguments: Mapping[str, str]
+    daily: str
+    due_at: Instant | None
+    created_at: Instant
+    started_at: Instant | None
+    ended_at: Instant | None
+    result: str
+    error: str
+    cancelled_by: str
+    has_ended: bool
+
+
+def public_operation(operation: Operation, progress: float) -> PublicOperation:
+    """Return the public form of an operation."""
+    return PublicOperation(
+        id=operation.id,
+        type=operation.type,
+        state=operation.state,
+        progress=progress,
+        text=operation.text,
+        by=operation.by,
+        owner=operation.owner,
+        arguments=operation.arguments,
+        daily=operation.daily,
+        due_at=rfc3339(operation.due or None),
+        created_at=rfc3339(operation.created),
+        started_at=rfc3339(operation.started),
+        ended_at=rfc3339(operation.ended),
+        result=operation.result,
+        error=operation.error,
+        cancelled_by=operation.cancelled_by,
+        has_ended=operation.has_ended,
+    )
 
 
 MAINTENANCE_METHODS: Final = ("On", "Off", "Show")

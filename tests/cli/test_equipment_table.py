@@ -4,10 +4,22 @@ import pytest
 from msgspec.structs import replace
 
 from edge.access.instances import GatewayReport
-from edge.cli.equipment import EquipmentView, as_data, equipment_views, ping_data, report, table
+from edge.cli.equipment import EquipmentView, equipment_views, ping_data, report, table
 from edge.equipment.ping import PingResult
-from edge.model.equipment_connection import ConnectionState
-from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
+from edge.model.equipment_connection import ConnectionState, PublicConnection
+from edge.model.equipment_health import (
+    EquipmentHealth,
+    EquipmentReport,
+    OpenSafing,
+    PublicEquipment,
+    PublicSafing,
+    public_equipment,
+)
+
+
+def public(view: EquipmentView) -> PublicEquipment:
+    return public_equipment(view.health, view.gateway, view.at, at_work=view.at_work)
+
 
 WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=False)
 
@@ -38,24 +50,21 @@ def test_reason_why_equipment_is_not_connected_is_reported() -> None:
     assert lines["connected"].strip().startswith("no, since 2026-01-0")
     assert lines["not connected"].strip() == "refused: cannot connect to 10.0.0.5:4545"
     assert lines["next try"].strip() == "within 5 s"
-    data = as_data(EquipmentView("edge", True, 5, health))["connection"]
-    assert data == {
-        "since": "2026-01-02T02:59:00.000Z",
-        "fault": "refused",
-        "reason": "cannot connect to 10.0.0.5:4545",
-        "retry_within_s": 5.0,
-        "holder": None,
-    }
+    assert public(EquipmentView("edge", True, 5, health)).connection == PublicConnection(
+        connected=False,
+        since="2026-01-02T02:59:00.000Z",
+        fault="refused",
+        reason="cannot connect to 10.0.0.5:4545",
+        retry_seconds=5.0,
+        holder="",
+    )
 
 
 def test_gateway_that_connects_to_equipment_for_another_is_shown() -> None:
     state = ConnectionState(holder="gw-1")
     view = EquipmentView("gw-2", True, 5, EquipmentHealth(name="op", kind="openprotocol", connection=state))
     assert "connected  by gw-1" in [" ".join(line.split()).replace(" ", "  ", 1) for line in report(view)]
-    assert as_data(view)["connected"] is None
-    connection = as_data(view)["connection"]
-    assert isinstance(connection, dict)
-    assert connection["holder"] == "gw-1"
+    assert (public(view).connected, public(view).connection.holder) == (None, "gw-1")
 
 
 def test_equipment_that_is_connected_has_no_reason_in_its_report() -> None:
@@ -73,15 +82,9 @@ def test_each_unconfirmed_stop_is_listed_with_its_tries_and_reason() -> None:
     assert [line.partition(" since ")[0] for line in lines] == ["stop of J1/R/a/1", "release"]
     assert lines[0].endswith("3 tries: the tool is locked")
     assert lines[1].endswith("1 try: no answer yet")
-    found = as_data(view)["unconfirmed"]
-    assert isinstance(found, list)
-    assert found[0] == {
-        "what": "stop",
-        "command": "J1/R/a/1",
-        "since": "1970-01-01T00:00:00.000Z",
-        "tries": 3,
-        "reason": "the tool is locked",
-    }
+    assert public(view).open_safing[0] == PublicSafing(
+        what="stop", command_id="J1/R/a/1", since="1970-01-01T00:00:00.000Z", tries=3, reason="the tool is locked"
+    )
 
 
 def test_disconnected_tool_that_may_be_active_is_listed_as_such() -> None:
@@ -94,14 +97,13 @@ def test_disconnected_tool_that_may_be_active_is_listed_as_such() -> None:
     )
 
 
-@pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0123456, 12.346), (None, None)])
-def test_json_output_of_a_ping_has_milliseconds(seconds: float | None, milliseconds: float | None) -> None:
-    assert ping_data("wrench", PingResult(None, "nothing", seconds))["milliseconds"] == milliseconds
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0123456789, 0.012346), (None, None)])
+def test_json_output_of_a_ping_has_seconds(seconds: float | None, shown: float | None) -> None:
+    assert ping_data("wrench", PingResult(None, "nothing", seconds))["response_seconds"] == shown
 
 
 def test_result_that_did_not_count_is_shown_with_the_reason() -> None:
     view = EquipmentView("gw", True, 5, replace(WRENCH, last_late="7: its program is not the commanded one", late=1))
     lines = dict(line.split("  ", 1) for line in report(view))
     assert lines["did not count"].strip().endswith("result 7: its program is not the commanded one")
-    late = as_data(view)["last_late"]
-    assert late == {"at": None, "reason": "7: its program is not the commanded one"}
+    assert (public(view).last_late_at, public(view).last_late) == (None, "7: its program is not the commanded one")

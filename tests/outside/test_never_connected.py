@@ -65,4 +65,4 @@ def test_command_that_never_left_is_not_sent_and_raises_no_alarm(plant: Plant) -
         return (datetime.now(ended.tzinfo) - ended).total_seconds() > ALARM_AFTER_S
 
     wait_for(is_later, "the time within which a stop has to be confirmed")
-    assert _reported(plant)["open_stops"] == 0
+    assert _reported(plant)["safing"] == 0

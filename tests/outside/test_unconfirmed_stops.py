@@ -65,8 +65,8 @@ class Line:
         cli = self.gateway.cli
         wait_for(lambda: UNSAFE in cli("equipment", "show", name), "equipment show")
         (shown,) = json.loads(cli("equipment", "show", name, "--json"))
-        assert [value["what"] for value in shown["unconfirmed"]] != []
-        assert shown["open_stops"] >= 1
+        assert [value["what"] for value in shown["open_safing"]] != []
+        assert shown["safing"] >= 1
         assert UNSAFE in cli("jobs", "why", job)
         assert UNSAFE in cli("doctor")
         assert "gateway.tool_may_be_active" in cli("alarms", "list", "--json")
@@ -77,7 +77,7 @@ class Line:
 
         def is_safe() -> bool:
             (shown,) = json.loads(self.gateway.cli("equipment", "show", name, "--json"))
-            return not shown["open_stops"] and not shown["problem"]
+            return not shown["safing"] and not shown["problem"]
 
         wait_for(is_safe, f"{name} is safe")
 

@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from edge.model.instant import Instant
 from edge.model.lock import PublicLock
+from edge.model.plant import PublicOperation
 from edge.model.user import PublicSession, PublicUser
 
 _Text = Annotated[str, Meta(max_length=1000)]
@@ -19,28 +20,10 @@ class MaintenanceBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     minutes: Annotated[float, Meta(ge=1, le=525_600)] | None = None
 
 
-class OperationView(Struct, frozen=True, kw_only=True):
-    """An operation with its progress from 0 to 100."""
-
-    id: str
-    type: str
-    state: str
-    progress: float
-    text: str
-    by: str
-    daily: str
-    due_at: Instant | None
-    created_at: Instant | None
-    ended_at: Instant | None
-    result: str
-    error: str
-    has_ended: bool
-
-
 class OperationList(Struct, frozen=True, kw_only=True):
     """The operations of the store, the newest first."""
 
-    operations: tuple[OperationView, ...]
+    operations: tuple[PublicOperation, ...]
 
 
 class OperationBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

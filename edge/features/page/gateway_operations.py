@@ -17,23 +17,22 @@ from edge.features.page.gateway_models import (
     Fleet,
     LockList,
     OperationList,
-    OperationView,
     SessionOverview,
 )
-from edge.features.page.models import Status
+from edge.features.page.models import EquipmentList, Status
 from edge.features.page.operation import ApiCall, ApiOperation, Execute
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord
+from edge.model.equipment_health import public_equipment
 from edge.model.instant import rfc3339
 from edge.model.lock import LockKind, lock_info, public_lock
-from edge.model.plant import MaintenanceKind, OperationType
+from edge.model.plant import MaintenanceKind, OperationType, public_operation
 from edge.model.user import Role, public_session
 from edge.store import components, logins, operations
 from edge.store.client import Store
 from edge.store.commit import Commit
 from edge.store.locks import StoredLock
-from edge.store.operations import StoredOperation
 from edge.store.server_time import server_time
 
 
@@ -41,26 +40,9 @@ async def list_operations(store: Store) -> OperationList:
     """Return every operation, the newest first."""
     now = await server_time(store)
     return OperationList(
-        operations=tuple(_operation(stored_operation, now) for stored_operation in await operations.load_all(store))
-    )
-
-
-def _operation(stored: StoredOperation, now: int) -> OperationView:
-    found = listed(stored, now)
-    return OperationView(
-        id=found.id,
-        type=found.type.value,
-        state=found.state.value,
-        progress=stored.progress,
-        text=found.text,
-        by=found.by,
-        daily=found.daily,
-        due_at=rfc3339(found.due) if found.due else None,
-        created_at=rfc3339(found.created),
-        ended_at=rfc3339(found.ended),
-        result=found.result,
-        error=found.error,
-        has_ended=found.has_ended,
+        operations=tuple(
+            public_operation(listed(stored, now), stored.progress) for stored in await operations.load_all(store)
+        )
     )
 
 
@@ -76,6 +58,13 @@ async def list_sessions(store: Store) -> SessionOverview:
     """Return every session, the one active last first."""
     found = await logins.load_all_sessions(store)
     return SessionOverview(sessions=tuple(public_session(id, session, at) for id, (session, at) in found.items()))
+
+
+def list_equipment(services: WebServices) -> EquipmentList:
+    """Return the equipment of this gateway."""
+    gateway, at = services.gateway, services.clock()
+    equipment = (public_equipment(health, gateway, at, at_work=True) for health in services.equipment())
+    return EquipmentList(equipment=tuple(equipment))
 
 
 async def list_components(store: Store) -> Fleet:

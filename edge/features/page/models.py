@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from edge.model.equipment_health import EquipmentHealth
+from edge.model.equipment_health import PublicEquipment
 from edge.model.instant import Instant
 from edge.ports.alarm import PublicAlarm, PublicAlarmChange
 from edge.station.stored_job import PublicJob
@@ -285,7 +285,7 @@ class ControlChartList(Struct, frozen=True, kw_only=True):
 class EquipmentList(Struct, frozen=True, kw_only=True):
     """The equipment of this gateway."""
 
-    equipment: tuple[EquipmentHealth, ...]
+    equipment: tuple[PublicEquipment, ...]
 
 
 class ChangeNotice(Struct, frozen=True, kw_only=True):

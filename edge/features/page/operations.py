@@ -9,7 +9,7 @@ from typing import Final
 from edge.features.page import job_views, models, telemetry_views
 from edge.features.page.caller import WebCaller
 from edge.features.page.flow_operations import FLOW_OPERATIONS
-from edge.features.page.gateway_operations import GATEWAY_OPERATIONS
+from edge.features.page.gateway_operations import GATEWAY_OPERATIONS, list_equipment
 from edge.features.page.operation import (
     TEXT_QUERY,
     ApiCall,
@@ -93,7 +93,7 @@ async def _history(services: WebServices, call: ApiCall) -> models.JobHistory:
 
 
 async def _equipment(services: WebServices, _: ApiCall) -> models.EquipmentList:
-    return models.EquipmentList(equipment=services.equipment())
+    return list_equipment(services)
 
 
 async def _alarms(services: WebServices, call: ApiCall) -> models.AlarmList:

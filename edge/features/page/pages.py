@@ -45,7 +45,7 @@ from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.instant import local
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.engineering_unit import symbol_of
-from edge.model.instant import Instant, parse_instant, rfc3339
+from edge.model.instant import Instant, parse_instant
 from edge.model.plant import OperationType
 from edge.model.user import Role
 from edge.ports.tag import TagDefinition
@@ -83,7 +83,7 @@ async def _station(services: WebServices, caller: WebCaller, _: Request) -> Page
             key=lambda job: job.ended_at or "",
             reverse=True,
         )[:_ON_STATION],
-        "equipment": services.equipment(),
+        "equipment": gateway_operations.list_equipment(services).equipment,
         "alarms": alarms.alarms[:_ON_STATION],
         "subjects": ["jobs", "station", "alarms", *(f"job:{job_summary.job_order_id}" for job_summary in running)],
     }
@@ -380,7 +380,6 @@ def templates() -> jinja2.Environment:
     )
     environment.filters |= {
         "part": _part,
-        "instant": rfc3339,
         "clock": _clock,
         "day": _day,
         "span": duration,

@@ -28,7 +28,8 @@ from edge.features.simulator.script import Script, parse_script
 from edge.features.simulator.virtual_simulation import simulate
 from edge.foundation.instant import now_ms
 from edge.links.background_task import background_task
-from edge.model.equipment_health import EquipmentHealth
+from edge.model.equipment_connection import ConnectionState
+from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.model.user import PublicUser, Role
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition
@@ -131,7 +132,14 @@ async def _close() -> None:
 
 
 TOOLS = GatewayTools(_examine, lambda: (_LINE,), _certificates, _trust, _check, _simulate, _people, _refresh, _close)
-WRENCH = EquipmentHealth(name="wrench", kind="mqtt", connected=True)
+WRENCH = EquipmentHealth(
+    name="wrench",
+    kind="mqtt",
+    connected=True,
+    last_seen=1_700_000_000_000,
+    connection=ConnectionState(connected=True, since=1_700_000_000_000),
+    open_safing=(OpenSafing(what="stop", since=1_700_000_000_000),),
+)
 
 
 def write_people(file: Path) -> Users:

@@ -6,15 +6,18 @@ from typing import Any
 
 import msgspec
 
+from edge.access.instances import process_token
 from edge.features.telemetry.alarm_publisher import alarm_event
+from edge.model.equipment_health import EquipmentReport
 from edge.model.user import Session
+from edge.store import equipment_memory, instance_leases, logins
 from edge.store import kept_alarms as alarms
-from edge.store import logins
 from edge.store.client import Store
 from tests.access.test_locks import JOB, put
 from tests.cli.calling import Edge
-from tests.features.page.serving import Browser
+from tests.features.page.serving import WRENCH, Browser
 from tests.features.telemetry.test_alarm_requests import raised
+from tests.station.plant import SCOPE, Clock
 
 
 def sent(data: object) -> Any:
@@ -60,3 +63,23 @@ async def test_job_has_one_form(edge: Edge, browser: Browser) -> None:
     shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
     assert listed == on_page
     assert {name: shown[name] for name in on_page["J1"]} == on_page["J1"]
+
+
+async def test_operation_has_one_form(edge: Edge, browser: Browser) -> None:
+    await edge("operations", "schedule", "record", "--equipment", "wrench", "--at", "02:00", "--daily")
+    engineer = await browser.logged_in("max")
+    on_page = (await engineer.get("/api/v1/operations")).json["operations"]
+    listed = json.loads((await edge("operations", "list", "--json")).output)
+    shown = json.loads((await edge("operations", "show", listed[0]["id"], "--json")).output)
+    assert (listed, [shown], shown["arguments"]) == (on_page, on_page, {"equipment": "wrench"})
+
+
+async def test_equipment_has_one_form(store: Store, edge: Edge, browser: Browser, clock: Clock) -> None:
+    await instance_leases.register(store, (SCOPE,), "edge")
+    await instance_leases.acquire(store, "edge", process_token())
+    report = EquipmentReport(at=clock(), equipment=(WRENCH,))
+    await store.commit(equipment_memory.save_report(store.keys, "edge", report))
+    eve = await browser.logged_in("eve")
+    on_page = (await eve.get("/api/v1/equipment")).json["equipment"]
+    listed = json.loads((await edge("equipment", "list", "--json")).output)
+    assert (listed, listed[0]["connection"]["since"]) == (on_page, "2023-11-14T22:13:20.000Z")
