@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -22,8 +21,8 @@ from structlog.stdlib import BoundLogger
 
 from edge.foundation.errors import Defect, Unavailable
 from edge.foundation.instant import Clock
-from edge.links.background_task import background_task
-from edge.links.rate_limit import WindowLimit
+from edge.foundation.rate_limit import LimitByKey, RateLimit
+from edge.foundation.task_group import background_task
 from edge.model.audit import MAX_TEXT, AuditRecord, ChainHead, SealedRecord
 from edge.model.secret_text import hide_secrets
 from edge.store import audit
@@ -180,7 +179,7 @@ class AuditTrail:
         self._lost = 0
         self._arrived = asyncio.Event()
         # A flood of calls must not fill the disk with log.
-        self._copies = WindowLimit(_MOST_COPIES, 60.0, _report_copies)
+        self._copies = RateLimit(_MOST_COPIES, 60.0, report=_report_copies)
 
     @property
     def waiting(self) -> int:
@@ -311,23 +310,13 @@ def _unclaimed(waiting: Sequence[_QueuedRecord], free: Collection[CallClaim]) ->
             yield item.record
 
 
-class CallerLimit:
-    """Bounds the records that a user can cause without an effect on the station, by logins and by refused calls.
+def limit_of_callers(most: int = 60, clock: Callable[[], float] = time.monotonic) -> LimitByKey:
+    """Return the limit of the records that a user can cause without an effect, by logins and by refused calls.
 
     Otherwise one client displaces the audit trail within minutes. The limit is per user, so that a flood hides no
-    record of another user.
+    record of another user. The number of those that were dropped is logged.
     """
-
-    def __init__(self, most: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = most
-        self._clock = clock
-        self._limits: dict[str, WindowLimit] = {}
-
-    def admits(self, user: str) -> bool:
-        """Return whether a record is written; count it, and log the number of those that were dropped."""
-        if (limit := self._limits.get(user)) is None:
-            limit = self._limits[user] = WindowLimit(self._most, 60.0, partial(_report_dropped, user), self._clock)
-        return limit.try_acquire()
+    return LimitByKey(most, 60.0, clock, _report_dropped)
 
 
 def _report_dropped(user: str, dropped: int) -> None:

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from edge.access.instances import end_token, is_surely_dead
 from edge.foundation.errors import Defect, Refused, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.plant import Component, PluginState
 from edge.store import components
 from edge.store.background import Defects, poll_store

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.foundation.errors import Refused, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.lock import Lock, LockClaim, LockKind
 from edge.store import locks
 from edge.store.background import poll_store, renewal

@@ -11,7 +11,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Defect, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.user import Session
 from edge.store import logins
 from edge.store.background import poll_store

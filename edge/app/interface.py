@@ -8,7 +8,7 @@ import structlog
 
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import SettingsError, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.store.background import Defects
 
 logger = structlog.get_logger(__name__)

@@ -17,7 +17,7 @@ from edge.config import Settings
 from edge.foundation.backoff import Backoff
 from edge.foundation.clock_sync import Clock, read_clock
 from edge.foundation.errors import EdgeError, SettingsError, Unavailable, unwrap_group
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.store.client import Store
 from edge.store.generation import JobsClock
 from edge.store.opening import REOPEN_S

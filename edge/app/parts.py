@@ -15,7 +15,7 @@ from edge.access.mode import ModeWatch
 from edge.app.feature import Opened
 from edge.app.health import Health
 from edge.config import MqttSettings, Settings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import MqttSession, keep_session
 from edge.links.mqtt_broker import RECEIVE_MAXIMUM
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits

@@ -36,7 +36,7 @@ from edge.config import (
 from edge.equipment.mqtt import open_equipment
 from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.http_page import serve_page
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.model.finding import HealthFinding

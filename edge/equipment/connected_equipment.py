@@ -28,10 +28,9 @@ from edge.equipment.resting_device import DeviceRelease
 from edge.foundation.backoff import MOST_TRIES, Backoff, delay
 from edge.foundation.errors import Refused, SettingsError, Unavailable, unwrap_group
 from edge.foundation.instant import Clock, now_ms
-from edge.foundation.task_group import TaskGroup
-from edge.links.background_task import background_task
+from edge.foundation.rate_limit import RateLimit
+from edge.foundation.task_group import TaskGroup, background_task
 from edge.links.connection_fault import fault_of
-from edge.links.rate_limit import RateLimit
 from edge.model.equipment_connection import NOT_CONNECTED_YET, ConnectionFault, ConnectionState
 from edge.model.equipment_health import OpenSafing
 from edge.model.equipment_traffic import TrafficKind

@@ -13,9 +13,8 @@ from typing import TypeAlias
 from edge.equipment.connected_equipment import ConnectedEquipment, open_connected
 from edge.equipment.device import Connector, Device, DeviceEvents
 from edge.foundation.errors import Unavailable, unwrap_group
-from edge.foundation.task_group import TaskGroup
+from edge.foundation.task_group import TaskGroup, background_task
 from edge.foundation.ticks import next_tick
-from edge.links.background_task import background_task
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Phase

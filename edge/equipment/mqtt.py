@@ -28,8 +28,8 @@ from edge.equipment.sent_commands import SentCommands
 from edge.foundation.backoff import delay
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
+from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
-from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_message
 from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent

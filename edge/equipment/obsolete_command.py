@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from edge.foundation.errors import EdgeError, Unavailable, unwrap_group
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 

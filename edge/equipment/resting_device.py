@@ -10,7 +10,7 @@ from edge.equipment.device import STOP_SECONDS, complete_in_time
 from edge.equipment.device_error import bounded_message
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock, now_ms
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.model.equipment_health import OpenSafing
 from edge.station.safing_tries import SafingTries
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.model.payload import Encoding, UnreadablePayloadError, decode_msgpack, decode_payload
 
 logger = structlog.get_logger(__name__)

@@ -10,8 +10,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
-from edge.foundation.task_group import TaskGroup
-from edge.links.background_task import background_task
+from edge.foundation.task_group import TaskGroup, background_task
 
 _HEAD_BYTES = 8192
 _TIME_LIMIT_S = 10.0

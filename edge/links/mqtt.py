@@ -12,9 +12,8 @@ from edge.config import SESSION_EXPIRY_SECONDS, MqttSettings
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
-from edge.foundation.task_group import TaskGroup
+from edge.foundation.task_group import TaskGroup, background_task
 from edge.foundation.ticks import next_tick
-from edge.links.background_task import background_task
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
 from edge.links.mqtt_confirmations import PublishRefused, UnconfirmedPublish

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from edge.foundation.backoff import delay
 from edge.foundation.errors import Unavailable
+from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup, cancellation_reported
 from edge.links.cloudevent_mqtt import Message
-from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
 

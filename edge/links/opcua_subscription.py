@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.links.opcua_requests import serving
 from edge.model.instant import milliseconds_of
 from edge.opcua.client_transport import BoundedClient, SkippedNotification

@@ -8,8 +8,8 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
+from edge.foundation.rate_limit import LogThrottle
 from edge.links.cloudevent_mqtt import Message
-from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_publish import PublishHead
 
 _QOS0_BYTES = 4 * 1024 * 1024

@@ -11,8 +11,7 @@ import structlog
 
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Refused, Unavailable
-from edge.foundation.task_group import TaskGroup
-from edge.links.background_task import background_task
+from edge.foundation.task_group import TaskGroup, background_task
 from edge.links.cloudevent_rpc import from_map, to_map
 from edge.links.rpc_transport import MESSAGE_BYTES, READ_BYTES, Frames, Notification, Request, Response, connect, encode
 from edge.model.cloudevent import CloudEvent

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from edge.config import RpcSettings
 from edge.foundation.errors import Refused, Unavailable
-from edge.foundation.task_group import TaskGroup
-from edge.links.background_task import background_task
+from edge.foundation.task_group import TaskGroup, background_task
 from edge.links.rpc_transport import (
     MESSAGE_BYTES,
     READ_BYTES,

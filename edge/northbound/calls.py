@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from edge.access.audit_trail import AuditTrail
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import (
     ACKNOWLEDGE_TYPE,

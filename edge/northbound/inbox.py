@@ -11,7 +11,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Refused
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.links.mqtt import Message, MqttSession, PublishRefused, SubscriptionRefused, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.northbound.calls import CallHandler, IncomingCall, sent_at_by_broker

@@ -11,7 +11,7 @@ import structlog
 from edge.access.components import SidecarReport, register_sidecar
 from edge.config import RpcSettings
 from edge.foundation.errors import Refused
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.cloudevent_rpc import form_of, from_map, to_map
 from edge.links.rpc_server import Method, RpcServer, open_server
 from edge.northbound.calls import CallHandler, IncomingCall

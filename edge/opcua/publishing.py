@@ -10,10 +10,11 @@ from asyncua import ua
 from asyncua.common.utils import ServiceError
 from asyncua.server.internal_subscription import InternalSubscription
 
+from edge.foundation.rate_limit import Allowance
 from edge.opcua import limits
 from edge.opcua.limits import clamp
 from edge.opcua.server_channel import ServerChannel
-from edge.opcua.time_slices import Turns, WorkBudget
+from edge.opcua.time_slices import Turns
 
 
 class SessionConnection(Protocol):
@@ -38,7 +39,7 @@ class SessionConnection(Protocol):
 class SubscriptionOwner(Protocol):
     """The session for which a subscription publishes."""
 
-    budget: WorkBudget
+    budget: Allowance
     connection: SessionConnection | None
 
 

@@ -317,7 +317,7 @@ class RequestProcessor(UaProcessor):
         loop = asyncio.get_running_loop()
         decoded, used_s = await loop.run_in_executor(self.iserver.decoder, _decode_timed, decode, body)
         if session is not None:
-            session.budget.charge(used_s)
+            session.budget.use(used_s)
         return decoded
 
     def send_response(

@@ -32,7 +32,7 @@ from edge.opcua.monitored_items import MonitoredItems
 from edge.opcua.publishing import SessionConnection, modify, publish_for, republish, revise, start_publishing
 from edge.opcua.request_counts import SessionRecord
 from edge.opcua.server_channel import ServerChannel
-from edge.opcua.time_slices import Pacer, Turn, WorkBudget
+from edge.opcua.time_slices import Pacer, Turn, session_budget
 from edge.opcua.value_reads import Stamps, browse_name, check_timestamps, localized_value, read_item, refused_value
 from edge.opcua.view_service import View
 
@@ -105,7 +105,7 @@ class ServerSession(InternalSession):
         self.caller: Caller | None = None
         self.locales: tuple[str, ...] = ()
         self.certificate = b""
-        self.budget = WorkBudget()
+        self.budget = session_budget()
         self.record = SessionRecord()
         self.turn: Turn | None = None
         """The turn of the request that is being served."""

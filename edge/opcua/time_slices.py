@@ -5,6 +5,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from edge.foundation.rate_limit import Allowance
+
 SLICE_S = 0.003
 """Work that has run longer than this yields to the event loop at its next step."""
 
@@ -15,28 +17,9 @@ BURST_S = 2.0
 """Work that a session may use at once after a pause: a client that reads all types needs one second."""
 
 
-class WorkBudget:
-    """The processor time that one session may use: SHARE of a second each second, saved up to BURST_S."""
-
-    def __init__(
-        self, share: float = SHARE, burst_s: float = BURST_S, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._share = share
-        self._burst_s = burst_s
-        self._clock = clock
-        self._left_s = burst_s
-        self._updated_at = clock()
-
-    def wait_s(self) -> float:
-        """Return how long to wait until work may start; 0 when it may start now."""
-        now = self._clock()
-        self._left_s = min(self._left_s + (now - self._updated_at) * self._share, self._burst_s)
-        self._updated_at = now
-        return max(0.0, -self._left_s / self._share)
-
-    def charge(self, used_s: float) -> None:
-        """Record time that was used."""
-        self._left_s -= used_s
+def session_budget() -> Allowance:
+    """Return the processor time that one session may use."""
+    return Allowance(SHARE, BURST_S)
 
 
 class _SlicedLock:
@@ -68,7 +51,7 @@ class _SlicedLock:
 class Turn:
     """The right to run; `step` yields to the event loop when the slice is used up."""
 
-    def __init__(self, lock: _SlicedLock, budget: WorkBudget, clock: Callable[[], float], slice_s: float) -> None:
+    def __init__(self, lock: _SlicedLock, budget: Allowance, clock: Callable[[], float], slice_s: float) -> None:
         self._lock = lock
         self._budget = budget
         self._clock = clock
@@ -96,7 +79,7 @@ class Turn:
         if self._is_held:
             self._is_held = False
             used_s = self._clock() - self._since
-            self._budget.charge(used_s)
+            self._budget.use(used_s)
             self._lock.release(used_s)
 
 
@@ -109,7 +92,7 @@ class Turns:
         self._clock = clock
 
     @asynccontextmanager
-    async def work(self, budget: WorkBudget) -> AsyncIterator[Turn]:
+    async def work(self, budget: Allowance) -> AsyncIterator[Turn]:
         """Run the block as work of a session. It must wait for `step` only."""
         turn = Turn(self._lock, budget, self._clock, self._slice_s)
         await turn.begin()

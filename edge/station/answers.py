@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from edge.foundation.errors import Refused
 from edge.foundation.listeners import notify
-from edge.links.log_throttle import LogThrottle
-from edge.links.rate_limit import RateLimit
+from edge.foundation.rate_limit import LogThrottle, RateLimit
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
 from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind

@@ -6,7 +6,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.model.acceptance import RESERVED_ID_STARTS
 from edge.model.job_state import JobState
 from edge.sfc.advance import MAX_EARLY_EVENTS

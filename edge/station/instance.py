@@ -13,7 +13,7 @@ from msgspec import Struct
 from edge.access.instances import end_token, is_surely_dead, process_token
 from edge.foundation.errors import Unavailable
 from edge.foundation.listeners import notify
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.station.runs import Runs
 from edge.station.sender import take_over
 from edge.station.worker import Worker

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.foundation.errors import Refused
-from edge.links.rate_limit import RateLimit
+from edge.foundation.rate_limit import LimitByKey
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import Cause
 from edge.store.client import Store
@@ -86,7 +86,6 @@ def next_run_id(run_id: str) -> str:
 
 _MOST: Final = 200
 _WITHIN_S: Final = 10.0
-_MOST_WAYS: Final = 100
 
 
 class RefusalRecorder:
@@ -99,14 +98,12 @@ class RefusalRecorder:
     def __init__(self, store: Store, most: int = _MOST, clock: Callable[[], float] = time.monotonic) -> None:
         """Store `most` messages of a way in 10 s; `clock` returns monotonic seconds."""
         self._store = store
-        self._most = most
-        self._clock = clock
-        self._limits: dict[str, RateLimit] = {}
+        self._ways = LimitByKey(most, _WITHIN_S, clock)
         self._uncounted = 0
 
     async def record(self, message: RefusedMessage) -> None:
         """Store and count a refused message. Raises Unavailable when the store is unavailable."""
-        if not self._limit_of(message.way).try_acquire():
+        if not self._ways.try_acquire(message.way):
             self._uncounted += 1
             # The messages of a flood must not hold the event loop, which no commit does here.
             await asyncio.sleep(0)
@@ -117,11 +114,6 @@ class RefusalRecorder:
         except BaseException:  # a cancelled commit, too, has not counted them
             self._uncounted += uncounted
             raise
-
-    def _limit_of(self, way: str) -> RateLimit:
-        """Return the limit of a way; ways beyond the first hundred share one, as a sender may choose their names."""
-        key = way if way in self._limits or len(self._limits) < _MOST_WAYS else ""
-        return self._limits.setdefault(key, RateLimit(self._most, _WITHIN_S, self._clock))
 
 
 UNKNOWN_AGE = -1

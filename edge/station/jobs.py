@@ -17,7 +17,7 @@ from msgspec import Struct
 from edge.access.mode import ModeWatch
 from edge.foundation.instant import Clock, now_ms
 from edge.foundation.listeners import notify
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.model.acceptance import Allowed, refusal_reasons, validate_id, validate_order
 from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
+from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
-from edge.links.log_throttle import LogThrottle
 from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Late, Phase
 from edge.station.decision import Decision

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from edge.foundation.backoff import MOST_TRIES, delay_after_defects
 from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
+from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
-from edge.links.log_throttle import LogThrottle
 from edge.sfc.action import unsent_reason
 from edge.sfc.identifiers import parse_command_id
 from edge.sfc.net import Net, request_of

@@ -11,8 +11,7 @@ import structlog
 
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
-from edge.foundation.task_group import TaskGroup
-from edge.links.background_task import background_task
+from edge.foundation.task_group import TaskGroup, background_task
 from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord
 from edge.store import traffic_channel

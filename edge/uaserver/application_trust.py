@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec import Struct
 
 from edge.foundation.files import make_directory, replace_atomically, write_atomically
-from edge.links.rate_limit import RateLimit
+from edge.foundation.rate_limit import RateLimit
 from edge.opcua.application_certificate import (
     LEAST_KEY_BITS,
     MOST_IN_CHAIN,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from asyncua import ua
 
 from edge.access.audit_trail import AuditTrail, audit_logger
-from edge.links.rate_limit import WindowLimit
+from edge.foundation.rate_limit import RateLimit
 from edge.model.audit import MAX_TEXT, AuditKind, AuditRecord
 from edge.model.isa95 import ReturnStatus
 from edge.model.user import Role
@@ -101,7 +101,7 @@ class RefusalLog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, trail: AuditTrail | None = None) -> None:
         self._trail = trail
-        self._limit = WindowLimit(self.MOST, self.WITHIN_S, _report_dropped, clock)
+        self._limit = RateLimit(self.MOST, self.WITHIN_S, clock, _report_dropped)
 
     def record(self, what: str, address: str, **fields: object) -> None:
         """Record a refusal; count it only when the limit of this period is reached."""

@@ -16,8 +16,8 @@ from cryptography import x509
 
 from edge.config import OpcuaSettings
 from edge.foundation.errors import SettingsError
+from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.ticks import next_tick
-from edge.links.log_throttle import LogThrottle
 from edge.opcua.application_certificate import application_uris, host_names
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import issuers_directory, rejected_directory

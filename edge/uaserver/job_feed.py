@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.instant import utc
 from edge.model.isa95 import JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, State
 from edge.model.job_state import has_ended, has_response, is_transition, state_entries

@@ -14,7 +14,7 @@ from pathlib import Path
 from asyncua import Server, ua
 from cryptography import x509
 
-from edge.access.audit_trail import AuditTrail, CallerLimit
+from edge.access.audit_trail import AuditTrail, limit_of_callers
 from edge.access.login import Credentials, LoginRefusal, Users
 from edge.config import OpcuaSettings
 from edge.model.user import Role
@@ -33,7 +33,7 @@ class AccessControl:
     def __init__(self, settings: OpcuaSettings, users: Users | None = None, trail: AuditTrail | None = None) -> None:
         self._trail = trail
         self._refusals = audit.RefusalLog(trail=trail)
-        self._limit = CallerLimit()
+        self._limit = limit_of_callers()
         self.allows_unencrypted = settings.security == "none"
         self.allows_anonymous = settings.anonymous != "nobody"
         self._anonymous = Role[settings.anonymous.upper()] if self.allows_anonymous else None
@@ -118,7 +118,7 @@ class AccessControl:
 
     def record_login(self, caller: Caller) -> None:
         """Record that a session was activated."""
-        if self._limit.admits(caller.name):
+        if self._limit.try_acquire(caller.name):
             audit.record_login(caller, self._trail)
 
     def record_call(
@@ -126,7 +126,7 @@ class AccessControl:
     ) -> None:
         """Record a method call; a refused one, or one that reads, unless the caller had too many of them."""
         is_change = not (audit.is_without_effect(result) or method_roles.is_for_observers(method))
-        if is_change or self._limit.admits(caller.name):
+        if is_change or self._limit.try_acquire(caller.name):
             audit.record_call(caller, method, request, result, self._trail)
 
     def record_refusal(self, event: str, address: str, **fields: object) -> None:

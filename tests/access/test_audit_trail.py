@@ -9,10 +9,10 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from edge.access.audit_trail import AuditTrail, CallerLimit, append, find_faults, open_trail
+from edge.access.audit_trail import AuditTrail, append, find_faults, limit_of_callers, open_trail
 from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.audit import AuditRecord
 from edge.store import audit
 from edge.store.client import Store
@@ -142,10 +142,10 @@ class _LosesFirstReply:
 
 def test_dropped_records_of_a_user_are_counted() -> None:
     now = 0.0
-    limit, eve = CallerLimit(clock=lambda: now), "eve"
-    assert sum(limit.admits(eve) for _ in range(500)) == 60
-    assert limit.admits("anna")
+    limit, eve = limit_of_callers(clock=lambda: now), "eve"
+    assert sum(limit.try_acquire(eve) for _ in range(500)) == 60
+    assert limit.try_acquire("anna")
     now = 61.0
     with capture_logs() as logs:
-        assert limit.admits(eve)
+        assert limit.try_acquire(eve)
     assert [(entry["user"], entry["dropped"]) for entry in logs] == [("eve", 440)]

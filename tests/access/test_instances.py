@@ -14,7 +14,7 @@ from edge.access.instances import (
     process_token,
     working_instances,
 )
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.lease_watch import LIFETIME_S

@@ -21,7 +21,7 @@ from edge.access.locks import (
     sweep_locks,
 )
 from edge.foundation.errors import Refused
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.lock import Lock, LockClaim, LockKind
 from edge.store import locks
 from edge.store.client import Store

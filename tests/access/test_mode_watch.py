@@ -1,7 +1,7 @@
 """Decisions use the current maintenance mode; a commit under a changed mode is stale."""
 
 from edge.access.mode import ModeWatch
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.plant import Maintenance
 from edge.store import mode
 from edge.store.client import Store

@@ -17,7 +17,7 @@ from edge.access.operations import (
     schedule_operation,
 )
 from edge.foundation.errors import Defect, Refused, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.lock import LockKind
 from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import locks, operations

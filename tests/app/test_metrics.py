@@ -27,7 +27,7 @@ from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
 from edge.foundation.metric import MetricFamily
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import open_session
 from edge.model.job_state import Cause
 from edge.ports.tag import TagDefinitions

@@ -13,7 +13,7 @@ from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError, unwrap_group
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.store.client import Store
 from edge.uaserver.namespaces import Namespace
 from tests.app.running import opcua_in

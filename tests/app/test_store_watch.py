@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from edge.app.lifecycle import serve
 from edge.app.store_watch import StoreWatch
 from edge.config import MqttSettings, RedisSettings, Settings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.store import kept_alarms as alarms
 from edge.store.opening import open_store
 from tests.app.running import NO_OPCUA

@@ -14,7 +14,7 @@ from typing import Final
 import uvloop
 
 from edge.config import MqttSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_broker import broker_of
 from edge.links.mqtt_connection import Connection, connect

@@ -15,7 +15,7 @@ import redis.asyncio as aioredis
 
 from edge.config import RedisSettings
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.equipment_connection import ConnectionState
 from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import NEW, Cause

@@ -16,7 +16,7 @@ from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.runner import RunnerContext
 from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.bench.measure import Meter, Row, spread

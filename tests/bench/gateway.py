@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from edge.features.simulator.broker import open_broker
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.store.embedded import embedded_server
 from tests.bench.engine import TYPE_ID
 from tests.bench.measure import Row

@@ -15,8 +15,8 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.foundation.instant import now_ms
+from edge.foundation.task_group import background_task
 from edge.foundation.ticks import Slices
-from edge.links.background_task import background_task
 from edge.ports.sample_lines import Sample
 from edge.station.runs import Runs
 from edge.store import stream_of_samples as telemetry

@@ -22,7 +22,7 @@ from edge.config import (
 from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import open_session
 from edge.store import jobs, runs
 from edge.store.client import Store

@@ -18,7 +18,7 @@ from edge.config import GatewaySettings, MqttSettings, NorthboundSettings, Redis
 from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.features.simulator.mes import Mes, open_mes
 from edge.foundation.errors import Refused, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.isa95 import JobOrder, OrderCall, Parameter, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.sfc.run import ActionState

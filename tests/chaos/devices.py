@@ -14,7 +14,7 @@ from edge.features.simulator.ijt import JoiningController, open_ijt
 from edge.features.simulator.vision import VisionCamera, open_vision
 from edge.features.vision.settings import VisionSettings
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
 from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
 from tests.outside.devices.openprotocol_tool import Habits

@@ -13,7 +13,7 @@ from edge.config import MqttSettings, RedisSettings
 from edge.features.simulator.broker import open_broker
 from edge.features.simulator.mes import open_mes
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.isa95 import WorkMaster
 from edge.model.lock import LockKind
 from edge.model.recipe import RECIPE_DATASCHEMA

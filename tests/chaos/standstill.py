@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 
 from edge.features.simulator.broker import LocalBroker
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from tests.app.running import Gateway
 from tests.chaos import stacks
 from tests.chaos.observed_gateway import LOGGED

@@ -3,7 +3,7 @@
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.equipment.lost_answers import LostAnswers
 from edge.equipment.mqtt import open_equipment
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import open_session
 from edge.station.equipment import Begin, OutcomeUnknown
 from tests.conftest import WaitUntil

@@ -10,7 +10,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.equipment.mqtt import open_equipment
 from edge.equipment.mqtt_permission import ToolPermission
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.equipment_health import OpenSafing
 from edge.station.equipment import Command

@@ -4,7 +4,7 @@ from typing import cast
 from structlog.testing import capture_logs
 
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection
 from edge.links.mqtt_subscription import Delivery, Settle, Subscription

@@ -12,7 +12,7 @@ import msgspec
 from edge.app.features import settings_kinds
 from edge.config import MqttSettings
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import WorkMaster

@@ -8,7 +8,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, to_event
 from edge.model.job_message import LateResultEvent
 from edge.northbound.events import LateResultPublisher, late_result_event

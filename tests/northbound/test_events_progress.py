@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, to_event
 from edge.northbound.events import ProgressLimits, ProgressMode, ProgressPublisher
 from edge.northbound.topics import Topics

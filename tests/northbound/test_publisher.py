@@ -16,7 +16,7 @@ from edge.config import MqttSettings, RedisSettings
 from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, keep_session, open_session, to_event
 from edge.links.mqtt_broker import ANSWER_SECONDS
 from edge.model.cloudevent import CloudEvent

@@ -10,7 +10,7 @@ import pytest
 
 from edge.config import MqttSettings
 from edge.features.simulator.broker import LocalBroker, open_broker
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import IdCall

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings
 from edge.features.simulator.broker import open_broker
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.northbound.publisher import PublisherTiming
 from edge.store.client import Store
 from edge.store.opening import open_store

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from edge.opcua.time_slices import Pacer, Turns, WorkBudget
+from edge.foundation.rate_limit import Allowance
+from edge.opcua.time_slices import Pacer, Turns, session_budget
 
 pytestmark = pytest.mark.slow
 
@@ -17,26 +18,13 @@ class FakeClock:
         return self.now
 
 
-def test_budget_refills_at_its_share_up_to_the_burst() -> None:
-    clock = FakeClock()
-    budget = WorkBudget(share=0.5, burst_s=1.0, clock=clock)
-    budget.charge(3.0)
-    assert budget.wait_s() == 4.0
-    clock.now += 4.0
-    assert budget.wait_s() == 0.0
-    clock.now += 1000.0
-    budget.wait_s()
-    budget.charge(2.0)
-    assert budget.wait_s() == 2.0
-
-
 async def test_work_yields_when_its_slice_is_used_up() -> None:
     clock = FakeClock()
     turns = Turns(slice_s=1.0, clock=clock)
     order: list[str] = []
 
     async def work(name: str, step_s: float) -> None:
-        async with turns.work(WorkBudget()) as turn:
+        async with turns.work(session_budget()) as turn:
             for _ in range(2):
                 order.append(name)
                 clock.now += step_s
@@ -48,7 +36,7 @@ async def test_work_yields_when_its_slice_is_used_up() -> None:
 
 async def test_only_one_turn_runs_at_a_time() -> None:
     turns = Turns()
-    async with turns.work(WorkBudget()):
+    async with turns.work(session_budget()):
         waiting = asyncio.create_task(_take(turns))
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -62,7 +50,7 @@ async def test_waiting_tasks_share_one_slice_per_pass() -> None:
     used: list[float] = []
 
     async def work() -> None:
-        async with turns.work(WorkBudget()) as turn:
+        async with turns.work(session_budget()) as turn:
             for _ in range(3):
                 clock.now += 1.1
                 await turn.step()
@@ -81,7 +69,7 @@ async def test_cancelled_work_releases_its_turn() -> None:
     started = asyncio.Event()
 
     async def work() -> None:
-        async with turns.work(WorkBudget()) as turn:
+        async with turns.work(session_budget()) as turn:
             started.set()
             while True:
                 clock.now += 1.0
@@ -96,8 +84,8 @@ async def test_cancelled_work_releases_its_turn() -> None:
 
 
 async def test_work_waits_until_its_budget_is_refilled() -> None:
-    budget = WorkBudget(share=10.0, burst_s=0.0)
-    budget.charge(0.2)
+    budget = Allowance(per_s=10.0, most=0.0)
+    budget.use(0.2)
     started = asyncio.get_running_loop().time()
     await _take(Turns(), budget)
     assert asyncio.get_running_loop().time() - started >= 0.019
@@ -115,6 +103,6 @@ async def test_pacer_yields_after_its_slice() -> None:
     assert ran
 
 
-async def _take(turns: Turns, budget: WorkBudget | None = None) -> None:
-    async with turns.work(budget or WorkBudget()):
+async def _take(turns: Turns, budget: Allowance | None = None) -> None:
+    async with turns.work(budget or session_budget()):
         pass

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.action_attempt import ATTEMPTS_ID
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.isa95 import IdCall, JobOrder, JobResponse, OrderCall, Parameter, WorkMaster

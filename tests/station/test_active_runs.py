@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from edge.access.mode import ModeWatch
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.model.plant import Maintenance, MaintenanceKind
 from edge.station.active_runs import ActiveRuns, MaintenancePause

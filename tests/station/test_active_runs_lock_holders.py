@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause
 from edge.station.active_runs import ActiveRuns, LockHolders
 from tests.conftest import WaitUntil

@@ -10,7 +10,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.equipment_connection import NOT_CONNECTED_YET, ConnectionState
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
 from edge.model.job_state import Cause

@@ -10,7 +10,7 @@ import pytest
 from edge.access.instances import process_token
 from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.station.instance import LOOK_EVERY_S, Gate, Instance, open_instance
 from edge.store import instance_leases
 from edge.store.client import Store

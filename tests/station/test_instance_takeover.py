@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station.equipment import Command
 from edge.station.instance import Instance, TakeOver, open_instance

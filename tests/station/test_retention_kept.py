@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import pytest
 from msgspec.structs import replace
 
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import Cause, JobState, JobStatus, SubState
 from edge.station.response import job_response

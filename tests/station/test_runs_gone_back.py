@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Answer, Phase
 from edge.station.decision import Decision

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, OutcomeUnknown

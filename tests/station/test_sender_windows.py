@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.action import TIME_PASSED
 from edge.sfc.identifiers import parse_association_key as key

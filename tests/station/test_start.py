@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState
 from edge.station.start import Starter

@@ -3,7 +3,7 @@
 import asyncio
 
 from edge.access.mode import ModeWatch
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.model.plant import Maintenance
 from edge.station.start import Starter, StartSweep

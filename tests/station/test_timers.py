@@ -7,7 +7,7 @@ import pytest
 
 from edge.config import RedisSettings
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from edge.foundation.backoff import MOST_TRIES
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.store import dead_letters, version
 from edge.store.dead_letters import LetterKind

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause
 from edge.store import changes, dedupe, jobs
 from edge.store.client import Store

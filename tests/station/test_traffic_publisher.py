@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.equipment_traffic import TrafficKind
 from edge.station.traffic_publisher import TrafficPublisher
 from edge.store import traffic_channel

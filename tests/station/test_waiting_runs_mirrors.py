@@ -3,7 +3,7 @@
 from typing import Any
 
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.isa95 import Parameter
 from edge.model.job_state import Cause, JobState
 from edge.sfc.signal import NO_MIRRORS

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState, SubState
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command

@@ -7,7 +7,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from edge.foundation.errors import Defect, RenewalError, SettingsError, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.store.background import Defects, Isolated, poll_store, renewal, restart_on_defect, retry_while_unavailable
 from tests.conftest import WaitUntil
 

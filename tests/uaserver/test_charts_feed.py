@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.job_state import Cause, JobState
 from edge.station.active_runs import ActiveRuns, LockHolders
 from edge.uaserver.charts import Charts, show_charts, view

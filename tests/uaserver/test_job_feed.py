@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.acceptance import Allowed
 from edge.model.isa95 import IdCall, JobOrder, JobOrderAndState, JobResponse, JobStatusEvent, OrderCall, WorkMaster
 from edge.model.job_state import Cause

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from asyncua import Client, ua
 
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.acceptance import ResourceKind
 from edge.model.isa95 import JobOrder, ReturnStatus, WorkMaster
 from edge.model.user import Role

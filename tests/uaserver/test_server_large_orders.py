@@ -11,7 +11,7 @@ from asyncua import Client, ua
 from asyncua.ua.ua_binary import struct_to_binary
 
 from edge.config import RedisSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.acceptance import MAX_BYTES, MAX_NESTING, MAX_TEXT_LENGTH
 from edge.model.isa95 import JobOrder, JobOrderAndState, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause

@@ -23,7 +23,7 @@ from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import open_console
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import local, now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.instant import Instant, parse_instant, rfc3339
 from edge.model.job_state import JobState, has_ended
 from edge.sfc.run import ActionState, Association, Run, StepState

@@ -20,7 +20,7 @@ from edge import __version__
 from edge.app.redaction import Redact, redact_data, redact_settings, redactor
 from edge.config import EquipmentSettings, MqttEquipmentSettings, Settings, broker_settings
 from edge.foundation.errors import Refused, SettingsError, Unavailable, unwrap_group
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, open_session
 from edge.model.cloudevent import JSON, decode_data
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord

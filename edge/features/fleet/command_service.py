@@ -25,8 +25,7 @@ from edge.features.fleet.commands import (
 from edge.features.fleet.signature import FleetCommand, FleetResult, FleetState, PublicKey
 from edge.foundation.errors import EdgeError
 from edge.foundation.instant import Clock
-from edge.links.log_throttle import LogThrottle
-from edge.links.rate_limit import RateLimit
+from edge.foundation.rate_limit import LogThrottle, RateLimit
 from edge.model.audit import AuditRecord
 from edge.store.background import RETRY_INTERVAL_S, retry_while_unavailable
 from edge.store.client import Store

@@ -40,7 +40,7 @@ from edge.features.openprotocol.settings import OpenProtocolSettings, address_of
 from edge.features.openprotocol.state import ToolState
 from edge.features.openprotocol.times import OpenProtocolTimes
 from edge.features.openprotocol.tool import TighteningTool, lease_checker
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.sfc.signal import Phase
 from edge.station.equipment import Repetition, StationPort
 

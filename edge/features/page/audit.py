@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from edge.access.audit_trail import AuditTrail, CallerLimit
+from edge.access.audit_trail import AuditTrail, limit_of_callers
 from edge.features.page.caller import WebCaller
 from edge.model.audit import AuditKind, AuditRecord
 from edge.model.user import Role
@@ -17,8 +17,8 @@ class WebAudit:
 
     def __init__(self, trail: AuditTrail) -> None:
         self._trail = trail
-        self._refusals = CallerLimit(_REFUSALS)
-        self._users = CallerLimit()
+        self._refusals = limit_of_callers(_REFUSALS)
+        self._users = limit_of_callers()
 
     @property
     def trail(self) -> AuditTrail:
@@ -33,7 +33,7 @@ class WebAudit:
 
     def called(self, caller: WebCaller, action: str, subject: str, comment: str, refusal: str = "") -> None:
         """Record a call; one that was refused only within a limit."""
-        if not refusal or self._users.admits(caller.user):
+        if not refusal or self._users.try_acquire(caller.user):
             status = refusal or "Good"
             record = self._made(
                 "web.call", caller.user, caller.role, caller.address, caller.client, action, status, subject, comment
@@ -42,17 +42,17 @@ class WebAudit:
 
     def logged_in(self, user: str, role: Role, address: str, client: str) -> None:
         """Record a login within the limit of the user."""
-        if self._users.admits(user):
+        if self._users.try_acquire(user):
             self._trail.record(self._made("web.login", user, role, address, client, "login", "Good"))
 
     def refused(self, user: str, address: str, client: str, action: str, reason: str) -> None:
         """Record a refused login within a limit."""
-        if self._refusals.admits(_ANYBODY):
+        if self._refusals.try_acquire(_ANYBODY):
             self._trail.record(self._made("web.refused", user, None, address, client, action, reason))
 
     def refused_role(self, caller: WebCaller, action: str) -> None:
         """Record a call that needs another role, within the limit of the user."""
-        if self._users.admits(caller.user):
+        if self._users.try_acquire(caller.user):
             record = self._made("web.refused", caller.user, None, caller.address, caller.client, action, "role")
             self._trail.record(record)
 

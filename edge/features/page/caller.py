@@ -13,7 +13,7 @@ from edge.access.login import Credentials, LoginRefusal, Users
 from edge.config.hosts import is_loopback
 from edge.features.page.problems import Denied
 from edge.features.page.sessions import WebSessions
-from edge.links.rate_limit import RateLimit
+from edge.foundation.rate_limit import RateLimit
 from edge.model.user import Role
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})

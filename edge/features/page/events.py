@@ -1,13 +1,13 @@
 """Sends notices of changes to open pages: what changed, not how; a page then reads what it shows."""
 
 import asyncio
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from edge.foundation.errors import Refused
+from edge.foundation.rate_limit import Allowance
 from edge.foundation.task_group import TaskGroup
 from edge.model.plant import Maintenance
 from edge.station.runs import Progress
@@ -25,31 +25,20 @@ _MOST_SUBJECTS: Final = 32
 """Subjects that wait for one page; beyond them it reads everything again."""
 _GATHER_S: Final = 0.05
 """How long a notice waits for others that belong to the same change."""
-
-
 _AT_ONCE: Final = 4
-_SPACING_S: Final = 0.05
-"""Pages get so many notices at once, and 20 a second beyond: each makes a page read what it shows."""
+_PER_S: Final = 20.0
+"""Pages get so many notices at once, and 20 a second beyond: each makes a page read what it shows, which slows jobs."""
 
 
-class NoticePace:
-    """Spreads the notices to many pages, so that they do not slow jobs; `clock` returns monotonic seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._last = -_AT_ONCE * _SPACING_S
-
-    def wait_s(self) -> float:
-        """Count a notice and return the seconds until it may be sent."""
-        now = self._clock()
-        self._last = max(self._last, now - _AT_ONCE * _SPACING_S) + _SPACING_S
-        return max(0.0, self._last - now)
+def notice_pace() -> Allowance:
+    """Return what spreads the notices to all pages."""
+    return Allowance(_PER_S, _AT_ONCE)
 
 
 class PageSubscription:
     """The changes that wait for one page."""
 
-    def __init__(self, pace: NoticePace) -> None:
+    def __init__(self, pace: Allowance) -> None:
         self._pace = pace
         self._subjects: dict[str, None] = {}
         self._arrived = asyncio.Event()
@@ -68,7 +57,7 @@ class PageSubscription:
                 await self._arrived.wait()
         except TimeoutError:
             return ()
-        await asyncio.sleep(max(_GATHER_S, self._pace.wait_s()))
+        await asyncio.sleep(max(_GATHER_S, self._pace.use()))
         self._arrived.clear()
         found, self._subjects = tuple(self._subjects), {}
         return found
@@ -89,7 +78,7 @@ class EventHub:
         self._most = most
         self._most_of_user = most_of_user
         self._pages: Counter[str] = Counter()
-        self._pace = NoticePace()
+        self._pace = notice_pace()
         self._subscriptions: set[PageSubscription] = set()
         self._changed = asyncio.Event()
         self.changes = 0

@@ -32,8 +32,7 @@ from edge.features.page.pages import Pages
 from edge.features.page.services import WebServices
 from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import Unavailable
-from edge.foundation.task_group import TaskGroup
-from edge.links.background_task import background_task
+from edge.foundation.task_group import TaskGroup, background_task
 
 # Starlette imports it at the first stream of changes: the gateway would stand still for a tenth of a second.
 importlib.import_module("anyio._backends._asyncio")

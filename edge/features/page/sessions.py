@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from edge.access.sessions import LiveSession
 from edge.foundation.instant import Clock
-from edge.links.rate_limit import RateLimit
+from edge.foundation.rate_limit import RateLimit
 from edge.model.instant import utc
 from edge.model.user import Role, Session
 

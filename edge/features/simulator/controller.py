@@ -11,8 +11,7 @@ import structlog
 
 from edge.features.simulator.presence import announce_presence
 from edge.foundation.errors import Refused, Unavailable
-from edge.foundation.task_group import TaskGroup
-from edge.links.background_task import background_task
+from edge.foundation.task_group import TaskGroup, background_task
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 

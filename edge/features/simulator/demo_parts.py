@@ -19,7 +19,7 @@ from edge.access.passwords import hash_password
 from edge.access.users import User, write_user
 from edge.features.simulator.broker import free_port
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.user import Role
 
 # On a small board, a device with an OPC UA server starts slowly; in qemu on a busy machine everything does.

@@ -27,7 +27,7 @@ from edge.features.simulator.ijt_results import (
 )
 from edge.features.simulator.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 from edge.features.simulator.tightening_faults import IjtFault
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 
 NODESETS = (
     "Opc.Ua.Di.NodeSet2.xml",

@@ -30,7 +30,7 @@ from edge.features.simulator.script import (
 )
 from edge.features.simulator.trace import Trace, TraceRecorder, rejected_at_load
 from edge.foundation.instant import Clock, now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.equipment_connection import ConnectionState
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause

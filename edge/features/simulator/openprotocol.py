@@ -17,7 +17,7 @@ from edge.features.openprotocol.protocol.trace import ANGLE, TORQUE, encode_curv
 from edge.features.simulator.openprotocol_messages import HIGHEST, handlers_of
 from edge.features.simulator.openprotocol_server import DeclineError, OpenProtocolServer
 from edge.features.simulator.tightening_faults import OpenProtocolFault
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 
 INTERVAL_MS = 1
 _UNITS: Mapping[int, str] = MappingProxyType({ANGLE: "050", TORQUE: "001"})

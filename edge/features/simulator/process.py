@@ -9,7 +9,7 @@ from pathlib import Path
 
 import edge
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 
 _STOP_SECONDS = 8.0
 _POLL_SECONDS = 0.02

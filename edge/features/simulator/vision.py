@@ -12,8 +12,7 @@ from typing import Any
 from asyncua import Node, ua
 
 from edge.features.simulator.opcua_device import AWAY_SECONDS, OpcuaDevice, open_device
-from edge.foundation.task_group import TaskGroup
-from edge.links.background_task import background_task
+from edge.foundation.task_group import TaskGroup, background_task
 
 _FILE_TYPE = ua.NodeId(ua.ObjectIds.FileType)
 

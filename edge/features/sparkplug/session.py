@@ -18,9 +18,9 @@ from edge.features.sparkplug.table import NODE, MetricTable, NodeTopics, state_t
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.metric import MetricFamily, counter, gauge
-from edge.links.background_task import background_task
+from edge.foundation.rate_limit import LogThrottle
+from edge.foundation.task_group import background_task
 from edge.links.cloudevent_mqtt import Message
-from edge.links.log_throttle import LogThrottle
 from edge.links.mqtt_connection import Connection
 from edge.ports.tag import TagDefinitions
 from edge.store.client import Store

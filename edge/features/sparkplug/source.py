@@ -15,7 +15,7 @@ from edge.features.telemetry.settings import MqttSourceSettings
 from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.errors import EdgeError
 from edge.foundation.instant import Clock
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
 from edge.ports.sample_lines import Sample
 

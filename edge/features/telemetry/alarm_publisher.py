@@ -14,7 +14,7 @@ import structlog
 
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock, Latency
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, PublishRefused, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import ALARM_TYPE, ALARM_TYPE_V1

@@ -19,9 +19,9 @@ from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
 from edge.features.telemetry.volatile_intake import TakenEntry, VolatileIntake, take_either
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock, Latency
+from edge.foundation.rate_limit import LogThrottle
+from edge.foundation.task_group import background_task
 from edge.foundation.ticks import Slices
-from edge.links.background_task import background_task
-from edge.links.log_throttle import LogThrottle
 from edge.ports.batch import Batch, BatchError, decode_batch, moved_to, placed_line
 from edge.ports.sample_lines import Line, Occurrence, Sample
 from edge.store import stream_of_samples as telemetry

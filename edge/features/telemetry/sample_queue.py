@@ -12,8 +12,8 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.instant import Clock
+from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.ticks import Slices
-from edge.links.log_throttle import LogThrottle
 from edge.ports.batch import BATCH_SIZE, Batch, at_arrival, doubtful, encode_batch, fault_of, is_name, split_lines
 from edge.ports.sample_lines import Line, Sample
 from edge.ports.sample_value import type_name

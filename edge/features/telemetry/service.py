@@ -24,8 +24,8 @@ from edge.features.telemetry.sample_store import open_volatile
 from edge.features.telemetry.settings import MirrorSettings, TelemetrySettings
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
+from edge.foundation.task_group import background_task
 from edge.foundation.ticks import Slices, next_tick
-from edge.links.background_task import background_task
 from edge.links.mqtt import MqttSession
 from edge.model.job_state import has_ended
 from edge.northbound.topics import Topics

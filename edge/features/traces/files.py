@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import make_directory, replace_atomically, sync, write_atomically
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.ports.result_trace import (
     MOST_POINTS,
     FileReference,

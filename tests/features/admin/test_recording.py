@@ -13,7 +13,7 @@ from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, Sett
 from edge.features.admin.recording import ExchangeRecord, Line, MessageRecord, recording
 from edge.features.joining.settings import IjtSettings
 from edge.foundation.errors import EdgeError, SettingsError, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import open_session
 from edge.links.opcua import Node
 from edge.model.equipment_traffic import EquipmentRequest, TrafficKind

@@ -16,7 +16,7 @@ from edge.features.flows.plan import Plans
 from edge.features.flows.runner import RunnerContext
 from edge.features.flows.state import CycleRecord, FlowRecord, FlowState
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from tests.features.flows.documents import flow, node
 
 DEADLINE_S = 60.0

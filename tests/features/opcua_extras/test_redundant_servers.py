@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from asyncua import Client, ua
 
 from edge.features.opcua_extras.redundant_servers import RedundantServers, SharedServer, SharedServers
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.store import instance_leases
 from edge.store.client import Store
 from edge.uaserver.namespaces import application_uri

@@ -24,7 +24,7 @@ from edge.features.opcua_extras.registration import (
 )
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.opcua.client_transport import BoundedClient
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri

@@ -19,7 +19,7 @@ from edge.features.opcua_extras.reverse_connect import (
     reverse_hello,
     wait_at_clients,
 )
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.uaserver import certificates
 from edge.uaserver.namespaces import application_uri
 from edge.uaserver.server import UaServer

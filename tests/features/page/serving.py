@@ -27,7 +27,7 @@ from edge.features.page.sessions import WebSessions
 from edge.features.simulator.script import Script, parse_script
 from edge.features.simulator.virtual_simulation import simulate
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.model.user import PublicUser, Role

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edge.features.page.events import EventHub, NoticePace, PageSubscription
+from edge.features.page.events import EventHub, PageSubscription, notice_pace
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.model.job_state import Cause
@@ -13,27 +13,16 @@ from tests.station.plant import Plant
 
 
 async def test_many_changes_are_merged_into_one_notice() -> None:
-    subscription = PageSubscription(NoticePace())
+    subscription = PageSubscription(notice_pace())
     subscription.put([f"job:{number}" for number in range(1000)])
     assert await subscription.take(60) == ("*",)
     assert await subscription.take(0.01) == ()
 
 
-def test_notices_to_all_pages_are_limited_to_20_per_second() -> None:
-    now = 100.0
-    pace = NoticePace(lambda: now)
-    waits = [pace.wait_s() for _ in range(50)]
-    assert waits[:4] == pytest.approx([0.0] * 4)
-    assert waits == sorted(waits)
-    assert waits[-1] == pytest.approx(46 / 20)
-    now += 3.0
-    assert pace.wait_s() == 0.0
-
-
 async def test_changes_are_merged_while_a_page_waits_for_its_notice() -> None:
-    pace = NoticePace()
+    pace = notice_pace()
     for _ in range(30):
-        pace.wait_s()
+        pace.use()
     subscription = PageSubscription(pace)
     subscription.put(["jobs"])
     taking = asyncio.ensure_future(subscription.take(60))

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from edge.features.readers.scanned_job import ScannedJob
 from edge.features.readers.scanned_jobs import ScannedJobs
 from edge.foundation.errors import Refused
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.isa95 import JobOrder, OrderCall, WorkMaster
 from edge.model.job_state import Cause
 from edge.station.job_call import JobCall

@@ -9,7 +9,7 @@ from edge.config import MqttSettings
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
 from edge.features.sparkplug.session import NodeLimits
 from edge.features.sparkplug.table import NodeTopics
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt_broker import broker_of
 from edge.ports.tag import TagDefinition, TagDefinitions
 from edge.store.client import Store

@@ -8,7 +8,7 @@ import pytest
 from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.features.sparkplug import sample_streams as sparkplug
 from edge.features.sparkplug.session import NodeLimits
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Quality, Sample
 from edge.ports.tag import TagDefinition
 from edge.store.client import Store

@@ -4,7 +4,7 @@ import asyncio
 
 from edge.features.sparkplug import sample_streams as sparkplug
 from edge.features.sparkplug.sample_streams import NodeRecord, SampleBatch, SampleStreams
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Occurrence, Sample
 from edge.store.client import Store
 from edge.store.commit import Committed, Stale

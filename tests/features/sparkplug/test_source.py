@@ -4,7 +4,7 @@ from edge.config import MqttSettings
 from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, decode_payload, encode_payload
 from edge.features.sparkplug.source import SparkplugSource
 from edge.features.telemetry.settings import MqttSourceSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, open_session
 from edge.ports.sample_lines import Quality, Sample
 from tests.conftest import WaitUntil

@@ -10,7 +10,7 @@ from edge.features.telemetry.alarm_decision import FLOOD_ALARMS
 from edge.features.telemetry.model.rule import Rule
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rules.rule_form import parse_rules
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.batch import Batch, encode_batch
 from edge.ports.sample_lines import Line
 from edge.store import kept_alarms as alarms

@@ -19,7 +19,7 @@ from edge.features.telemetry.alarm_publisher import (
     retained_alarm,
 )
 from edge.foundation.errors import Refused, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import Cause

@@ -16,7 +16,7 @@ from edge.features.telemetry.definitions import (
 )
 from edge.features.telemetry.model.rule import Rule
 from edge.foundation.errors import SettingsError
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.tag import TagDefinition, TagDefinitions
 from edge.station.settings import SettingsMethod, StationSettings, follow_settings
 from edge.store.client import Store

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from edge.config import RedisSettings, Settings
 from edge.features.telemetry.gateway_tags import MIN_RUNS, GatewayTags, OverdueStep, StepTimes
 from edge.features.traces.settings import TracesSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.isa95 import JobOrder, WorkMaster
 from edge.ports.sample_lines import Line, Quality, Sample
 from edge.sfc.run import Outcome, StepState, new_run

@@ -10,7 +10,7 @@ from edge.config import RedisSettings
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.mirror import SetMirror, jobs_by_member
 from edge.foundation.errors import Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.batch import decode_batch
 from edge.ports.sample_lines import Occurrence
 from edge.store import instance_leases

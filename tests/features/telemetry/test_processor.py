@@ -16,7 +16,7 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.rules.alarm import Acknowledge
 from edge.features.telemetry.rules.evaluator import replay
 from edge.features.telemetry.sample_queue import SampleQueue
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.alarm import AlarmState
 from edge.ports.sample_lines import Line, Occurrence, Quality, Sample
 from edge.store import kept_alarms as alarms

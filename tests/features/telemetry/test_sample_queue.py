@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from edge.config import RedisSettings
 from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.batch import Batch, decode_batch
 from edge.ports.sample_lines import Occurrence, Sample
 from edge.ports.tag import TagDefinitions, parse_definitions

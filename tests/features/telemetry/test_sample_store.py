@@ -8,7 +8,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.features.telemetry.sample_store import follow_samples, is_volatile
 from edge.features.telemetry.settings import TelemetrySettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Occurrence, Sample
 from edge.store.client import Store
 from tests.features.telemetry.plant import append

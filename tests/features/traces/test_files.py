@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from edge.features.traces.files import TraceFiles, TraceLimits, directory_of, read_chunk, read_file
 from edge.foundation.errors import Refused, Unavailable
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.result_trace import NoResultFiles, TraceReference, lost_in, stored_in
 from tests.conftest import WaitUntil
 

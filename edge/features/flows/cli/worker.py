@@ -25,7 +25,7 @@ from edge.features.flows.work_queue import ListedWorker, list_workers
 from edge.features.flows.worker import FlowWorker, WorkerProcess
 from edge.foundation.errors import unwrap_group
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.plant import Component, PluginState
 from edge.store.client import Store
 from edge.store.opening import serve_stores

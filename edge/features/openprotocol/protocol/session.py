@@ -25,7 +25,7 @@ from edge.features.openprotocol.protocol.mids import (
 )
 from edge.features.openprotocol.protocol.revisions import Revisions, rejects_revision
 from edge.foundation.errors import Refused, Unavailable, unwrap_group
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.links.connection_fault import ConnectionFailed
 from edge.model.equipment_connection import ConnectionFault
 

@@ -9,7 +9,7 @@ import structlog
 from msgspec import Struct
 
 from edge.features.telemetry.history.day_files import append_samples, recover, remove_oldest
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.ports.sample_lines import Sample
 
 logger = structlog.get_logger(__name__)

@@ -30,8 +30,8 @@ from edge.features.telemetry.rules.alarm import AlarmEvent
 from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock, now_ms
+from edge.foundation.task_group import background_task
 from edge.foundation.ticks import next_tick
-from edge.links.background_task import background_task
 from edge.opcua.time_slices import Pacer
 from edge.ports.alarm import Alarm, AlarmNotice
 from edge.store import jobs

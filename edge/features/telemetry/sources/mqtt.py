@@ -10,7 +10,7 @@ from edge.equipment.value_payload import ValueDecoder
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings
 from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.instant import Clock
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
 from edge.model.payload import UnreadablePayloadError
 from edge.ports.sample_lines import Sample

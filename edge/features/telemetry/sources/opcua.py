@@ -14,7 +14,7 @@ from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import Clock
-from edge.links.log_throttle import LogThrottle
+from edge.foundation.rate_limit import LogThrottle
 from edge.links.opcua import ClientSession, open_client
 from edge.links.opcua_subscription import MonitoredValue, ValueWatch
 from edge.ports.sample_lines import Quality, Sample

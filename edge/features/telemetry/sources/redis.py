@@ -15,8 +15,8 @@ from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
+from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
-from edge.links.log_throttle import LogThrottle
 from edge.model.payload import UnreadablePayloadError
 
 logger = structlog.get_logger(__name__)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from edge.features.telemetry.history.reader import read_samples
 from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Sample
 
 START = 20_000 * 86_400_000

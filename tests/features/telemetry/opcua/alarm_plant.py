@@ -17,7 +17,7 @@ from edge.features.telemetry.opcua.alarm_feed import AlarmNodes, AlarmSettings, 
 from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.features.telemetry.rules.alarm import AlarmChanged, AlarmEvent, Raise, transition
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.model.user import Role
 from edge.ports.alarm import Alarm, AlarmChangeKind, AlarmNotice, alarm_id
 from edge.store import kept_alarms as alarms

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edge.features.telemetry.history.day_files import append_samples
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Sample
 from edge.uaserver.namespaces import Namespace
 from tests.features.telemetry.opcua.history_client import START, TAG, HistoryClient, instant, values

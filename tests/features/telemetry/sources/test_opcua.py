@@ -12,7 +12,7 @@ from asyncua import Server, ua
 from structlog.testing import capture_logs
 
 from edge.features.telemetry.sources.opcua import OpcuaSource, OpcuaSourceSettings
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Quality, Sample
 from tests.conftest import WaitUntil
 from tests.equipment.samples import Sink

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from edge.features.telemetry.settings import RedisSourceSettings
 from edge.features.telemetry.sources.redis import MAX_PAYLOAD, RedisSource
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Sample
 from edge.store.other_redis import open_foreign
 from tests.conftest import WaitUntil

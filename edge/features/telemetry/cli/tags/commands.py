@@ -22,7 +22,7 @@ from edge.features.telemetry.sample_store import follow_samples, open_volatile
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused, SettingsError, unwrap_group
 from edge.foundation.instant import now_ms
-from edge.links.background_task import background_task
+from edge.foundation.task_group import background_task
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample, parse_line
 from edge.ports.tag import TagDefinitions, decode_definitions, matches

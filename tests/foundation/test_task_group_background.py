@@ -2,8 +2,7 @@ import asyncio
 
 import pytest
 
-from edge.foundation.task_group import CancelledWithinError
-from edge.links.background_task import background_task
+from edge.foundation.task_group import CancelledWithinError, background_task
 
 
 async def test_background_task_ends_with_its_block() -> None:
