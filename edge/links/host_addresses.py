@@ -1,10 +1,11 @@
-"""Lists the addresses of this host at which other hosts reach it.
+"""The addresses of this host at which other hosts reach it, and its free ports.
 
 The service may not open netlink sockets, so IPv4 comes from SIOCGIFCONF (netdevice(7)), IPv6 from if_inet6 (proc(5)).
 """
 
 import contextlib
 import fcntl
+import secrets
 import socket
 import struct
 from array import array
@@ -24,6 +25,8 @@ _IPV6: Final = Path("/proc/self/net/if_inet6")
 _INTERFACES: Final = Path("/sys/class/net")
 _NOT_FOR_SERVERS: Final = 0x01 | 0x08 | 0x20 | 0x40
 """IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (rtnetlink(7))."""
+_BELOW_THE_EPHEMERAL: Final = range(15_000, 32_000)
+"""Linux assigns 32768 and above to connections and to servers without a port of their own."""
 
 
 def host_addresses(*, with_link_local: bool = False) -> tuple[Address, ...]:
@@ -76,3 +79,12 @@ def _is_inside(interface: str) -> bool:
 
 def _leads_outside(port: Path) -> bool:
     return (port / "device").exists() or any(port.glob("lower_*"))
+
+
+def free_port() -> int:
+    """Return a loopback port that is free now, outside the range of ports that the system assigns."""
+    while True:
+        port = secrets.choice(_BELOW_THE_EPHEMERAL)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port

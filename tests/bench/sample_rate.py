@@ -14,8 +14,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from edge.config import MqttSettings, RedisSettings
-from edge.features.simulator.broker import free_port, open_broker
+from edge.features.simulator.broker import open_broker
 from edge.links.cloudevent_mqtt import Message
+from edge.links.host_addresses import free_port
 from edge.links.mqtt import open_session, to_event
 from edge.links.mqtt_publish import encode_publish
 from edge.store import stream_of_samples as telemetry

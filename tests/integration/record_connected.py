@@ -20,8 +20,8 @@ from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.features.admin.recording import ExchangeRecord, RecordingHeader
 from edge.features.joining.ijt import open_ijt
 from edge.features.joining.settings import IjtSettings
+from edge.features.simulator.ijt import IjtFault
 from edge.features.simulator.ijt import open_ijt as open_controller
-from edge.features.simulator.tightening_faults import IjtFault
 from edge.features.simulator.vision import VisionFault
 from edge.features.simulator.vision import open_vision as open_camera
 from edge.features.vision.settings import VisionSettings

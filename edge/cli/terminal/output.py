@@ -18,6 +18,8 @@ _NARROWEST: Final = 24
 """The least width of a text that continues below itself."""
 _STATUS = {Level.OK: 0, Level.WARNING: 1, Level.FAILING: 2}
 _LEVEL_WIDTH = 8
+READY: Final = "ready: "
+"""The prefix of the line that each command of `edge sim` prints once its device is ready."""
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILING: "red"}
 
 

@@ -10,6 +10,7 @@ FEATURE = Feature(
         equipment_settings.kind == "openprotocol" for equipment_settings in settings.southbound.values()
     ),
     prepare="edge.features.openprotocol.service:prepare_openprotocol",
+    subcommands={"sim": {"openprotocol": "edge.features.openprotocol.simulated.command:openprotocol"}},
     kinds={
         "openprotocol": EquipmentKind(
             "edge.features.openprotocol.settings:OpenProtocolSettings",

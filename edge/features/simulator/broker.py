@@ -1,23 +1,19 @@
 """A temporary mosquitto broker on a free loopback port, for the demo and the tests."""
 
 import asyncio
-import contextlib
 import os
-import secrets
 import shutil
 import signal
-import socket
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from edge.foundation.errors import Unavailable
+from edge.links.host_addresses import free_port
 
 START_SECONDS = 30.0
 STOP_SECONDS = 5.0
-_BELOW_THE_EPHEMERAL = range(15_000, 32_000)
-"""Linux assigns 32768 and above to connections and to servers without a port of their own."""
 # Debian installs daemons in folders outside the PATH of an ordinary user.
 _DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 
@@ -152,15 +148,6 @@ async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterato
             yield broker
         finally:
             await broker.stop()
-
-
-def free_port() -> int:
-    """Return a loopback port that is free now, outside the range of ports that the system assigns."""
-    while True:
-        port = secrets.choice(_BELOW_THE_EPHEMERAL)
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 def _configuration(port: int, directory: Path, further: tuple[str, ...]) -> str:

@@ -14,8 +14,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from edge.cli.terminal.output import READY
 from edge.config import MqttSettings
-from edge.features.simulator.broker import free_port, open_broker
+from edge.features.simulator.broker import open_broker
 from edge.features.simulator.demo_parts import (
     DemoPage,
     GiveUp,
@@ -29,9 +30,10 @@ from edge.features.simulator.demo_parts import (
 from edge.features.simulator.demo_view import DemoView
 from edge.features.simulator.mes import Mes, open_mes
 from edge.features.simulator.observed_job import COMPLETED, ObservedJob, apply_station_report, plain_text
-from edge.features.simulator.process import READY, Process, open_process, run_process
+from edge.features.simulator.process import Process, open_process, run_process
 from edge.foundation.errors import Defect, EdgeError, Refused, Unavailable
 from edge.foundation.instant import now_ms
+from edge.links.host_addresses import free_port
 from edge.links.mqtt import Message, open_session, to_event
 from edge.links.opcua import ClientSession as OpcuaSession
 from edge.links.opcua import open_client

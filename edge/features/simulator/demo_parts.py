@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from edge.access.passwords import hash_password
 from edge.access.users import User, write_user
-from edge.features.simulator.broker import free_port
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import background_task
+from edge.links.host_addresses import free_port
 from edge.model.user import Role
 
 # On a small board, a device with an OPC UA server starts slowly; in qemu on a busy machine everything does.

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
@@ -26,7 +27,6 @@ from edge.features.simulator.ijt_results import (
     target_of,
 )
 from edge.features.simulator.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
-from edge.features.simulator.tightening_faults import IjtFault
 from edge.foundation.task_group import background_task
 
 NODESETS = (
@@ -51,6 +51,34 @@ _LISTED = {"JoiningProcessMetaDataType": (_IJT, 3024), "JointDataType": (_IJT, 3
 _ERROR_CLASS = (_IJT, 1063)
 _SEVERE = 900
 NO_JOINTS: Mapping[str, str] = MappingProxyType({})
+
+
+class IjtFault(Enum):
+    """The fault of the next joining."""
+
+    NONE = "none"
+    REFUSED = "refused"
+    """The controller refuses the start."""
+    SILENT = "silent"
+    """The joining never ends."""
+    NOK = "nok"
+    """The torque is beyond the limit."""
+    NOK_ONCE = "nok-once"
+    """The torque of the next joining is beyond the limit, those after it are good."""
+    ERROR_STATE = "error-state"
+    """The controller reports an error instead of a result, and refuses joinings until a client enables it again."""
+    UNTOLD = "untold"
+    """The controller does not report the result, which leaves a gap in the sequence numbers."""
+    DISCONNECT = "disconnect"
+    """The joining ends while the controller is unreachable."""
+    RESTART = "restart"
+    """The power fails once: the joining is lost."""
+    CUT = "cut"
+    """The connection breaks once, between the start of the joining and the answer to the call."""
+    SLOW = "slow"
+    """The joining takes ten times as long."""
+    UNSEEN = "unseen"
+    """The joining ends without a report when a client reads the identifiers."""
 
 
 @asynccontextmanager

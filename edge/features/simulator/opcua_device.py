@@ -13,8 +13,8 @@ from typing import Any
 import asyncua
 from asyncua import Node, ua
 
-from edge.features.simulator.broker import free_port
 from edge.foundation.errors import SettingsError, Unavailable
+from edge.links.host_addresses import free_port
 from edge.opcua.server_transport import stop_listener
 from edge.opcua.structures import Structures
 

@@ -16,9 +16,6 @@ _POLL_SECONDS = 0.02
 _LAST_LINES = 15
 _PACKAGES = str(Path(edge.__file__).parents[1])
 
-READY = "ready: "
-"""The prefix of the line that each command of `edge sim` prints once its device is ready."""
-
 
 class Process:
     """A running process; `log` contains its standard output and standard error."""

@@ -16,8 +16,7 @@ from edge.features.joining.late import LateJoinings
 from edge.features.joining.methods import IjtMethods
 from edge.features.joining.programs import JoiningPrograms
 from edge.features.joining.state import ControllerState, ResultLimits
-from edge.features.simulator.ijt import JoiningController
-from edge.features.simulator.tightening_faults import IjtFault
+from edge.features.simulator.ijt import IjtFault, JoiningController
 from edge.foundation.errors import Refused, Unavailable
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, SCOPES, WORK, Opener

@@ -15,8 +15,8 @@ from edge.features.openprotocol.conversion import TighteningResult, identifier_o
 from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.protocol.session import OpenProtocolSession, open_openprotocol
+from edge.features.openprotocol.simulated.controller import TighteningController, open_openprotocol_controller
 from edge.features.openprotocol.state import ToolState
-from edge.features.simulator.openprotocol import TighteningController, open_openprotocol_controller
 from tests.equipment.contract import WORK
 from tests.equipment.recording_station import RecordingStation
 

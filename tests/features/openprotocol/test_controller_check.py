@@ -7,7 +7,7 @@ import pytest
 from edge.features.openprotocol.controller_check import examine_controller
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.settings import OpenProtocolSettings
-from edge.features.simulator.openprotocol import open_openprotocol_controller
+from edge.features.openprotocol.simulated.controller import open_openprotocol_controller
 from edge.model.finding import HealthFinding, Level
 
 

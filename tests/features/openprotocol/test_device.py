@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from edge.features.openprotocol.protocol.mids import Mid
-from edge.features.simulator.openprotocol import TighteningController, open_openprotocol_controller
+from edge.features.openprotocol.simulated.controller import TighteningController, open_openprotocol_controller
 from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK
 from tests.equipment.tightening_controller import BOLT, connected

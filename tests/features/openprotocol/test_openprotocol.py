@@ -14,8 +14,12 @@ from edge.features.openprotocol.feature import FEATURE
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.settings import OpenProtocolSettings
-from edge.features.simulator.openprotocol import JAMMED, TighteningController, open_openprotocol_controller
-from edge.features.simulator.tightening_faults import OpenProtocolFault
+from edge.features.openprotocol.simulated.controller import (
+    JAMMED,
+    OpenProtocolFault,
+    TighteningController,
+    open_openprotocol_controller,
+)
 from edge.foundation.errors import Unavailable
 from edge.model.equipment_traffic import TrafficKind
 from edge.station.equipment import EquipmentEvent, Repetition, Task

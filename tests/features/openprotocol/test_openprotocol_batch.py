@@ -6,8 +6,12 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from edge.features.simulator.openprotocol import JAMMED, TighteningController, open_openprotocol_controller
-from edge.features.simulator.tightening_faults import OpenProtocolFault
+from edge.features.openprotocol.simulated.controller import (
+    JAMMED,
+    OpenProtocolFault,
+    TighteningController,
+    open_openprotocol_controller,
+)
 from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK
 from tests.equipment.recording_station import RecordingStation

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from edge.features.openprotocol.programs import ParameterSets
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.protocol.session import open_openprotocol
-from edge.features.simulator.openprotocol import open_openprotocol_controller
+from edge.features.openprotocol.simulated.controller import open_openprotocol_controller
 from edge.foundation.errors import Refused
 from tests.equipment.contract import WORK
 

@@ -8,8 +8,11 @@ from structlog.testing import capture_logs
 
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid
-from edge.features.simulator.openprotocol import TighteningController, open_openprotocol_controller
-from edge.features.simulator.tightening_faults import OpenProtocolFault
+from edge.features.openprotocol.simulated.controller import (
+    OpenProtocolFault,
+    TighteningController,
+    open_openprotocol_controller,
+)
 from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK
 from tests.equipment.recording_station import RecordingStation

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.protocol.session import open_openprotocol
+from edge.features.openprotocol.simulated.controller import TighteningController, open_openprotocol_controller
 from edge.features.openprotocol.tool import TighteningTool
-from edge.features.simulator.openprotocol import TighteningController, open_openprotocol_controller
 from edge.foundation.errors import Refused
 from tests.equipment.contract import WORK
 

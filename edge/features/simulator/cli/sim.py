@@ -8,18 +8,15 @@ from typing import Any
 import click
 import msgspec
 
-from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_json, print_text, printable, wait_for_stop
+from edge.cli.terminal.command_group import OpenGroup
+from edge.cli.terminal.output import READY, print_json, print_text, printable, wait_for_stop
 from edge.cli.terminal.store_access import json_option, log_to_stderr
 from edge.config import MqttSettings
 from edge.features.simulator.camera import open_camera
 from edge.features.simulator.controller import open_controller
 from edge.features.simulator.device_check import CheckFinding, DeviceCheck, has_passed
-from edge.features.simulator.ijt import open_ijt
-from edge.features.simulator.openprotocol import open_openprotocol_controller
+from edge.features.simulator.ijt import IjtFault, open_ijt
 from edge.features.simulator.presence import last_will
-from edge.features.simulator.process import READY
-from edge.features.simulator.tightening_faults import IjtFault, OpenProtocolFault
 from edge.features.simulator.vision import VisionFault, open_vision
 from edge.links.mqtt import open_session
 
@@ -55,12 +52,11 @@ _seconds = click.FloatRange(min=0)
 _prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=OpenGroup)
 def sim() -> None:
     """Run simulated equipment.
 
-    It runs until Ctrl-C or SIGTERM. `controller` and `camera` need a broker; `vision` and `ijt` are OPC UA servers,
-    `openprotocol` is a controller with Open Protocol.
+    It runs until Ctrl-C or SIGTERM. `controller` and `camera` need a broker; `vision` and `ijt` are OPC UA servers.
     `device` is the other side: it tests a real device over MQTT.
     """
 
@@ -231,40 +227,5 @@ def ijt(name: str, port: int, delay: float, fault: str, points: int, processes: 
             device.points = points
             device.fault = IjtFault(fault)
             await wait_for_stop(f"{READY}joining system {name} accepts joinings at {device.device.url}")
-
-    asyncio.run(run())
-
-
-@sim.command(epilog="Example: edge sim openprotocol --port 4545 --fault nok")
-@click.option("--name", default="wrench", show_default=True, help="The name of the controller.")
-@click.option("--port", type=_port, default=4545, show_default=True, help="Port on the loopback address.")
-@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a tightening in seconds.")
-@click.option(
-    "--fault",
-    type=click.Choice(
-        ["none", "refused", "silent", "nok", "nok-once", "alarm", "unreported", "disconnect", "restart", "slow"],
-    ),
-    default="none",
-    show_default=True,
-    help="Fault in every tightening; a restart and nok-once happen once.",
-)
-@click.option("--supplier", default="ACT", show_default=True, help="Supplier code in MID 0002, three characters.")
-@click.option("--points", type=_points, default=0, show_default=True, help="Samples of each curve; 0 sends none.")
-@click.option("--no-link-layer", is_flag=True, help="Offer no sequence numbers (MID 9997, 9998).")
-def openprotocol(
-    name: str, port: int, delay: float, fault: str, supplier: str, points: int, *, no_link_layer: bool
-) -> None:
-    """Run a tightening controller with Open Protocol, for one tool.
-
-    Its operator triggers the tool once each time it is enabled, in a batch until it is complete. It has the parameter
-    sets 1 to 4 (10, 80, 85 and 120 N·m) and the jobs 1 and 2.
-    """
-
-    async def run() -> None:
-        async with open_openprotocol_controller(
-            name, port=port, delay=delay, supplier=supplier, link_layer=not no_link_layer, points=points
-        ) as device:
-            device.fault = OpenProtocolFault(fault)
-            await wait_for_stop(f"{READY}controller {name} accepts clients at 127.0.0.1:{device.server.port}")
 
     asyncio.run(run())

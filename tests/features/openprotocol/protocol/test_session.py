@@ -10,7 +10,7 @@ from edge.features.openprotocol.protocol.errors import DeclinedError
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid, new_message, parse_message
 from edge.features.openprotocol.protocol.session import OpenProtocolSession, SessionTimes, open_openprotocol
-from edge.features.simulator.openprotocol import TighteningController, open_openprotocol_controller
+from edge.features.openprotocol.simulated.controller import TighteningController, open_openprotocol_controller
 from edge.foundation.errors import Refused, Unavailable
 from tests.conftest import WaitUntil
 

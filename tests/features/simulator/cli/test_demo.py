@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.features.simulator.broker import free_port
+from edge.links.host_addresses import free_port
 
 DEADLINE_SECONDS = 180
 

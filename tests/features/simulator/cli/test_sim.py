@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from edge.features.simulator.broker import LocalBroker
-from edge.features.simulator.cli.sim import ijt, openprotocol, sim, vision
-from edge.features.simulator.tightening_faults import IjtFault, OpenProtocolFault
+from edge.features.simulator.cli.sim import ijt, sim, vision
+from edge.features.simulator.ijt import IjtFault
 from edge.features.simulator.vision import VisionFault
 
 pytestmark = pytest.mark.slow
@@ -38,16 +38,13 @@ async def test_a_simulator_reports_when_it_is_ready_and_ends_on_request(
     [
         ("vision", "vision eye accepts jobs at opc.tcp://127.0.0.1:"),
         ("ijt", "joining system eye accepts joinings at opc.tcp://127.0.0.1:"),
-        ("openprotocol", "controller eye accepts clients at 127.0.0.1:"),
     ],
 )
 async def test_device_prints_its_address(device: str, ready: str) -> None:
     await runs(ready, device, "--name", "eye", "--port", "0")
 
 
-@pytest.mark.parametrize(
-    ("command", "fault"), [(vision, VisionFault), (ijt, IjtFault), (openprotocol, OpenProtocolFault)]
-)
+@pytest.mark.parametrize(("command", "fault"), [(vision, VisionFault), (ijt, IjtFault)])
 def test_every_fault_of_a_device_can_be_chosen(command: click.Command, fault: type[Enum]) -> None:
     (option,) = (param for param in command.params if param.name == "fault")
     assert isinstance(option.type, click.Choice)

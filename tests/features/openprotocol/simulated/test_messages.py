@@ -6,7 +6,7 @@ from edge.features.openprotocol.protocol.errors import DeclinedError
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid, new_message, parse_message
 from edge.features.openprotocol.protocol.session import open_openprotocol
-from edge.features.simulator.openprotocol import open_openprotocol_controller
+from edge.features.openprotocol.simulated.controller import open_openprotocol_controller
 
 
 async def test_every_message_of_the_gateway_is_answered() -> None:

@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 
 from edge.features.openprotocol.protocol.session import open_openprotocol
-from edge.features.simulator.openprotocol import open_openprotocol_controller
-from edge.features.simulator.openprotocol_server import OpenProtocolServer
+from edge.features.openprotocol.simulated.controller import open_openprotocol_controller
+from edge.features.openprotocol.simulated.server import OpenProtocolServer
 from edge.foundation.errors import Unavailable
 
 

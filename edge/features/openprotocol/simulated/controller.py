@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
@@ -12,50 +13,10 @@ from msgspec import Struct
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.jobs import JobStep
 from edge.features.openprotocol.protocol.mids import TOOL_LOCKED_RELAY, Decline, Mid
-from edge.features.openprotocol.protocol.spindles import encode_spindles
-from edge.features.openprotocol.protocol.trace import ANGLE, TORQUE, encode_curve, encode_plot
-from edge.features.simulator.openprotocol_messages import HIGHEST, handlers_of
-from edge.features.simulator.openprotocol_server import DeclineError, OpenProtocolServer
-from edge.features.simulator.tightening_faults import OpenProtocolFault
+from edge.features.openprotocol.protocol.trace import ANGLE, TORQUE
+from edge.features.openprotocol.simulated.messages import HIGHEST, curve_of, handlers_of, plot_of, spindles_of
+from edge.features.openprotocol.simulated.server import DeclineError, OpenProtocolServer
 from edge.foundation.task_group import background_task
-
-INTERVAL_MS = 1
-_UNITS: Mapping[int, str] = MappingProxyType({ANGLE: "050", TORQUE: "001"})
-_FIELDS: Mapping[int, str] = MappingProxyType({ANGLE: "angle", TORQUE: "torque"})
-_EXPONENTS: Mapping[int, int] = MappingProxyType({ANGLE: 1, TORQUE: 3})
-_DIVISOR = 100
-_LOW_LIMIT, _HIGH_LIMIT = "02111", "02112"
-"""Parameters of this simulator: the ids of a real controller are in its list of parameters."""
-
-
-def spindles_of(result: Mapping[str, Any], count: int) -> bytes:
-    """Return the data of MID 0101 for a result: `count` spindles, of which the last one has its status."""
-    good = {"channel": 1, "status": 1, "torque_status": 1, "angle_status": 1, "angle": result["angle"]}
-    records = [good | {"spindle": n, "torque": result["torque_target"]} for n in range(1, count)]
-    last = {"spindle": count, "status": result["status"], "torque_status": result["status"], "torque": result["torque"]}
-    return encode_spindles({**result, "result": result["result"] % 100_000}, [*records, good | last])
-
-
-def plot_of(result: Mapping[str, Any]) -> bytes:
-    """Return the data of MID 0901 for a result: its limits of torque."""
-    limits = {_LOW_LIMIT: f"{result['torque_min']:g}", _HIGH_LIMIT: f"{result['torque_max']:g}"}
-    return encode_plot(result["result"], result["time"], limits)
-
-
-def curve_of(result: Mapping[str, Any], kind: int, points: int) -> bytes:
-    """Return the data of MID 0900 for a result: `points` samples that end with its value."""
-    final, last = result[_FIELDS[kind]] * _DIVISOR, max(points - 1, 1)
-    samples = [round(final * (n / last) ** _EXPONENTS[kind]) for n in range(points)]
-    return encode_curve(
-        result["result"],
-        result["time"],
-        kind,
-        _UNITS[kind],
-        samples,
-        divisor=_DIVISOR,
-        interval_ms=INTERVAL_MS,
-    )
-
 
 WORK_SECONDS = 0.2
 AWAY_SECONDS = 0.5
@@ -85,6 +46,30 @@ class Tightening(Struct, frozen=True):
     identifier: str
     parameter_set: int
     job: int
+
+
+class OpenProtocolFault(Enum):
+    """The fault of the next tightening."""
+
+    NONE = "none"
+    REFUSED = "refused"
+    """The controller does not enable the tool."""
+    SILENT = "silent"
+    """The operator never triggers the tool."""
+    NOK = "nok"
+    """The torque is beyond the limit."""
+    NOK_ONCE = "nok-once"
+    """The torque of the next tightening is beyond the limit, those after it are good."""
+    ALARM = "alarm"
+    """The controller reports an alarm instead of a result, and disables the tool."""
+    UNREPORTED = "unreported"
+    """The controller stores the result and does not send it."""
+    DISCONNECT = "disconnect"
+    """The tightening ends while the controller is unreachable."""
+    RESTART = "restart"
+    """The power fails once: the tightening is lost."""
+    SLOW = "slow"
+    """The tightening takes ten times as long."""
 
 
 @asynccontextmanager

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from edge.features.openprotocol.protocol.mids import Mid
-from edge.features.simulator.openprotocol import open_openprotocol_controller
+from edge.features.openprotocol.simulated.controller import open_openprotocol_controller
 from tests.conftest import WaitUntil
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 INSTALLED = ROOT / ".node" / "node_modules"
 PROGRAM = Path(__file__).parent / "node" / "nutrunner.js"
 DEADLINE_S = 60

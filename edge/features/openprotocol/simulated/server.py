@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from edge.features.openprotocol.protocol.frame import FrameReader, MidFrame
 from edge.features.openprotocol.protocol.link import LinkLayer, LinkLimits
 from edge.features.openprotocol.protocol.mids import Decline, Mid, named_mids, new_message
-from edge.features.simulator.broker import free_port
 from edge.foundation.errors import EdgeError, Refused, Unavailable
 from edge.foundation.task_group import TaskGroup
+from edge.links.host_addresses import free_port
 
 SILENCE_SECONDS = 15.0
 """A client that is silent for longer is disconnected."""

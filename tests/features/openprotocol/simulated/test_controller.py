@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from edge.features.openprotocol.protocol.trace import TORQUE, parse_curve
-from edge.features.simulator.openprotocol import (
+from edge.features.openprotocol.simulated.controller import (
     AWAY_SECONDS,
+    OpenProtocolFault,
     TighteningController,
-    curve_of,
     open_openprotocol_controller,
 )
-from edge.features.simulator.openprotocol_server import DeclineError
-from edge.features.simulator.tightening_faults import OpenProtocolFault
+from edge.features.openprotocol.simulated.messages import curve_of
+from edge.features.openprotocol.simulated.server import DeclineError
 from tests.conftest import WaitUntil
 
 

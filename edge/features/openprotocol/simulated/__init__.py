@@ -1,0 +1,1 @@
+"""A simulated tightening controller with Open Protocol."""
