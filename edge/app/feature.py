@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from edge.foundation.metric import MetricFamily
     from edge.model.plant import OperationType
     from edge.northbound.reply import Handler
+    from edge.store.keys import Keys
 
 
 class Noun(Struct, frozen=True):
@@ -26,6 +27,20 @@ class Noun(Struct, frozen=True):
 
     module: str
     help: str
+
+
+class DocumentKind(Struct, frozen=True):
+    """A kind of documents in station files."""
+
+    folder: str
+    """The folder of its files below that of all."""
+    key: "Callable[[Keys], str]"
+    """The key in Redis that exists where the store has one; without it and without a file nothing is imported."""
+    documents: str = ""
+    """Called as `function(settings, ports)`, returns `Documents` (`edge.app.documents`).
+
+    Without it they are the items of the kind of station settings of the same name.
+    """
 
 
 def _always(_settings: Settings) -> bool:
@@ -60,6 +75,8 @@ class Feature(Struct, frozen=True):
     """What returns the schema of each document that it reads, by the name of the schema."""
     settings_kinds: Mapping[str, str] = {}
     """Its kinds of station settings (`config.*` of the MES): the location of the `ListedSetting`, by kind."""
+    documents: Mapping[str, DocumentKind] = {}
+    """Its documents in station files by their kind, in the order in which they are applied."""
     kinds: "Mapping[str, EquipmentKind]" = {}
     """Its kinds of equipment, by the value of `kind`."""
     is_on: "Callable[[Settings], bool]" = _always

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from edge.app.feature import Feature
+from edge.app.feature import DocumentKind, Feature
 from edge.config import SECTIONS, Section, Settings, load_settings
 from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 
@@ -68,6 +68,11 @@ def command_options(command: str) -> Sequence[str]:
 def settings_kinds() -> Mapping[str, str]:
     """Return the location of each kind of station settings of features, for `StationSettings`."""
     return {kind: where for feature in features() for kind, where in feature.settings_kinds.items()}
+
+
+def document_kinds() -> Mapping[str, DocumentKind]:
+    """Return what features have in station files by its kind, in the order in which it is applied."""
+    return {name: kind for feature in features() for name, kind in feature.documents.items()}
 
 
 def has_logins(settings: Settings) -> bool:

@@ -7,7 +7,15 @@ import click
 import pytest
 
 import edge.features
-from edge.app.features import FEATURES, declared_sections, equipment_kinds, equipment_settings, features
+from edge.app.features import (
+    FEATURES,
+    declared_sections,
+    document_kinds,
+    equipment_kinds,
+    equipment_settings,
+    features,
+    settings_kinds,
+)
 from edge.cli import commands, main
 from edge.cli.terminal.command_group import OpenGroup
 from edge.config import SECTIONS, FeatureSettings, Settings, load_settings
@@ -52,8 +60,15 @@ def test_every_location_that_a_feature_names_exists() -> None:
         below = [location for names in item.subcommands.values() for location in names.values()]
         kinds = item.settings_kinds.values()
         pings = [kind.ping for kind in item.kinds.values()]
-        for location in filter(None, (*phases, *below, *kinds, *pings, *item.options.values())):
+        documents = [kind.documents for kind in item.documents.values()]
+        for location in filter(None, (*phases, *below, *kinds, *pings, *documents, *item.options.values())):
             assert pkgutil.resolve_name(location)
+
+
+def test_documents_without_a_location_are_a_kind_of_station_settings() -> None:
+    assert {name for name, kind in document_kinds().items() if not kind.documents} <= set(settings_kinds())
+    folders = [kind.folder for kind in document_kinds().values()]
+    assert len({*folders, "scopes"}) == len(folders) + 1
 
 
 def test_section_of_a_feature_that_is_absent_is_refused_by_name(tmp_path: Path) -> None:

@@ -60,6 +60,10 @@ def test_features_that_the_core_does_not_use_are_many() -> None:
     assert {"lamps", "readers", "vision", "joining"} <= set(REMOVABLE)
 
 
+def test_station_files_stay_without_the_features_whose_documents_they_hold() -> None:
+    assert "station_files" not in with_users("telemetry") | with_users("flows")
+
+
 @pytest.mark.parametrize("name", REMOVABLE)
 def test_command_and_imports_are_whole_without_a_feature(tmp_path: Path, name: str) -> None:
     gone = with_users(name)

@@ -17,7 +17,7 @@ from edge.features.station_files.apply import find_differences
 from edge.model.plant import Operation, OperationType
 from edge.store import audit, operations
 from edge.store.client import Store
-from tests.features.station_files.site import NUMBER_OF_OBJECTS, SCOPE, make_site, read_site, write
+from tests.features.station_files.site import NUMBER_OF_OBJECTS, SCOPE, make_site, new_documents, read_site, write
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +80,7 @@ async def test_station_is_imported_from_files_and_exported(settings_text: str, t
     with tarfile.open(results[1]) as archive:
         archive.extractall(tmp_path / "new", filter="data")
     exported = await read_site(tmp_path / "new" / "station.d")
-    assert await find_differences(store, [SCOPE], exported.files.checked()) == ()
+    assert await find_differences(store, [SCOPE], exported.checked(), new_documents()) == ()
     records: list[dict[str, Any]] = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 50)]
     assert [record["user"] for record in records if record["action"] == "station put workmaster"] == ["anna"]
 

@@ -16,6 +16,7 @@ LINES_OF_A_FUNCTION = 60
 TESTED_ELSEWHERE = {
     "edge/__main__.py": ("tests/cli/test_main.py", "it is started as a program"),
     "edge/app/feature.py": ("tests/app/test_features.py", "declarations are listed"),
+    "edge/app/documents.py": ("tests/features/station_files/test_documents.py", "station files hold documents"),
     "edge/features/admin/operations.py": ("tests/app/test_operation_work.py", "a gateway executes them"),
     "edge/features/openprotocol/service.py": ("tests/app/test_wiring.py", "a gateway opens the equipment"),
     "edge/features/readers/service.py": ("tests/outside/test_reader.py", "a gateway opens the readers"),

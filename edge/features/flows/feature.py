@@ -2,17 +2,23 @@
 
 from typing import Final
 
-from edge.app.feature import Feature, Noun
+from edge.app.feature import DocumentKind, Feature, Noun
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 
 FLOW_KIND: Final = "flow"
-"""The kind of the configuration event that registers, deletes or reads flows."""
+"""The kind of the configuration event that registers, deletes or reads flows, and of their station files."""
 FLOW_METHODS: Final = ("Start", "Stop", "Terminate")
 
 FEATURE = Feature(
     "flows",
     sections="edge.features.flows.settings:SECTIONS",
     payloads={"flow.call": ("edge.features.flows.calls:FlowCall", FLOW_METHOD_TYPE.format("METHOD"))},
+    documents={
+        FLOW_KIND: DocumentKind(
+            "flows", lambda keys: keys.flow_schedule(), "edge.features.flows.documents:FlowDocuments"
+        )
+    },
+    options={"check station": "edge.features.flows.cli.stored_flows:kinds_of_files_option"},
     is_on=lambda settings: settings.is_on("flows"),
     prepare="edge.features.flows.service:prepare_flows",
     open="edge.features.flows.service:open_flow_calls",

@@ -1,1 +1,1 @@
-"""Station files: Work Masters, resources, limits, rules and flows of a store as files, compared and applied."""
+"""Station files: Work Masters, resources, limits and documents of features, compared with a store and applied."""

@@ -2,29 +2,26 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from edge.app.documents import Described, Documents
+from edge.app.features import document_kinds
 from edge.config.sections import NAME, NAME_EXPECTED
-from edge.features.station_files.objects import LIMIT, LISTS, Described, ObjectKind, Objects, ScopeFile, StationObject
-from edge.features.telemetry.definitions import MAX_RULES
-from edge.features.telemetry.rules.rule_form import parse_rules
+from edge.features.station_files.documents import StationDocuments
+from edge.features.station_files.objects import LIMIT, LISTS, ObjectKind, Objects, ScopeFile, StationObject
 from edge.foundation.errors import Refused, SettingsError
 from edge.model.isa95 import WorkMaster, read_payload
 from edge.model.json_value import read_json_text
 from edge.model.recipe import RECIPE_DATASCHEMA
-from edge.ports.tag import MAX_TAGS, parse_definitions
-from edge.station.settings import MAX_ITEM_BYTES, faults_of_work_master
-
-PlanFaults: TypeAlias = Callable[[object], Sequence[str]]
-"""Returns all faults of a flow document."""
-
-EXPECTED: Final = "scopes/SCOPE/station.json, scopes/SCOPE/workmasters/, tags/, rules/ or flows/"
+from edge.station.settings import faults_of_work_master
 
 
 class FileContent(Struct):
@@ -34,15 +31,15 @@ class FileContent(Struct):
     objects: dict[StationObject, Described] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
-    def add(self, kind: ObjectKind, scope: str, id: str, content: Any = None, *, runs: bool = False) -> None:
+    def add(self, kind: str, scope: str, id: str, content: Any = None) -> None:
         """Add an object; a second one of its identity is a fault."""
         subject = StationObject(kind, scope, id)
         if subject in self.objects:
             self.faults.append(f"{subject}: the file has it twice")
-        self.objects[subject] = Described(content, self.file, runs)
+        self.objects[subject] = Described(content, self.file)
 
 
-def read_content(path: PurePosixPath, text: bytes, faults_of_flow: PlanFaults) -> FileContent:
+def read_content(path: PurePosixPath, text: bytes, documents: StationDocuments) -> FileContent:
     """Return the objects and the faults of a file by its place below the folder."""
     found = FileContent(str(path))
     try:
@@ -57,17 +54,22 @@ def read_content(path: PurePosixPath, text: bytes, faults_of_flow: PlanFaults) -
             _read_scope(found, scope, data)
         case ("scopes", scope, "workmasters", *_, _):
             _read_work_masters(found, scope, path.stem, data)
-        case ("tags", *_, _):
-            _read_tags(found, data)
-        case ("rules", *_, _):
-            _read_rules(found, data)
-        case ("flows", "stopped", *_, _):
-            _read_flow(found, data, faults_of_flow, runs=False)
-        case ("flows", *_, _):
-            _read_flow(found, data, faults_of_flow, runs=True)
+        case (folder, *below, _) if folder in (kinds := _kinds_by_folder()):
+            _read_documents(found, kinds[folder], documents.of(kinds[folder]), data, below)
         case _:
-            found.faults.append(f"no station file has this place; expected {EXPECTED}")
+            found.faults.append(f"no station file has this place; expected {_expected()}")
     return found
+
+
+def _kinds_by_folder() -> Mapping[str, str]:
+    return {kind.folder: name for name, kind in document_kinds().items()}
+
+
+def _expected() -> str:
+    """Return where station files may be."""
+    folders = [f"{folder}/" for folder in _kinds_by_folder()]
+    places = ["scopes/SCOPE/station.json", "scopes/SCOPE/workmasters/", *folders]
+    return " or ".join((", ".join(places[:-1]), places[-1]))
 
 
 def _read_scope(found: FileContent, scope: str, data: object) -> None:
@@ -107,35 +109,10 @@ def _read_work_masters(found: FileContent, scope: str, stem: str, data: object) 
         found.add(ObjectKind.WORK_MASTER, scope, master.id, as_values(master))
 
 
-def _read_tags(found: FileContent, data: object) -> None:
-    definitions, faults = parse_definitions(data if isinstance(data, list) else [data])
+def _read_documents(found: FileContent, kind: str, documents: Documents, data: object, folders: Sequence[str]) -> None:
+    read, faults = documents.read(data, folders)
     found.faults += faults
-    for definition in definitions:
-        # A second one of the same tag is a fault of `parse_definitions` already.
-        found.objects[StationObject(ObjectKind.TAG, "", definition.tag)] = Described(as_values(definition), found.file)
-
-
-def _read_rules(found: FileContent, data: object) -> None:
-    items = data if isinstance(data, list) else [data]
-    _, faults = parse_rules(items)
-    found.faults += faults
-    for item in _named(items):
-        if len(msgspec.json.encode(item)) > MAX_ITEM_BYTES:
-            found.faults.append(f"rule {item['id']!r}: it has more than {MAX_ITEM_BYTES} bytes")
-        # A second one of the same id is a fault of `parse_rules` already.
-        found.objects[StationObject(ObjectKind.RULE, "", item["id"])] = Described(item, found.file)
-
-
-def _named(items: list[Any]) -> Iterator[Mapping[str, Any]]:
-    for item in items:
-        if isinstance(item, dict) and isinstance(item.get("id"), str):
-            yield item
-
-
-def _read_flow(found: FileContent, data: object, faults_of_flow: PlanFaults, *, runs: bool) -> None:
-    found.faults += faults_of_flow(data)
-    if isinstance(data, dict) and isinstance(data.get("id"), str):
-        found.add(ObjectKind.FLOW, "", data["id"], data, runs=runs)
+    found.objects |= {StationObject(kind, "", id): replace(document, file=found.file) for id, document in read.items()}
 
 
 def as_values(structure: Struct) -> Any:
@@ -167,11 +144,6 @@ def has_files(folder: Path) -> bool:
     return next(_paths(folder, lambda _: None), None) is not None
 
 
-def has_flows(folder: Path) -> bool:
-    """Return whether a folder holds a file of a flow."""
-    return has_files(folder / "flows")
-
-
 def signature(folder: Path) -> Signature:
     """Return what changes with the files of a folder."""
     found = []
@@ -185,22 +157,22 @@ def signature(folder: Path) -> Signature:
     return tuple(found)
 
 
-def read_folder(folder: Path, faults_of_flow: PlanFaults) -> StationFiles:
+def read_folder(folder: Path, documents: StationDocuments) -> StationFiles:
     """Read all station files of a folder: files that end in `.json`; hidden ones and others are ignored."""
     faults: list[str] = []
     objects: dict[StationObject, Described] = {}
     for path in _paths(folder, faults.append):
         name = PurePosixPath(path.relative_to(folder).as_posix())
         try:
-            found = read_content(name, _read(path), faults_of_flow)
+            found = read_content(name, _read(path), documents)
         except OSError as error:
             faults.append(f"{name}: cannot be read: {error.strerror}")
             continue
         faults += (f"{name}: {fault}" for fault in found.faults)
         faults += _twice(objects, found.objects)
         objects |= found.objects
-    for kind, most in ((ObjectKind.RULE, MAX_RULES), (ObjectKind.TAG, MAX_TAGS)):
-        if (count := sum(station_object.kind is kind for station_object in objects)) > most:
+    for kind, count in Counter(subject.kind for subject in objects if subject.kind in document_kinds()).items():
+        if (most := documents.of(kind).most) is not None and count > most:
             faults.append(f"{kind}s: there are {count} {kind}s; a store takes at most {most}")
     return StationFiles(folder, objects, tuple(faults))
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from edge.app.features import document_kinds
 from edge.features.station_files.objects import LIMIT, LISTS, ObjectKind, Objects
 from edge.foundation.errors import Refused
 from edge.foundation.files import replace_atomically, sync, write_atomically
@@ -53,6 +54,7 @@ def _contents(objects: Objects) -> Iterator[tuple[PurePosixPath, Any]]:
     """Yield the name and the content of each file."""
     scopes: dict[str, dict[str, Any]] = {}
     names = {kind.value: name for name, kind in LISTS.items()}
+    kinds = document_kinds()
     for station_object, described in sorted(objects.items(), key=lambda pair: pair[0].place):
         match station_object.kind:
             case ObjectKind.WORK_MASTER:
@@ -60,17 +62,13 @@ def _contents(objects: Objects) -> Iterator[tuple[PurePosixPath, Any]]:
                     PurePosixPath("scopes", station_object.scope, "workmasters", file_name(station_object.id)),
                     described.content,
                 )
-            case ObjectKind.TAG:
-                yield PurePosixPath("tags", file_name(station_object.id)), described.content
-            case ObjectKind.RULE:
-                yield PurePosixPath("rules", file_name(station_object.id)), described.content
-            case ObjectKind.FLOW:
-                folder = PurePosixPath("flows") if described.runs else PurePosixPath("flows", "stopped")
+            case kind if kind in kinds:
+                folder = PurePosixPath(kinds[kind].folder, described.folder)
                 yield folder / file_name(station_object.id), described.content
             case ObjectKind.JOB_ACCEPTANCE:
                 scopes.setdefault(station_object.scope, {})[LIMIT] = described.content
             case _:
-                scopes.setdefault(station_object.scope, {}).setdefault(names[station_object.kind.value], []).append(
+                scopes.setdefault(station_object.scope, {}).setdefault(names[station_object.kind], []).append(
                     station_object.id
                 )
     for scope, content in scopes.items():

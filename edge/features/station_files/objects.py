@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from edge.app.documents import Described
+from edge.app.features import document_kinds
 from edge.model.acceptance import ResourceKind
 
 _Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -52,7 +55,7 @@ def station_file_schema() -> dict[str, Any]:
 
 
 class ObjectKind(StrEnum):
-    """The kinds of objects, in the order in which they are applied: a Work Master comes after its resources."""
+    """The kinds of objects of the core, in the order of applying: a Work Master comes after its resources."""
 
     EQUIPMENT = ResourceKind.EQUIPMENT.value
     MATERIAL_CLASS = ResourceKind.MATERIAL_CLASS.value
@@ -61,40 +64,29 @@ class ObjectKind(StrEnum):
     PHYSICAL_ASSET = ResourceKind.PHYSICAL_ASSET.value
     JOB_ACCEPTANCE = "jobacceptance"
     WORK_MASTER = "workmaster"
-    TAG = "tag"
-    RULE = "rule"
-    FLOW = "flow"
 
 
-_ORDER: Final = {kind: number for number, kind in enumerate(ObjectKind)}
+@cache
+def _order() -> Mapping[str, int]:
+    """Return the place of each kind: the documents of features are applied after the objects of the core."""
+    return {kind: number for number, kind in enumerate((*ObjectKind, *document_kinds()))}
 
 
 class StationObject(Struct, frozen=True):
-    """The identity of an object: tags, rules and flows have no scope, the limit of a scope has no id."""
+    """The identity of an object: documents of features have no scope, the limit of a scope has no id."""
 
-    kind: ObjectKind
+    kind: str
     scope: str
     id: str
 
     @property
     def place(self) -> tuple[int, str, str]:
         """The place in the order of applying."""
-        return _ORDER[self.kind], self.scope, self.id
+        return _order()[self.kind], self.scope, self.id
 
     def __str__(self) -> str:
         """Return kind and name as people read them."""
         return f"{self.kind} {'/'.join(filter(None, (self.scope, self.id)))}"
-
-
-class Described(Struct, frozen=True):
-    """The content of an object as JSON values, and its file below the folder; a resource has no content.
-
-    `runs` is whether a flow is started when it is registered, or runs in the store.
-    """
-
-    content: Any = None
-    file: str = ""
-    runs: bool = False
 
 
 Objects = Mapping[StationObject, Described]
@@ -112,7 +104,7 @@ class ObjectDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An object that is missing in the store, changed there, or not in the files."""
 
     change: ObjectChange
-    kind: ObjectKind
+    kind: str
     scope: str = ""
     id: str = ""
     file: str = ""
@@ -124,7 +116,7 @@ class ObjectDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def compare(files: Objects, stored: Objects) -> tuple[ObjectDifference, ...]:
-    """Return how a store differs from files, in the order of applying; whether a flow runs is not a difference."""
+    """Return how a store differs from files, in the order of applying; a state such as stopped is not compared."""
     found = [
         *((ObjectChange.MISSING, file) for file in files.keys() - stored.keys()),
         *(

@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 
 from edge.access.operations import Report
+from edge.app.documents import GuardedStore
 from edge.app.feature import Opened
 from edge.app.operation_work import ALMOST, STAGE, new_file, prefix_of, remove_old_files
 from edge.app.parts import GatewayParts, Works
-from edge.features.flows.settings import FlowsSettings
 from edge.features.station_files.apply import apply_files, load_objects, read_files
+from edge.features.station_files.documents import StationDocuments
 from edge.features.station_files.export import write_archive
 from edge.features.station_files.objects import ObjectDifference, audit_action, audit_subject
 from edge.foundation.errors import Refused
@@ -30,7 +31,8 @@ async def open_operations(_stack: AsyncExitStack, core: GatewayParts, _works: Wo
 async def _export(core: GatewayParts, operation: Operation, report: Report) -> str:
     """Write the station of the store as station files; return the file."""
     file = new_file(core, operation)
-    objects = await load_objects(core.store, {*core.scopes, *await load_scopes(core.store)})
+    scopes = {*core.scopes, *await load_scopes(core.store)}
+    objects = await load_objects(core.store, scopes, StationDocuments(core.settings, core.ports))
     report(STAGE, f"{len(objects)} objects read")
     await asyncio.to_thread(write_archive, file, objects)
     remove_old_files(file.parent, prefix_of(core, operation), core.settings.operations.kept_files)
@@ -41,7 +43,8 @@ async def _import(core: GatewayParts, operation: Operation, report: Report) -> s
     """Apply the station files of this gateway to the store; return how many objects were changed."""
     if not core.settings.station.files:
         raise Refused("station", "[station] files is empty", "Name the folder of the station files.")
-    read = await read_files(Path(core.settings.station.files), core.settings.section(FlowsSettings).nodes)
+    documents = StationDocuments(core.settings, core.ports)
+    read = await read_files(Path(core.settings.station.files), documents)
     changed = 0
 
     async def record(object_difference: ObjectDifference) -> None:
@@ -62,5 +65,6 @@ async def _import(core: GatewayParts, operation: Operation, report: Report) -> s
         )
 
     delete = "delete" in operation.arguments
-    await apply_files(core.store, core.instance.token, core.scopes, read, now_ms, record, delete=delete)
+    target = GuardedStore(core.store, now_ms)
+    await apply_files(target, core.instance.token, core.scopes, read, documents, record, delete=delete)
     return f"{changed} object{'' if changed == 1 else 's'} changed"

@@ -1,37 +1,29 @@
 """Fills an empty store from the station files of this gateway, and watches how the store differs from them."""
 
 import asyncio
-import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 from msgspec import Struct, field
 
 from edge.access.initialization import FillOutcome
 from edge.app.component import ComponentPart
+from edge.app.documents import GuardedStore
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
-from edge.features.flows.settings import FlowsSettings
 from edge.features.station_files.apply import fill_store, find_differences, load_mark, read_files
-from edge.features.station_files.content import signature
-from edge.features.station_files.objects import ObjectChange, summary
+from edge.features.station_files.content import Signature, StationFiles, signature
+from edge.features.station_files.documents import StationDocuments
+from edge.features.station_files.objects import ObjectChange, ObjectDifference, summary
 from edge.foundation.instant import now_ms
 from edge.foundation.metric import MetricFamily, gauge
 from edge.model.audit import AuditRecord
 from edge.store import initialization
 from edge.store.background import poll_store
 from edge.store.initialization import FillState
-
-if TYPE_CHECKING:
-    from edge.features.flows.nodes.registry import NodeKinds
-    from edge.features.station_files.apply import ReadFiles
-    from edge.features.station_files.content import Signature
-    from edge.features.station_files.objects import ObjectDifference
-
 
 logger = structlog.get_logger(__name__)
 
@@ -68,11 +60,11 @@ class StationDrift(Struct):
 
 async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opened:
     """Fill an empty store, then compare the store with the files until the stack closes."""
-    kinds: NodeKinds | None = core.ports["flows"].kinds if "flows" in core.ports else None
-    await fill_from_files(core, kinds)
+    documents = StationDocuments(core.settings, core.ports)
+    await fill_from_files(core, documents)
     drift = StationDrift()
     core.health.notes.append(drift.notes)
-    await core.keep_running(stack, "station files", StationWatch(core, kinds, drift).run)
+    await core.keep_running(stack, "station files", StationWatch(core, documents, drift).run)
 
     async def describe() -> ComponentPart:
         return ComponentPart({"drift": drift.text})
@@ -80,7 +72,7 @@ async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opene
     return Opened(described=(describe,), metrics=(drift.metrics,))
 
 
-async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None:
+async def fill_from_files(core: GatewayParts, documents: StationDocuments) -> None:
     """Fill an empty store from the station files, once for all gateways on it.
 
     Raises SettingsError with all faults of the files of an empty store, or for an unknown mark of the store.
@@ -90,8 +82,8 @@ async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None
     if state is FillState.FILLED or folder is None or not await asyncio.to_thread(_holds_files, folder):
         return
 
-    read = functools.partial(read_files, folder, core.settings.section(FlowsSettings).nodes, kinds)
-    outcome, written = await fill_store(core.store, core.instance.token, core.scopes, read, now_ms)
+    target = GuardedStore(core.store, now_ms)
+    outcome, written = await fill_store(target, core.instance.token, core.scopes, folder, documents)
     logger.info("store filling ended", outcome=outcome.value, folder=str(folder), objects=written)
     if outcome is FillOutcome.FILLED_HERE:
         core.trail.record(
@@ -111,12 +103,12 @@ async def fill_from_files(core: GatewayParts, kinds: "NodeKinds | None") -> None
 class StationWatch:
     """Compares the store with the files again and again; reads either of them only after a change."""
 
-    def __init__(self, core: GatewayParts, kinds: "NodeKinds | None", drift: StationDrift) -> None:
+    def __init__(self, core: GatewayParts, documents: StationDocuments, drift: StationDrift) -> None:
         self._core = core
         self._drift = drift
-        self._kinds = kinds
+        self._documents = documents
         self._signature: Signature | None = None
-        self._read: ReadFiles | None = None
+        self._read: StationFiles | None = None
         self._compared: object = None
         """The marks of the files and of the store at the last comparison."""
         self._reported: str | None = None
@@ -133,9 +125,9 @@ class StationWatch:
             self._set(None, {}, 0, ())
             return
 
-        files = (await self._files(folder)).files
+        files = await self._files(folder)
         # The marks are read before the objects: what changes meanwhile is compared again.
-        marks = self._signature, await load_mark(self._core.store)
+        marks = self._signature, await load_mark(self._core.store, self._documents)
         if marks == self._compared:
             return
         if files.faults:
@@ -143,7 +135,7 @@ class StationWatch:
             self._set(f"{count} fault{'' if count == 1 else 's'} in the files", {}, count, files.faults)
             self._compared = marks
             return
-        found = await find_differences(self._core.store, self._core.scopes, files.objects)
+        found = await find_differences(self._core.store, self._core.scopes, files.objects, self._documents)
         counts = {
             change.value: sum(object_difference.change is change for object_difference in found)
             for change in ObjectChange
@@ -151,11 +143,10 @@ class StationWatch:
         self._set(summary(found), counts, 0, _names(found))
         self._compared = marks
 
-    async def _files(self, folder: Path) -> "ReadFiles":
-
+    async def _files(self, folder: Path) -> StationFiles:
         now = await asyncio.to_thread(signature, folder)
         if self._read is None or now != self._signature:
-            self._read = await read_files(folder, self._core.settings.section(FlowsSettings).nodes, self._kinds)
+            self._read = await read_files(folder, self._documents)
             self._signature = now
         return self._read
 
@@ -170,7 +161,7 @@ class StationWatch:
         self._reported = text
 
 
-def _names(found: "Iterable[ObjectDifference]") -> list[str]:
+def _names(found: Iterable[ObjectDifference]) -> list[str]:
     return [f"{object_difference.subject} {object_difference.change}" for object_difference in found]
 
 

@@ -1,6 +1,6 @@
 """Telemetry: tags, sources, rules, alarms, history."""
 
-from edge.app.feature import Feature, Noun
+from edge.app.feature import DocumentKind, Feature, Noun
 
 FEATURE = Feature(
     "telemetry",
@@ -15,6 +15,10 @@ FEATURE = Feature(
     settings_kinds={
         "rule": "edge.features.telemetry.definitions:RULE_SETTING",
         "tag": "edge.features.telemetry.definitions:TAG_SETTING",
+    },
+    documents={
+        "tag": DocumentKind("tags", lambda keys: keys.telemetry_definitions()),
+        "rule": DocumentKind("rules", lambda keys: keys.telemetry_rules()),
     },
     opcua="edge.features.telemetry.opcua.alarm_feed:add_alarms_of_store",
     discovered_as="edge.features.telemetry.settings:discovered_as",

@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
-from edge.features.station_files.apply import ReadFiles, read_files
+from edge.config import Settings
+from edge.features.station_files.apply import read_files
+from edge.features.station_files.content import StationFiles
+from edge.features.station_files.documents import StationDocuments
 from edge.model.recipe import RECIPE_DATASCHEMA
 from tests.station.plant import LINEAR
 
@@ -41,6 +44,11 @@ def make_site(folder: Path) -> Path:
     return folder
 
 
-async def read_site(folder: Path) -> ReadFiles:
-    """Read the files of a site without node kinds of its own."""
-    return await read_files(folder, "")
+def new_documents() -> StationDocuments:
+    """Return the documents of a site without node kinds of its own."""
+    return StationDocuments(Settings())
+
+
+async def read_site(folder: Path) -> StationFiles:
+    """Read the files of such a site."""
+    return await read_files(folder, new_documents())

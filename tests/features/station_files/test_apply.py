@@ -6,20 +6,36 @@ from pathlib import Path
 import pytest
 
 from edge.access.initialization import FillOutcome
-from edge.features.flows.plan import Plans
-from edge.features.station_files.apply import ObjectWriter, apply_files, fill_store, find_differences, load_objects
-from edge.features.station_files.objects import Described, ObjectChange, ObjectDifference, ObjectKind, StationObject
+from edge.app.documents import Described, GuardedStore
+from edge.features.station_files.apply import (
+    ObjectWriter,
+    apply_files,
+    fill_store,
+    find_differences,
+    load_objects,
+    read_files,
+)
+from edge.features.station_files.objects import ObjectChange, ObjectDifference, StationObject
 from edge.foundation.errors import Refused, SettingsError
 from edge.foundation.instant import now_ms
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.store import initialization, resources
 from edge.store.client import Store
 from edge.store.initialization import FillState
-from tests.features.station_files.site import FLOW, MASTER, NUMBER_OF_OBJECTS, SCOPE, make_site, read_site, write
+from tests.features.station_files.site import (
+    FLOW,
+    MASTER,
+    NUMBER_OF_OBJECTS,
+    SCOPE,
+    make_site,
+    new_documents,
+    read_site,
+    write,
+)
 
 
 async def fill(store: Store, folder: Path, owner: str = "gw") -> tuple[FillOutcome, int]:
-    return await fill_store(store, owner, [SCOPE], lambda: read_site(folder), now_ms)
+    return await fill_store(GuardedStore(store, now_ms), owner, [SCOPE], folder, new_documents())
 
 
 async def apply(store: Store, folder: Path, *, delete: bool = False) -> list[str]:
@@ -28,12 +44,14 @@ async def apply(store: Store, folder: Path, *, delete: bool = False) -> list[str
     async def report(object_difference: ObjectDifference) -> None:
         applied.append(f"{object_difference.change} {object_difference.subject}")
 
-    await apply_files(store, "anna", [SCOPE], await read_site(folder), now_ms, report, delete=delete)
+    documents = new_documents()
+    files = await read_files(folder, documents)
+    await apply_files(GuardedStore(store, now_ms), "anna", [SCOPE], files, documents, report, delete=delete)
     return applied
 
 
 async def differences(store: Store, folder: Path) -> list[str]:
-    found = await find_differences(store, [SCOPE], (await read_site(folder)).files.checked())
+    found = await find_differences(store, [SCOPE], (await read_site(folder)).checked(), new_documents())
     return [f"{object_difference.change} {object_difference.subject}" for object_difference in found]
 
 
@@ -96,39 +114,42 @@ async def test_apply_writes_differences_and_deletes_only_if_requested(store: Sto
 
 
 async def test_every_object_is_written_read_and_deleted(store: Store, tmp_path: Path) -> None:
-    site = await read_site(make_site(tmp_path))
-    writer = ObjectWriter(store, site.plans, now_ms)
-    files = site.files.checked()
+    documents = new_documents()
+    files = (await read_files(make_site(tmp_path), documents)).checked()
+    writer = ObjectWriter(GuardedStore(store, now_ms), documents)
     for subject, described in files.items():
         assert await writer.put(subject, described)
-    stored = await load_objects(store, [SCOPE])
+    stored = await load_objects(store, [SCOPE], new_documents())
     assert len(stored) == NUMBER_OF_OBJECTS
-    assert {station_object: (found.content, found.runs) for station_object, found in stored.items()} == {
-        file: (found.content, found.runs) for file, found in files.items()
+    assert {station_object: (found.content, found.folder) for station_object, found in stored.items()} == {
+        file: (found.content, found.folder) for file, found in files.items()
     }
     for subject in files:
         assert await writer.delete(subject)
-    assert await load_objects(store, [SCOPE]) == {}
+    assert await load_objects(store, [SCOPE], new_documents()) == {}
 
 
 async def test_failed_guard_prevents_the_write(store: Store, tmp_path: Path) -> None:
-    site = await read_site(make_site(tmp_path))
-    late = ObjectWriter(store, site.plans, now_ms, initialization.while_filling(store.keys))
-    for subject, described in site.files.checked().items():
+    documents = new_documents()
+    files = (await read_files(make_site(tmp_path), documents)).checked()
+    late = ObjectWriter(GuardedStore(store, now_ms, initialization.while_filling(store.keys)), documents)
+    for subject, described in files.items():
         assert not await late.put(subject, described)
         assert not await late.delete(subject)
-    assert await load_objects(store, [SCOPE]) == {}
+    assert await load_objects(store, [SCOPE], new_documents()) == {}
 
 
 async def test_stopped_flow_stays_stopped_with_new_content(store: Store) -> None:
-    subject = StationObject(ObjectKind.FLOW, "", "count")
-    writer = ObjectWriter(store, Plans(), now_ms)
-    await writer.put(subject, Described(FLOW, runs=False))
-    await writer.put(subject, Described({**FLOW, "interval_seconds": 20}, runs=True))
-    (found,) = (await load_objects(store, [])).values()
-    assert (found.content["interval_seconds"], found.runs) == (20, False)
+    subject = StationObject("flow", "", "count")
+    documents = new_documents()
+    await documents.of("flow").prepare()
+    writer = ObjectWriter(GuardedStore(store, now_ms), documents)
+    await writer.put(subject, Described(FLOW, folder="stopped"))
+    await writer.put(subject, Described({**FLOW, "interval_seconds": 20}))
+    (found,) = (await load_objects(store, [], new_documents())).values()
+    assert (found.content["interval_seconds"], found.folder) == (20, "stopped")
 
 
 async def test_unreadable_content_of_the_store_is_read_as_text(store: Store) -> None:
     await store.execute("HSET", store.keys.telemetry_rules(), "id:hot", "{bad")
-    assert (await load_objects(store, []))[StationObject(ObjectKind.RULE, "", "hot")].content == "{bad"
+    assert (await load_objects(store, [], new_documents()))[StationObject("rule", "", "hot")].content == "{bad"

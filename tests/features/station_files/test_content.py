@@ -1,21 +1,35 @@
 """The path of a file determines its objects; all its faults are reported, and none is ignored."""
 
+import asyncio
 import json
 import os
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from edge.features.station_files.content import FileContent, has_files, has_flows, read_content, read_folder, signature
+from edge.features.station_files.content import FileContent, has_files, read_content, read_folder, signature
 from edge.foundation.errors import SettingsError
 from edge.model.recipe import RECIPE_DATASCHEMA
-from tests.features.station_files.site import FLOW, LISTS, MASTER, NUMBER_OF_OBJECTS, RULE, TAG, make_site, write
+from tests.features.station_files.site import (
+    FLOW,
+    LISTS,
+    MASTER,
+    NUMBER_OF_OBJECTS,
+    RULE,
+    TAG,
+    make_site,
+    new_documents,
+    read_site,
+    write,
+)
 from tests.station.plant import LINEAR
 
 
 def read(name: str, content: object) -> FileContent:
     text = content if isinstance(content, str) else json.dumps(content)
-    return read_content(PurePosixPath(name), text.encode(), lambda _: ())
+    documents = new_documents()
+    asyncio.run(documents.of("flow").prepare())
+    return read_content(PurePosixPath(name), text.encode(), documents)
 
 
 def names(found: FileContent) -> list[str]:
@@ -53,7 +67,7 @@ def test_recipe_without_a_work_master_gets_the_id_of_its_file_name() -> None:
 def test_flow_is_started_unless_it_is_in_the_folder_stopped() -> None:
     ((_, started),) = read("flows/a.json", FLOW).objects.items()
     ((_, stopped),) = read("flows/stopped/a.json", FLOW).objects.items()
-    assert (started.runs, stopped.runs) == (True, False)
+    assert (started.folder, stopped.folder) == ("", "stopped")
 
 
 @pytest.mark.parametrize(
@@ -92,16 +106,15 @@ def test_every_fault_of_a_file_is_reported(file: str, content: object, faults: l
 
 
 def faults_of(folder: Path) -> tuple[str, ...]:
-    return read_folder(folder, lambda _: ()).faults
+    return read_folder(folder, new_documents()).faults
 
 
-def test_folder_is_read_without_hidden_and_other_files(tmp_path: Path) -> None:
+async def test_folder_is_read_without_hidden_and_other_files(tmp_path: Path) -> None:
     write(make_site(tmp_path), ".git/a.json", "{bad")
     write(tmp_path, "rules/.b.json", "{bad")
     write(tmp_path, "rules/hot.json.bak", "{bad")
-    assert len(read_folder(tmp_path, lambda _: ()).checked()) == NUMBER_OF_OBJECTS
+    assert len((await read_site(tmp_path)).checked()) == NUMBER_OF_OBJECTS
     assert has_files(tmp_path)
-    assert has_flows(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["absent", "empty"])
@@ -118,7 +131,7 @@ def test_all_faults_of_all_files_are_reported_with_their_paths(tmp_path: Path) -
     (tmp_path / "rules" / "link.json").symlink_to(tmp_path / "nothing")
     (tmp_path / "flows").symlink_to(tmp_path / "rules")
     os.mkfifo(tmp_path / "rules" / "pipe.json")
-    found = read_folder(tmp_path, lambda _: ())
+    found = read_folder(tmp_path, new_documents())
     assert [fault.split(": ")[0] for fault in found.faults] == [
         "flows",
         "rules/a.json",

@@ -6,28 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.app.documents import GuardedStore
 from edge.features.station_files.apply import fill_store, load_objects
 from edge.features.station_files.export import file_name, write_folder
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store
-from tests.features.station_files.site import SCOPE, make_site, read_site
+from tests.features.station_files.site import SCOPE, make_site, new_documents, read_site
 
 ODD = ("a/b", "..", ".hidden", "ü: *", "x" * 255, "ä" * 255)
 
 
 async def test_exported_files_describe_the_same_objects(store: Store, tmp_path: Path) -> None:
     site = make_site(tmp_path / "site")
-    await fill_store(store, "gw", [SCOPE], lambda: read_site(site), now_ms)
+    await fill_store(GuardedStore(store, now_ms), "gw", [SCOPE], site, new_documents())
     masters = [{"ID": text} for text in ODD]
     await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, masters)
     await StationSettings(store).apply(SCOPE, "jobacceptance", SettingsMethod.PUT, {"max_downloadable_job_orders": 0})
-    stored = await load_objects(store, [SCOPE])
+    stored = await load_objects(store, [SCOPE], new_documents())
     written = write_folder(tmp_path / "new", stored)
-    found = (await read_site(tmp_path / "new")).files.checked()
-    assert {station_object: (one.content, one.runs) for station_object, one in found.items()} == {
-        station_object: (one.content, one.runs) for station_object, one in stored.items()
+    found = (await read_site(tmp_path / "new")).checked()
+    assert {station_object: (one.content, one.folder) for station_object, one in found.items()} == {
+        station_object: (one.content, one.folder) for station_object, one in stored.items()
     }
     assert {"flows/count.json", "flows/stopped/idle.json", "rules/hot.json"} <= set(written)
 

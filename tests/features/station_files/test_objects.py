@@ -2,9 +2,10 @@
 
 import pytest
 
-from edge.features.station_files.objects import Described, ObjectChange, ObjectKind, StationObject, compare, summary
+from edge.app.documents import Described
+from edge.features.station_files.objects import ObjectChange, ObjectKind, StationObject, compare, summary
 
-RULE = StationObject(ObjectKind.RULE, "", "hot")
+RULE = StationObject("rule", "", "hot")
 WRENCH = StationObject(ObjectKind.EQUIPMENT, "s", "wrench")
 LIMIT = StationObject(ObjectKind.JOB_ACCEPTANCE, "s", "")
 
@@ -24,8 +25,8 @@ def test_differences_are_missing_changed_and_extra_in_order() -> None:
 
 
 def test_state_of_a_flow_is_not_a_difference() -> None:
-    flow = StationObject(ObjectKind.FLOW, "", "count")
-    assert compare({flow: Described({}, "f", runs=True)}, {flow: Described({})}) == ()
+    flow = StationObject("flow", "", "count")
+    assert compare({flow: Described({}, "f", "stopped")}, {flow: Described({})}) == ()
     assert summary(()) == ""
 
 

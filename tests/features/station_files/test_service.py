@@ -11,12 +11,13 @@ from edge.app.parts import GatewayParts
 from edge.app.wiring import open_gateway
 from edge.config import Settings, load_settings
 from edge.features.station_files.apply import find_differences
+from edge.features.station_files.documents import StationDocuments
 from edge.features.station_files.service import StationDrift, StationWatch
 from edge.foundation.errors import SettingsError
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.store import audit
 from edge.store.client import Store
-from tests.features.station_files.site import MASTER, SCOPE, make_site, read_site, write
+from tests.features.station_files.site import MASTER, SCOPE, make_site, new_documents, read_site, write
 
 
 @pytest.fixture
@@ -39,13 +40,14 @@ class Core:
         self.drift = StationDrift()
 
     def watch(self) -> StationWatch:
-        return StationWatch(cast("GatewayParts", self), None, self.drift)
+        return StationWatch(cast("GatewayParts", self), StationDocuments(self.settings), self.drift)
 
 
 async def test_gateway_fills_an_empty_store_and_records_it(store: Store, settings: Settings, tmp_path: Path) -> None:
     folder = make_site(tmp_path / "station.d")
     async with open_gateway(settings):
-        assert await find_differences(store, [SCOPE], (await read_site(folder)).files.checked()) == ()
+        files = (await read_site(folder)).checked()
+        assert await find_differences(store, [SCOPE], files, new_documents()) == ()
     records: list[dict[str, Any]] = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 10)]
     (record,) = (entry for entry in records if entry["kind"] == "station.fill")
     assert record["comment"] == "10 objects into an empty store"

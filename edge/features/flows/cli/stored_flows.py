@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -32,13 +33,22 @@ def print_faults(file: str, faults: Sequence[Fault]) -> None:
     print_text(f"{file}: {len(faults)} fault{'' if len(faults) == 1 else 's'}")
 
 
-kinds_option = click.option(
+_kinds = partial(
+    click.option,
     "--kinds",
-    "kinds_folder",
     type=click.Path(exists=True, file_okay=False),
     metavar="FOLDER",
     help="Folder of the node kinds of the site, as `[flows] nodes`.",
 )
+kinds_option = _kinds("kinds_folder")
+
+
+def _as_sections(_context: click.Context, _option: click.Parameter, folder: str | None) -> Mapping[str, FlowsSettings]:
+    return {"flows": FlowsSettings(nodes=folder or "")}
+
+
+kinds_of_files_option = _kinds("sections", callback=_as_sections)
+"""The option of `edge check station`."""
 
 
 _T = TypeVar("_T")

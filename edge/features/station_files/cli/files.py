@@ -2,23 +2,26 @@
 
 import asyncio
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
 import msgspec
 from msgspec import Struct
 
+from edge.app.documents import GuardedStore
 from edge.cli.files import print_result
 from edge.cli.locks import owner_name
+from edge.cli.terminal.command_group import further_options
 from edge.cli.terminal.operator import authorize_command, record_as
 from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
 from edge.cli.terminal.store_access import StoreAccess, json_option, open_access, settings_option
-from edge.features.flows.cli.stored_flows import kinds_option
-from edge.features.flows.settings import FlowsSettings
-from edge.features.station_files.apply import ReadFiles, all_scopes, apply_files, load_objects, read_files
-from edge.features.station_files.content import has_files
+from edge.config import FeatureSettings, Settings
+from edge.features.station_files.apply import all_scopes, apply_files, load_objects, read_files
+from edge.features.station_files.content import StationFiles, has_files
+from edge.features.station_files.documents import StationDocuments
 from edge.features.station_files.export import write_folder
 from edge.features.station_files.objects import ObjectDifference, Objects, audit_action, audit_subject, compare, summary
 from edge.foundation.errors import Refused
@@ -61,12 +64,13 @@ class Comparison(Struct, frozen=True):
 async def find(settings_file: Path | None, folder: Path | None) -> Comparison:
     """Compare the store of the settings with the files of a folder."""
     async with open_access(settings_file) as at:
-        read = await _read(at, folder)
-        files = read.files.checked()
+        documents = StationDocuments(at.settings)
+        read = await _read(at, folder, documents)
+        files = read.checked()
         await _warn_of_scopes(at, files)
-        stored = await load_objects(at.store, all_scopes(at.settings.gateway.scopes, files))
+        stored = await load_objects(at.store, all_scopes(at.settings.gateway.scopes, files), documents)
         state = await initialization.load_state(at.store)
-        return Comparison(read.files.folder, files, stored, compare(files, stored), state.name.lower())
+        return Comparison(read.folder, files, stored, compare(files, stored), state.name.lower())
 
 
 async def apply_to_store(
@@ -74,9 +78,10 @@ async def apply_to_store(
 ) -> Sequence[ObjectDifference]:
     """Apply the files of a folder to the store of the settings; return what was changed."""
     async with open_access(settings_file) as at:
-        read = await _read(at, folder)
-        await _warn_of_scopes(at, read.files.checked())
-        user = await authorize_command(at, "station apply", str(read.files.folder))
+        documents = StationDocuments(at.settings)
+        read = await _read(at, folder, documents)
+        await _warn_of_scopes(at, read.checked())
+        user = await authorize_command(at, "station apply", str(read.folder))
         applied: list[ObjectDifference] = []
 
         async def report(object_difference: ObjectDifference) -> None:
@@ -90,11 +95,11 @@ async def apply_to_store(
                 object_difference.file,
             )
 
-        scopes, clock = at.settings.gateway.scopes, await store_clock(at.store)
+        scopes, target = at.settings.gateway.scopes, GuardedStore(at.store, await store_clock(at.store))
         try:
-            await apply_files(at.store, owner_name(), scopes, read, clock, report, delete=delete)
+            await apply_files(target, owner_name(), scopes, read, documents, report, delete=delete)
         except Refused as refusal:
-            await record_as(at, user, "station apply", str(read.files.folder), refusal.message)
+            await record_as(at, user, "station apply", str(read.folder), refusal.message)
             raise
         return applied
 
@@ -104,7 +109,7 @@ async def export_store(settings_file: Path | None, folder: Path) -> list[str]:
     async with open_access(settings_file) as at:
         scopes = {*at.settings.gateway.scopes, *await load_scopes(at.store)}
         try:
-            return write_folder(folder, await load_objects(at.store, scopes))
+            return write_folder(folder, await load_objects(at.store, scopes, StationDocuments(at.settings)))
         except OSError as error:
             usage_failure(f"{error.filename}: cannot be written: {error.strerror}")
 
@@ -137,13 +142,13 @@ def _lines(side: Objects, object_difference: ObjectDifference) -> list[str]:
     return text.decode().splitlines()
 
 
-async def _read(at: StoreAccess, folder: Path | None) -> ReadFiles:
+async def _read(at: StoreAccess, folder: Path | None, documents: StationDocuments) -> StationFiles:
     chosen = folder or Path(at.settings.station.files)
     if not at.settings.station.files and folder is None:
         usage_failure("[station] files is empty: name a folder")
     if not has_files(chosen):
         usage_failure(f"{chosen}: there are no station files; `edge station export FOLDER` writes those of the store")
-    return await read_files(chosen, at.settings.section(FlowsSettings).nodes)
+    return await read_files(chosen, documents)
 
 
 async def _warn_of_scopes(at: StoreAccess, files: Objects) -> None:
@@ -221,12 +226,12 @@ def export(folder: Path, settings_file: Path | None, *, as_json: bool) -> None:
 
 @click.command("station", epilog="Example: edge check station station.d")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@kinds_option
+@further_options("check station")
 @json_option
-def check(folder: Path, kinds_folder: str | None, *, as_json: bool) -> None:
+def check(folder: Path, sections: Mapping[str, FeatureSettings] = MappingProxyType({}), *, as_json: bool) -> None:
     """Check station files.
 
     FOLDER is a folder as `[station] files`, for example a checkout of Git. No store is needed.
     """
-    found = asyncio.run(read_files(folder.absolute(), kinds_folder or "")).files
+    found = asyncio.run(read_files(folder.absolute(), StationDocuments(Settings(sections=sections))))
     print_result(folder, found.faults, (), as_json=as_json)
