@@ -4,7 +4,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -134,17 +134,32 @@ def list_files(directory: Path) -> list[DayFile]:
     return sorted(DayFile(match[1], int(match[2] or 1), path) for path, match in named if match)
 
 
-def append_samples(directory: Path, samples: Sequence[Sample], max_bytes: int) -> int:
-    """Append samples, one chunk for each day; return the bytes that were written. Raises OSError."""
-    written = 0
+def by_day(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
+    """Return samples by their day."""
     days: dict[str, list[Sample]] = {}
     for sample in samples:
         days.setdefault(day_of(sample.at), []).append(sample)
-    for day, of_day in days.items():
-        instants = [item.at for item in of_day]
-        chunk = encode_member(encode_chunk(of_day), min(instants), max(instants), len(of_day))
-        written += _append(directory, day, chunk, max_bytes // PARTS)
-    return written
+    return days
+
+
+def append_day(directory: Path, day: str, samples: Sequence[Sample], max_bytes: int) -> None:
+    """Append samples of one day as a chunk, whole or not at all. Raises OSError.
+
+    It goes to the last file of the day, or to a new one when that is large or has another schema.
+    """
+    instants = [sample.at for sample in samples]
+    chunk = encode_member(encode_chunk(samples), min(instants), max(instants), len(samples))
+    make_directory(directory, 0o750)
+    of_day = [file for file in list_files(directory) if file.day == day]
+    head = encode_member(encode_schema(), 0, 0, 0)
+    part = of_day[-1].part if of_day else 1
+    if of_day and not _has_room(of_day[-1].path, head, max_bytes // PARTS - len(chunk)):
+        part += 1
+    path = directory / f"{day}{f'.{part}' if part > 1 else ''}{SUFFIX}"
+    if not path.exists() or not path.stat().st_size:
+        append_whole(path, head, _MODE)
+        _sync_directory(directory)
+    append_whole(path, chunk, _MODE)
 
 
 def recover(directory: Path) -> None:
@@ -178,23 +193,6 @@ def remove_oldest(directory: Path, newest_at: int, days: int, max_bytes: int) ->
         total -= sizes[day_file.path]
         logger.info("history file removed", file=day_file.path.name, bytes=sizes[day_file.path])
     return total
-
-
-def _append(directory: Path, day: str, chunk: bytes, most: int) -> int:
-    """Append a chunk to the last file of its day, or to a new one when that is large or has another schema."""
-    make_directory(directory, 0o750)
-    of_day = [file for file in list_files(directory) if file.day == day]
-    head = encode_member(encode_schema(), 0, 0, 0)
-    part = of_day[-1].part if of_day else 1
-    if of_day and not _has_room(of_day[-1].path, head, most - len(chunk)):
-        part += 1
-    path = directory / f"{day}{f'.{part}' if part > 1 else ''}{SUFFIX}"
-    is_new = not path.exists() or not path.stat().st_size
-    content = head + chunk if is_new else chunk
-    append_whole(path, content, _MODE)
-    if is_new:
-        _sync_directory(directory)
-    return len(content)
 
 
 def _has_room(path: Path, head: bytes, most: int) -> bool:

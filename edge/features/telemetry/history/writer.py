@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
-from edge.features.telemetry.history.day_files import append_samples, recover, remove_oldest
+from edge.features.telemetry.history.day_files import append_day, by_day, recover, remove_oldest
 from edge.foundation.rate_limit import LogThrottle
 from edge.ports.sample_lines import Sample
 
@@ -73,7 +73,7 @@ class HistoryWriter:
                 await self._write(self._take())
         finally:
             while samples := self._take():
-                if not self._append(samples):
+                if self._append(samples):
                     break
 
     def _take(self) -> list[Sample]:
@@ -83,23 +83,17 @@ class HistoryWriter:
         if not samples:
             return
         self.revision += 1
-        try:
-            if not await self._append_whole(samples):
-                self._return(samples)
-            elif len(self._buffer) >= self._limits.chunk:
-                self._is_full.set()
-        finally:
-            self.revision += 1
-
-    async def _append_whole(self, samples: list[Sample]) -> bool:
-        """Append a chunk in a thread; return whether the disk took it."""
         # A task without a group: the thread cannot be stopped, and the chunk must be known as written or not.
         writing = asyncio.ensure_future(asyncio.to_thread(self._append, samples))
         try:
-            return await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await writing
-            raise
+            await asyncio.shield(writing)
+        finally:
+            try:
+                self._return(await writing)
+            finally:
+                self.revision += 1
+        if len(self._buffer) >= self._limits.chunk and not writing.result():
+            self._is_full.set()
 
     def _return(self, samples: list[Sample]) -> None:
         """Put samples back at the front of the buffer, the newest ones where it has too little room."""
@@ -108,17 +102,18 @@ class HistoryWriter:
         self.dropped += len(samples) - len(kept)
         self._buffer.extendleft(reversed(kept))
 
-    def _append(self, samples: list[Sample]) -> bool:
-        """Append a chunk and remove the oldest files; return whether the disk took it."""
+    def _append(self, samples: list[Sample]) -> list[Sample]:
+        """Append samples and remove the oldest files; return the samples that the disk did not take."""
+        days = by_day(samples)
         try:
-            append_samples(self.directory, samples, self._limits.max_bytes)
+            for day in list(days):
+                append_day(self.directory, day, days[day], self._limits.max_bytes)
+                self.written += len(days.pop(day))
             self.bytes = remove_oldest(self.directory, samples[-1].at, self._limits.days, self._limits.max_bytes)
         except OSError as error:
             advice = f"Check the space and the owner of {self.directory}."
             self._faults.warning("history not written", "", reason=str(error), advice=advice)
-            return False
-        self.written += len(samples)
-        return True
+        return [sample for of_day in days.values() for sample in of_day]
 
     def _recover(self) -> None:
         try:

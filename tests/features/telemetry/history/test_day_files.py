@@ -10,9 +10,14 @@ import nanoarrow as na
 import pytest
 from structlog.testing import capture_logs
 
-from edge.features.telemetry.history.arrow_chunk import encode_batch, instant_column, number_column, text_column
+from edge.features.telemetry.history.arrow_chunk import (
+    encode_batch,
+    encode_schema,
+    instant_column,
+    number_column,
+    text_column,
+)
 from edge.features.telemetry.history.day_files import (
-    append_samples,
     encode_member,
     list_files,
     members,
@@ -22,6 +27,7 @@ from edge.features.telemetry.history.day_files import (
 )
 from edge.features.telemetry.history.reader import read_samples
 from edge.ports.sample_lines import Sample
+from tests.features.telemetry.history.written import append_samples
 
 DAY = 86_400_000
 NOON = 20_000 * DAY + DAY // 2
@@ -115,6 +121,20 @@ def test_failed_write_leaves_the_file_unchanged(tmp_path: Path) -> None:
     assert file.path.stat().st_size == size
     append_samples(tmp_path, samples(NOON + 40, 5), MUCH)
     assert len(values(tmp_path)) == 15
+
+
+def test_full_disk_at_the_first_chunk_of_a_day_leaves_a_readable_file(tmp_path: Path) -> None:
+    head = len(encode_member(encode_schema(), 0, 0, 0))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (head + 60, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            append_samples(tmp_path, samples(NOON, 10), MUCH)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert values(tmp_path) == []
+    append_samples(tmp_path, samples(NOON, 5), MUCH)
+    assert len(values(tmp_path)) == 5
 
 
 def test_oldest_days_are_removed_first(tmp_path: Path) -> None:

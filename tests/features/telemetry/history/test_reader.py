@@ -6,9 +6,10 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from edge.features.telemetry.history.day_files import append_samples, list_files
+from edge.features.telemetry.history.day_files import list_files
 from edge.features.telemetry.history.reader import read_samples
 from edge.ports.sample_lines import Sample
+from tests.features.telemetry.history.written import append_samples
 
 DAY = 86_400_000
 START = 20_000 * DAY

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from edge.features.telemetry.history.day_files import append_samples, list_files
+from edge.features.telemetry.history.day_files import list_files
 from edge.features.telemetry.history.reader import read_page
 from edge.foundation.errors import Refused
 from edge.ports.sample_lines import Sample
+from tests.features.telemetry.history.written import append_samples
 
 START = 1_790_000_000_000
 DAY_MS = 86_400_000

@@ -1,6 +1,7 @@
 """Tests of the history writer: few writes, no loss at the stop, bounded buffer while the disk fails."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter
 from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Sample
 
-START = 20_000 * 86_400_000
+DAY = 86_400_000
+START = 20_000 * DAY
 
 
 def samples(start: int, count: int) -> list[Sample]:
@@ -57,6 +59,51 @@ async def test_buffer_drops_the_oldest_samples_while_the_disk_is_unavailable(tmp
         directory.unlink()
         await until(lambda: writer.written == 50)
     assert values(directory) == list(range(20, 70))
+
+
+async def test_day_that_is_written_is_not_written_again_with_the_next(tmp_path: Path) -> None:
+    tomorrow = tmp_path / "2024-10-05.arrows.gz"
+    tomorrow.mkdir()  # a file that cannot be opened
+    writer = HistoryWriter(tmp_path, HistoryLimits(days=3, interval_s=0.01, chunk=10))
+    async with background_task(writer.run(), "history"):
+        writer.append(samples(DAY - 5, 10))
+        await until(lambda: writer.revision >= 6)
+        tomorrow.rmdir()
+        await until(lambda: writer.written >= 10)
+    assert values(tmp_path) == list(range(DAY - 5, DAY + 5))
+    assert (writer.written, writer.dropped) == (10, 0)
+
+
+async def test_chunk_is_not_repeated_when_an_old_file_cannot_be_removed(tmp_path: Path) -> None:
+    old = tmp_path / "2001-01-01.arrows.gz"
+    old.mkdir()
+    writer = HistoryWriter(tmp_path, HistoryLimits(days=3, interval_s=0.01, chunk=10))
+    async with background_task(writer.run(), "history"):
+        writer.append(samples(0, 10))
+        await until(lambda: writer.revision > 0 and not writer.buffered("t", 0, START + DAY))
+        old.rmdir()
+        writer.append(samples(10, 10))
+        await until(lambda: writer.written == 20)
+    assert values(tmp_path) == list(range(20))
+
+
+async def test_chunk_that_fails_during_the_stop_is_written_with_the_rest(tmp_path: Path) -> None:
+    today = tmp_path / "2024-10-04.arrows.gz"
+    writer = HistoryWriter(tmp_path, HistoryLimits(days=3, chunk=10))
+    async with background_task(writer.run(), "history"):
+        await asyncio.sleep(0)
+        os.mkfifo(today)  # its reader waits, and fails when it seeks
+        writer.append(samples(0, 10))
+        await until(lambda: writer.revision == 1)
+        answering = asyncio.create_task(asyncio.to_thread(fail, today))
+    await answering
+    assert values(tmp_path) == list(range(10))
+
+
+def fail(pipe: Path) -> None:
+    descriptor = os.open(pipe, os.O_WRONLY)
+    pipe.unlink()
+    os.close(descriptor)
 
 
 async def test_cancelled_write_is_not_repeated(tmp_path: Path) -> None:

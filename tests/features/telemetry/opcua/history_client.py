@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest_asyncio
 
-from edge.features.telemetry.history.day_files import append_samples
 from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Quality, Sample
@@ -14,6 +13,7 @@ from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from edge.uaserver.namespaces import Namespace
 from tests.conftest import WaitUntil
+from tests.features.telemetry.history.written import append_samples
 from tests.features.telemetry.opcua.alarm_plant import alarm_server
 from tests.uaserver.other_stack import OtherStack, node, other_stack
 

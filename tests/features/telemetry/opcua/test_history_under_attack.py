@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from edge.features.telemetry.history.day_files import append_samples
 from edge.features.telemetry.opcua.condition_view import encode_event_id
 from edge.features.telemetry.opcua.tag_history import TagHistory
 from edge.ports.batch import encode_line
@@ -18,6 +17,7 @@ from edge.ports.sample_lines import Sample
 from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from tests.conftest import WaitUntil
+from tests.features.telemetry.history.written import append_samples
 from tests.features.telemetry.opcua.alarm_plant import alarm_server, store_many
 from tests.features.telemetry.opcua.history_client import SAMPLES, START
 from tests.opcua.test_time_slices_under_attack import HOLD_S, LoopWatch

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from edge.features.telemetry.history.day_files import append_samples
 from edge.foundation.task_group import background_task
 from edge.ports.sample_lines import Sample
 from edge.uaserver.namespaces import Namespace
+from tests.features.telemetry.history.written import append_samples
 from tests.features.telemetry.opcua.history_client import START, TAG, HistoryClient, instant, values
 from tests.uaserver.other_stack import Faulted, node
 

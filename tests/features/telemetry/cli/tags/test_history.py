@@ -12,12 +12,12 @@ import nanoarrow as na
 import pytest
 
 from edge.features.telemetry.cli.tags.history import parse_instant, trend_of, write_samples
-from edge.features.telemetry.history.day_files import append_samples
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample, read_lines
 from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 from tests.cli.calling import Edge
+from tests.features.telemetry.history.written import append_samples
 
 NOW = 1_800_000_000_000
 SAMPLES = [
