@@ -28,7 +28,7 @@ def _calibrate(line: Line, flow: str) -> None:
 def _node(line: Line, flow: str) -> Any:
     """Return the status of the node that tightens, with its output."""
     shown = json.loads(line.gateway.cli("flows", "show", flow, "--json"))
-    return shown["cycle"]["nodes"]["command"]
+    return next(node for node in shown["cycle"]["nodes"] if node["node"] == "command")
 
 
 def test_bolt_of_a_flow_is_counted_after_a_connection_loss(line: Line) -> None:

@@ -199,7 +199,7 @@ def test_components_are_stopped_and_nodes_terminated_by_hand(plant: FlowPlant) -
     edges += [["other", "endless"], ["endless", "never"]]
     plant.put({"id": "parts", "interval_seconds": 0, "nodes": nodes, "edges": edges})
     checked = json.loads(plant.edge("show", "parts", "--json"))
-    components = checked["structure"]["components"]
+    components = checked["components"]
     index = next(number for number, component in enumerate(components) if "slow" in component)
     plant.wait_for("parts", 0, "slow", "running")
     plant.edge("stop", "parts", "--component", str(index))
@@ -207,7 +207,7 @@ def test_components_are_stopped_and_nodes_terminated_by_hand(plant: FlowPlant) -
     plant.wait_for("parts", 0, "slow", "completed")
     cycle = json.loads(plant.edge("show", "parts", "--json"))["cycle"]
     assert cycle["status"] == "failed"
-    assert {name: value["reason"] or value["status"] for name, value in cycle["nodes"].items()} == {
+    assert {node["node"]: node["reason"] or node["status"] for node in cycle["nodes"]} == {
         **dict.fromkeys(("values", "slow", "other"), "completed"),
         "after": "component_stopped",
         "broken": "no",

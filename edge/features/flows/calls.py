@@ -4,20 +4,24 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from edge.app.parts import GatewayParts
-from edge.features.flows.cycle_service import FlowService, flow_status, flow_summary
+from edge.features.flows.cycle import NodeTask
+from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.feature import FLOW_KIND, FLOW_METHODS
 from edge.features.flows.nodes.registry import NodeKinds
-from edge.features.flows.plan import Plans
+from edge.features.flows.plan import Plan, Plans, Rejected
+from edge.features.flows.public_form import public_cycle, public_detail, public_flow
 from edge.features.flows.redis_state import RedisFlowState
-from edge.features.flows.state import FlowRecord
+from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.foundation.errors import Refused
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 from edge.model.isa95 import Payload
 from edge.northbound.reply import THE_MES, CallEffect, Handler, Reply, arguments_of, caller_of, settings_method
+from edge.ports.flow import PublicNode
 from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store
@@ -54,8 +58,14 @@ class FlowAnswer(Struct, frozen=True):
 class FlowCalls:
     """The flows of the store as the MES changes them."""
 
-    def __init__(self, service_with: Callable[[Commit], FlowService], store: Store, dedupe_ms: int) -> None:
-        """Change flows with `service_with`: a service that adds a commit to each of its own."""
+    def __init__(
+        self, service_with: Callable[[Commit], FlowService], store: Store, dedupe_ms: int, version: int = 2
+    ) -> None:
+        """Change flows with `service_with`: a service that adds a commit to each of its own.
+
+        `version` is that of the answers: `[northbound] event_version`.
+        """
+        self._version = version
         self._service_with = service_with
         self._service = service_with(NOTHING)
         self._store = store
@@ -106,7 +116,8 @@ class FlowCalls:
         if is_new:
             await self._execute(method, call, caller, self._service_with(self._mark(event)))
             await self._mark_without_effect(event)
-        data = flow_summary(await self._service.load(call.flow_id))
+        flow = await self._service.load(call.flow_id)
+        data = public_flow(flow) if self._version > 1 else _summary_v1(flow)
         return FlowAnswer(data, call.flow_id, is_new, call.by, call.reason)
 
     async def _execute(self, method: str, call: FlowCall, caller: str, marking: FlowService) -> None:
@@ -137,8 +148,10 @@ class FlowCalls:
         if refused:
             raise Refused("invalid_payload", f"{'; '.join(refused)}.")
 
-    async def _status(self, flow: FlowRecord) -> dict[str, Any]:
-        return flow_status(flow, self._service.plan_of(flow), await self._service.load_cycle(flow))
+    async def _status(self, flow: FlowRecord) -> object:
+        if self._version > 1:
+            return await public_detail(self._service, flow.flow_id, None)
+        return _status_v1(flow, self._service.plan_of(flow), await self._service.load_cycle(flow))
 
     async def _is_done(self, event: CloudEvent) -> bool:
         return await dedupe.load_answer(self._store, event.source, event.id) is not None
@@ -171,6 +184,46 @@ def _id(item: object) -> str:
     return found
 
 
+def _summary_v1(flow: FlowRecord) -> dict[str, Any]:
+    """Return a flow in short as in release 0.9."""
+    return {
+        "id": flow.flow_id,
+        "status": flow.status.value,
+        "reason": flow.reason or None,
+        "last_cycle": flow.last_cycle,
+        "last_at": flow.last_at,
+        "next_execution": flow.next_at,
+        "in_cycle": flow.in_cycle,
+        "created_at": flow.created_at,
+        "ended": {status.value: count for status, count in flow.ended.items()},
+        "missed": flow.missed,
+    }
+
+
+def _status_v1(flow: FlowRecord, plan: Plan | Rejected, record: CycleRecord | None) -> dict[str, Any]:
+    """Return a flow with its last cycle as in release 0.9."""
+    structure = None
+    if isinstance(plan, Plan):
+        structure = {"components": plan.components, "entry_nodes": plan.entry_nodes, "order": plan.layers}
+    cycle = record and {
+        "cycle": record.cycle.number,
+        "status": record.cycle.status.value,
+        "at": record.cycle.at,
+        "start_time": record.started_at,
+        "end_time": record.ended_at,
+        "owner": record.owner,
+        "nodes": {node.node: _node_v1(node, record.cycle.tasks[node.node]) for node in public_cycle(record).nodes},
+        "statistics": public_cycle(record).statistics,
+    }
+    return {**_summary_v1(flow), "config": msgspec.json.decode(flow.document), "structure": structure, "cycle": cycle}
+
+
+def _node_v1(node: PublicNode, task: NodeTask) -> dict[str, Any]:
+    members = {"status": node.status, "output": node.output, "reason": task.reason, "attempts": task.attempts}
+    times = {"started_at": task.started_at, "ended_at": task.ended_at}
+    return members | times | {"worker": None, "progress": node.progress, "message": None}
+
+
 _NS_PER_MS = 1_000_000
 
 
@@ -185,4 +238,5 @@ def serve_calls(core: GatewayParts, kinds: NodeKinds) -> FlowCalls:
     def service_with(also: Commit) -> FlowService:
         return FlowService(RedisFlowState(core.store, also), plans, clock)
 
-    return FlowCalls(service_with, core.store, core.settings.retention.dedupe * 1000)
+    version = core.settings.northbound.event_version
+    return FlowCalls(service_with, core.store, core.settings.retention.dedupe * 1000, version)

@@ -17,7 +17,6 @@ from edge.features.flows.cycle import (
     AttemptStarted,
     Cycle,
     CycleDue,
-    NodeTask,
     NodeTerminated,
     Outcome,
     advance,
@@ -28,11 +27,12 @@ from edge.features.flows.nodes.kind import Act, Attempt, Compute, NodeError, Out
 from edge.features.flows.nodes.outside import Action, LatestValue, Query, SampleWindow
 from edge.features.flows.plan import Plan, PlannedNode
 from edge.features.flows.ports.tags import SampleHistory
+from edge.features.flows.public_form import public_cycle
 from edge.features.flows.schedule import first_due, next_due
 from edge.features.flows.site_output import checked_output, reason_of
+from edge.features.flows.state import CycleRecord
+from edge.ports.flow import PublicCycle
 
-LARGEST_OUTPUT: Final = 65_536
-"""In bytes of JSON; a larger output is shown by reference."""
 TERMINATED: Final = "terminated"
 
 _Pending: TypeAlias = tuple[int, int, str, Outcome | None]
@@ -131,20 +131,7 @@ def describe_action(kind: str, action: Action) -> dict[str, Any]:
     return {"would": kind, **asdict(action)}
 
 
-def as_json(cycle: Cycle) -> dict[str, Any]:
-    """Return a cycle as `edge flows test --json` prints it."""
-    nodes = {node: _task_as_json(cycle, node, task) for node, task in cycle.tasks.items()}
-    return {"cycle": cycle.number, "at": cycle.at, "status": cycle.status.value, "nodes": nodes}
-
-
-def _task_as_json(cycle: Cycle, node: str, task: NodeTask) -> dict[str, Any]:
-    size = len(msgspec.json.encode(task.output))
-    reference = {"ref": f"{cycle.flow_id}_{cycle.number}_{node}", "bytes": size}
-    return {
-        "status": task.status.value,
-        "output": reference if size > LARGEST_OUTPUT else task.output,
-        "reason": task.reason,
-        "attempts": task.attempts,
-        "started_at": task.started_at,
-        "ended_at": task.ended_at,
-    }
+def public_trial(cycle: Cycle) -> PublicCycle:
+    """Return the public form of a cycle of a trial, which has no owner."""
+    record = CycleRecord(cycle=cycle, document="", owner="", started_at=cycle.at, ended_at=cycle.ended_at)
+    return public_cycle(record)

@@ -3,87 +3,26 @@
 The rooms of the flows are imported where they are used: they are not loaded where flows are off.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Final
 
-import msgspec
 from msgspec import Meta, Struct
 
 from edge.features.page.operation import ApiCall, ApiOperation, Execute, Svg
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
-from edge.model.instant import Instant, rfc3339
 from edge.model.user import Role
+from edge.ports.flow import PublicFlow, PublicFlowDetail
 
 if TYPE_CHECKING:
-    from edge.features.flows.cycle import NodeTask
     from edge.features.flows.cycle_service import FlowService
-    from edge.features.flows.state import CycleRecord, FlowRecord
-
-
-class FlowSummary(Struct, frozen=True, kw_only=True):
-    """A flow in short: `ended` counts its cycles by their outcome, `missed` those that did not run in time."""
-
-    id: str
-    status: str
-    reason: str
-    last_cycle: int | None
-    in_cycle: bool
-    next_at: Instant | None
-    ended: Mapping[str, int]
-    missed: int
 
 
 class FlowList(Struct, frozen=True, kw_only=True):
     """The flows of the store by their ids; `enabled` is false where this gateway runs none."""
 
     enabled: bool
-    flows: tuple[FlowSummary, ...]
-
-
-class FlowNodeLine(Struct, frozen=True, kw_only=True):
-    """A node of a cycle: `output` is JSON, shortened when it is long; `progress` is a percentage."""
-
-    node: str
-    status: str
-    attempts: int
-    progress: int
-    worker: str
-    message: str
-    reason: str
-    output: str
-
-
-class FlowCycle(Struct, frozen=True, kw_only=True):
-    """One cycle of a flow with its nodes."""
-
-    number: int
-    status: str
-    at: Instant | None
-    started_at: Instant | None
-    ended_at: Instant | None
-    owner: str
-    nodes: tuple[FlowNodeLine, ...]
-
-
-class CycleLine(Struct, frozen=True, kw_only=True):
-    """One of the last cycles in short."""
-
-    number: int
-    status: str
-    at: Instant | None
-    took_ms: int | None
-    failed: tuple[str, ...]
-
-
-class FlowDetail(Struct, frozen=True, kw_only=True):
-    """A flow with one of its cycles, and its last cycles; `config` is its document."""
-
-    flow: FlowSummary
-    components: tuple[tuple[str, ...], ...]
-    cycle: FlowCycle | None
-    cycles: tuple[CycleLine, ...]
-    config: Mapping[str, Any]
+    flows: tuple[PublicFlow, ...]
 
 
 class FlowChangeBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,8 +33,6 @@ class FlowChangeBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     component: Annotated[int, Meta(ge=0, le=10_000)] | None = None
 
 
-_LONGEST_OUTPUT: Final = 500
-_LAST_CYCLES: Final = 10
 _OFF: Final = "flows are off on this gateway."
 _ADVICE: Final = "Switch them on: [flows] run = on."
 
@@ -109,41 +46,20 @@ def require_flows(flows: "FlowService | None") -> "FlowService":
 
 async def list_flows(flows: "FlowService | None") -> FlowList:
     """Return all flows by their ids."""
-    found = await flows.load_all() if flows else []
-    return FlowList(enabled=flows is not None, flows=tuple(map(flow_summary, found)))
+    if flows is None:
+        return FlowList(enabled=False, flows=())
+    # Imported only where flows are on.
+    from edge.features.flows.public_form import public_flow  # noqa: PLC0415
+
+    return FlowList(enabled=True, flows=tuple(map(public_flow, await flows.load_all())))
 
 
-def flow_summary(flow: "FlowRecord") -> FlowSummary:
-    """Return a flow in short."""
-    return FlowSummary(
-        id=flow.flow_id,
-        status=flow.status.value,
-        reason=flow.reason,
-        last_cycle=flow.last_cycle if flow.last_cycle >= 0 else None,
-        in_cycle=flow.in_cycle,
-        next_at=rfc3339(flow.next_at),
-        ended={status.value: count for status, count in flow.ended.items()},
-        missed=flow.missed,
-    )
-
-
-async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) -> FlowDetail:
+async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) -> PublicFlowDetail:
     """Return a flow with a cycle, without a number the last. Raises Refused for an unknown one."""
     # Imported only where flows are on.
-    from edge.features.flows.plan import Plan  # noqa: PLC0415
+    from edge.features.flows.public_form import public_detail  # noqa: PLC0415
 
-    flow = await flows.load(flow_id)
-    plan = flows.plan_of(flow)
-    record = await _load_cycle(flows, flow, number)
-    first = max(0, flow.last_cycle - _LAST_CYCLES + 1)
-    last = [await flows.load_cycle(flow, index) for index in range(flow.last_cycle, first - 1, -1)]
-    return FlowDetail(
-        flow=flow_summary(flow),
-        components=plan.components if isinstance(plan, Plan) else (),
-        cycle=await _cycle(flows, record) if record else None,
-        cycles=tuple(_line(cycle_record) for cycle_record in last if cycle_record),
-        config=msgspec.json.decode(flow.document),
-    )
+    return await public_detail(flows, flow_id, number)
 
 
 async def flow_graph(flows: "FlowService", flow_id: str, number: int | None) -> str:
@@ -152,68 +68,16 @@ async def flow_graph(flows: "FlowService", flow_id: str, number: int | None) -> 
     from edge.chart.svg import chart_svg  # noqa: PLC0415
     from edge.features.flows.graph_drawing import draw_flow  # noqa: PLC0415
     from edge.features.flows.plan import Plan  # noqa: PLC0415
+    from edge.features.flows.public_form import load_cycle  # noqa: PLC0415
 
     flow = await flows.load(flow_id)
     plan = flows.plan_of(flow)
     if not isinstance(plan, Plan):
         raise Refused("unknown_kind", f"flow {flow_id!r} has node kinds that are not installed here.")
-    record = await _load_cycle(flows, flow, number)
+    record = await load_cycle(flows, flow, number)
     # The flow may have been replaced since this cycle.
     fits = record is not None and record.cycle.tasks.keys() == plan.nodes.keys()
     return chart_svg(draw_flow(plan, record.cycle if record and fits else None))
-
-
-async def _load_cycle(flows: "FlowService", flow: "FlowRecord", number: int | None) -> "CycleRecord | None":
-    record = await flows.load_cycle(flow, number)
-    if record is None and number is not None:
-        raise Refused("unknown_cycle", f"cycle {number} of flow {flow.flow_id!r} is not kept.", "Look at the flow.")
-    return record
-
-
-def _line(record: "CycleRecord") -> CycleLine:
-    cycle = record.cycle
-    return CycleLine(
-        number=cycle.number,
-        status=cycle.status.value,
-        at=rfc3339(cycle.at),
-        took_ms=None if record.ended_at is None else record.ended_at - record.started_at,
-        failed=tuple(node for node, task in cycle.tasks.items() if task.status.value == "failed"),
-    )
-
-
-async def _cycle(flows: "FlowService", record: "CycleRecord") -> FlowCycle:
-    cycle, progress = record.cycle, await flows.progress(record.cycle)
-    nodes = []
-    for node, task in cycle.tasks.items():
-        worker = progress.get(node)
-        nodes.append(
-            FlowNodeLine(
-                node=node,
-                status=task.shown_status.value,
-                attempts=task.attempts,
-                progress=worker.progress if worker else 0,
-                worker=(worker.worker_id or "") if worker else "",
-                message=(worker.message or "") if worker else "",
-                reason=task.reason or "",
-                output=_output(task),
-            )
-        )
-    return FlowCycle(
-        number=cycle.number,
-        status=cycle.status.value,
-        at=rfc3339(cycle.at),
-        started_at=rfc3339(record.started_at),
-        ended_at=rfc3339(record.ended_at),
-        owner=record.owner,
-        nodes=tuple(nodes),
-    )
-
-
-def _output(task: "NodeTask") -> str:
-    if task.output is None:
-        return ""
-    text = msgspec.json.encode(task.output).decode()
-    return text if len(text) <= _LONGEST_OUTPUT else f"{text[:_LONGEST_OUTPUT]}…"
 
 
 _CYCLE: Final = {"cycle": "The number of a cycle; without it the last."}
@@ -223,7 +87,7 @@ async def _flows(services: WebServices, _: ApiCall) -> FlowList:
     return await list_flows(services.flows)
 
 
-async def _flow(services: WebServices, call: ApiCall) -> FlowDetail:
+async def _flow(services: WebServices, call: ApiCall) -> PublicFlowDetail:
     flows = require_flows(services.flows)
     return await flow_detail(flows, call.path["flow"], cycle_number(call.query.get("cycle", "")))
 
@@ -245,7 +109,7 @@ def cycle_number(text: str) -> int | None:
 def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody, str], Awaitable[object]]") -> Execute:
     """Return the operation that changes a flow."""
 
-    async def execute(services: WebServices, call: ApiCall) -> FlowDetail:
+    async def execute(services: WebServices, call: ApiCall) -> PublicFlowDetail:
         flows, flow_id, asked = require_flows(services.flows), call.path["flow"], call.body
         try:
             await change(flows, flow_id, asked, f"by {call.caller.at_page}")
@@ -292,10 +156,10 @@ _CHANGES: Final[dict[str, tuple[str, Execute]]] = {
 
 FLOW_OPERATIONS: Final = (
     ApiOperation("GET", "/flows", "List the flows.", Role.OBSERVER, FlowList, _flows),
-    ApiOperation("GET", _FLOW, "Return a flow with a cycle.", Role.OBSERVER, FlowDetail, _flow, query=_CYCLE),
+    ApiOperation("GET", _FLOW, "Return a flow with a cycle.", Role.OBSERVER, PublicFlowDetail, _flow, query=_CYCLE),
     ApiOperation("GET", f"{_FLOW}/graph.svg", "Return the graph of a flow.", Role.OBSERVER, Svg, _graph, query=_CYCLE),
     *(
-        ApiOperation("POST", f"{_FLOW}/{name}", meaning, Role.OPERATOR, FlowDetail, execute, FlowChangeBody)
+        ApiOperation("POST", f"{_FLOW}/{name}", meaning, Role.OPERATOR, PublicFlowDetail, execute, FlowChangeBody)
         for name, (meaning, execute) in _CHANGES.items()
     ),
 )

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qs, quote
 
 import jinja2
+import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -61,6 +62,7 @@ _MOST_ROWS: Final = 50
 _MOST_VALUES: Final = 20
 _MOST_RESULTS: Final = 50
 _MOST_DECISIONS: Final = 100
+_LONGEST_JSON: Final = 500
 
 PageData: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of a template, and its values."""
@@ -382,7 +384,8 @@ def templates() -> jinja2.Environment:
         "part": _part,
         "clock": _clock,
         "day": _day,
-        "span": duration,
+        "span": _span,
+        "json": _json,
         "shown": _shown,
     }
     environment.globals |= {
@@ -434,6 +437,16 @@ def _shown(value: object, t: Callable[[str], str]) -> str:
             return ", ".join(f"{name} {_shown(item, t)}" for name, item in value.items())
         case _:
             return str(value)
+
+
+def _span(seconds: float) -> str:
+    return duration(round(seconds * 1000))
+
+
+def _json(value: object) -> str:
+    """Return data as JSON, shortened."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST_JSON else f"{text[:_LONGEST_JSON]}…"
 
 
 def _clock(at: Instant | None) -> str:

@@ -22,3 +22,8 @@ def plan_of(document: dict[str, Any]) -> Plan:
     plan = plan_flow(document)
     assert isinstance(plan, Plan), plan
     return plan
+
+
+def nodes_of(cycle: dict[str, Any]) -> dict[str, Any]:
+    """Return the nodes of a cycle in its public form by their names."""
+    return {node["node"]: node for node in cycle["nodes"]}

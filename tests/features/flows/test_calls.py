@@ -23,12 +23,14 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 from edge.model.isa95 import read_payload
 from edge.northbound.calls import CallHandler, CallServices, IncomingCall
+from edge.ports.flow import PublicFlow
 from edge.station.jobs import JobService
+from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store
 from edge.store.commit import Commit, CommitResult
 from tests.app.running import NO_OPCUA
-from tests.features.flows.documents import flow, node
+from tests.features.flows.documents import flow, node, nodes_of
 from tests.features.flows.gateways import CHAIN, FakeOutside, Plant
 from tests.northbound.calling import SCOPE, opened_station
 
@@ -71,15 +73,32 @@ async def test_flow_is_registered_started_read_and_deleted(calls: CallHandler, p
     async with plant.gateway():
         assert (await configure(calls, CHAIN)).mdcserrorkind is None
         started = await call(calls, "Start")
-        assert isinstance(started.data, dict)
-        assert started.data["status"] in {"running", "completed"}
+        assert isinstance(started.data, PublicFlow)
+        assert started.data.status in {"running", "completed"}
         await plant.ended()
     answer = await configure(calls, {"id": "flow"}, "GET")
     assert isinstance(answer.data, list)
-    assert answer.data[0]["cycle"]["statistics"]["completed"] == 3
+    assert answer.data[0].cycle.statistics["completed"] == 3
     assert (await configure(calls, None, "GET")).data == answer.data
     assert (await configure(calls, [{"id": "flow"}], "DELETE")).mdcserrorkind is None
     assert (await configure(calls, None, "GET")).data == []
+
+
+async def test_answers_have_the_former_form_with_event_version_1(store: Store, plant: Plant) -> None:
+    def service_with(also: Commit) -> FlowService:
+        return FlowService(RedisFlowState(store, also), plant.plans, plant.clock)
+
+    calls = FlowCalls(service_with, store, 60_000, version=1)
+    async with plant.gateway():
+        await plant.run(CHAIN)
+        record = await plant.ended()
+    answer = await calls.configure(SettingsMethod.GET, CloudEvent(id="1", source="/mes", type="", data=None))
+    assert isinstance(answer.data, list)
+    (status,) = answer.data
+    assert (status["id"], status["status"], status["next_execution"]) == ("flow", "completed", None)
+    assert (status["structure"]["entry_nodes"], status["cycle"]["end_time"]) == (("read",), record.ended_at)
+    assert status["cycle"]["nodes"]["double"]["output"] == 42
+    assert status["cycle"]["nodes"]["double"]["ended_at"] == record.cycle.tasks["double"].ended_at
 
 
 async def test_all_faults_of_a_flow_are_answered_together(calls: CallHandler) -> None:
@@ -114,8 +133,8 @@ async def test_repeated_event_has_no_second_effect(calls: CallHandler, plant: Pl
     await call(calls, "Start", "start-1")
     await call(calls, "Stop", Reason="night", By="bo")
     answer = await call(calls, "Start", "start-1")
-    assert isinstance(answer.data, dict)
-    assert (answer.data["status"], answer.data["reason"]) == ("stopped", "night")
+    assert isinstance(answer.data, PublicFlow)
+    assert (answer.data.status, answer.data.reason) == ("stopped", "night")
     assert (await plant.service.load("flow")).status is FlowStatus.STOPPED
 
 
@@ -124,8 +143,8 @@ async def test_stop_without_a_reason_names_its_caller(calls: CallHandler) -> Non
     for by, reason in ((None, "Stop by the MES"), ("bo", "Stop by bo")):
         await call(calls, "Start")
         answer = await call(calls, "Stop", **({"By": by} if by else {}))
-        assert isinstance(answer.data, dict)
-        assert answer.data["reason"] == reason
+        assert isinstance(answer.data, PublicFlow)
+        assert answer.data.reason == reason
 
 
 async def test_effect_of_a_call_and_its_mark_are_one_commit(calls: CallHandler, store: Store, plant: Plant) -> None:
@@ -206,10 +225,10 @@ async def test_flow_registered_by_a_sidecar_runs(redis: RedisSettings, socket: s
             read = CloudEvent(id=str(number), source="/sidecar", type=PUT, extensions={"method": "GET"})
             answer = await client.publish(read)
             assert isinstance(answer.data, list)
-            if answer.data[0]["status"] == "completed":
+            if answer.data[0]["flow"]["status"] == "completed":
                 break
             number += 1
-        assert answer.data[0]["cycle"]["nodes"]["mean"]["output"] == 2.0
+        assert nodes_of(answer.data[0]["cycle"])["mean"]["output"] == 2.0
 
 
 async def test_gateway_without_flows_refuses_flow_calls(redis: RedisSettings, socket: str, tmp_path: Path) -> None:

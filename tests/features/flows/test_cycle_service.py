@@ -1,13 +1,12 @@
 """Flows are changed on request; an impossible request is refused with the reason."""
 
-import json
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from edge.features.flows.cycle import CycleStatus
-from edge.features.flows.cycle_service import FlowService, flow_status
-from edge.features.flows.plan import FaultKind, Plans
+from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.plan import FaultKind
 from edge.foundation.errors import Refused
 from tests.features.flows.documents import flow, node
 from tests.features.flows.gateways import CHAIN, FakeOutside, Plant, reasons, statuses
@@ -89,24 +88,3 @@ async def test_flows_are_listed_in_order_of_their_ids(plant: Plant) -> None:
     for name in ("b", "a"):
         await plant.service.put({**CHAIN, "id": name})
     assert [flow_record.flow_id for flow_record in await plant.service.load_all()] == ["a", "b"]
-
-
-async def test_status_has_flow_cycle_and_node_details(plant: Plant) -> None:
-    async with plant.gateway():
-        await plant.run(CHAIN)
-        record = await plant.ended()
-    found = await plant.service.load("flow")
-    shown = flow_status(found, Plans().of(found.document), record)
-    assert json.loads(json.dumps(shown))["config"] == CHAIN
-    assert (shown["status"], shown["last_cycle"], shown["ended"]) == ("completed", 0, {"completed": 1})
-    assert shown["structure"]["entry_nodes"] == ("read",)
-    cycle = shown["cycle"]
-    assert (cycle["status"], cycle["owner"], cycle["nodes"]["double"]["output"]) == ("completed", "edge", 42)
-    assert (cycle["statistics"]["total"], cycle["statistics"]["completed"], cycle["statistics"]["failed"]) == (3, 3, 0)
-
-
-async def test_status_of_a_flow_that_never_ran_has_no_cycle(plant: Plant) -> None:
-    await plant.service.put(CHAIN)
-    found = await plant.service.load("flow")
-    shown = flow_status(found, Plans().of("{}"), None)
-    assert (shown["cycle"], shown["structure"]) == (None, None)

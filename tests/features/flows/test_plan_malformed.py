@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edge.features.flows.cycle import CycleStatus
 from edge.features.flows.plan import Plan, Rejected, plan_flow
 from edge.features.flows.ports.tags import SampleHistory
-from edge.features.flows.trial import TrialInput, as_json, run_trial
+from edge.features.flows.trial import TrialInput, public_trial, run_trial
 from tests.features.flows.documents import flow, node
 
 SOUND = flow(
@@ -131,4 +131,4 @@ def test_flow_is_refused_or_runs_to_completion(document: Document) -> None:
     for cycle in run_trial(plan, TrialInput(SampleHistory({})), 3, 0):
         assert cycle.status is not CycleStatus.RUNNING
         assert all(task.has_ended for task in cycle.tasks.values())
-        assert as_json(cycle)["status"] == cycle.status.value
+        assert public_trial(cycle).status == cycle.status.value

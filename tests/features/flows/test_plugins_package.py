@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.features.flows.documents import flow, node
+from tests.features.flows.documents import flow, node, nodes_of
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ def test_installed_kind_is_listed_and_runs(edge: tuple[str | Path, ...], tmp_pat
     )
     file.write_text(json.dumps(document))
     cycle = json.loads(run(*edge, "flows", "test", file, "--json"))
-    assert cycle["nodes"]["check"]["output"] == {"score": 0.75, "good": True}
+    assert nodes_of(cycle)["check"]["output"] == {"score": 0.75, "good": True}
 
 
 def test_installed_kind_passes_the_check_in_a_child(edge: tuple[str | Path, ...]) -> None:

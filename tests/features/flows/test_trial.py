@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edge.features.flows.cycle import Cycle
+from edge.features.flows.node_task import LARGEST_INLINE
 from edge.features.flows.plan import Plan
 from edge.features.flows.ports.tags import SampleHistory
-from edge.features.flows.trial import LARGEST_OUTPUT, TrialInput, as_json, run_trial
+from edge.features.flows.trial import TrialInput, public_trial, run_trial
 from edge.ports.sample_lines import Sample
 from tests.features.flows.documents import flow, node, plan_of
 
@@ -19,7 +21,13 @@ def trial(
     plan: Plan, cycles: int = 1, start: int = 0, samples: list[Sample] | None = None, **given: Any
 ) -> list[Shown]:
     trial_input = TrialInput(SampleHistory.of(samples or []), **given)
-    return [as_json(cycle) for cycle in run_trial(plan, trial_input, cycles, start)]
+    return [_shown(cycle) for cycle in run_trial(plan, trial_input, cycles, start)]
+
+
+def _shown(cycle: Cycle) -> Shown:
+    members = ("status", "output", "reason", "attempts", "started_at", "ended_at")
+    nodes = {name: {member: getattr(task, member) for member in members} for name, task in cycle.tasks.items()}
+    return {"cycle": cycle.number, "at": cycle.at, "status": cycle.status.value, "nodes": nodes}
 
 
 def ended(shown: Shown, name: str, *members: str) -> list[Any]:
@@ -118,11 +126,13 @@ def test_query_other_than_tags_fails_in_a_trial() -> None:
 
 
 def test_large_output_is_shown_by_reference_and_passed_on_completely() -> None:
-    text = "x" * LARGEST_OUTPUT
+    text = "x" * LARGEST_INLINE
     plan = plan_of(flow([node("a", "constant", value=text), node("e", "expression", expr=f'a == "{"x" * 9}"')], "a>e"))
-    (shown,) = trial(plan)
-    assert ended(shown, "a", "output") == [{"ref": "flow_0_a", "bytes": LARGEST_OUTPUT + 2}]
-    assert ended(shown, "e", "output") == [False]
+    (cycle,) = run_trial(plan, TrialInput(SampleHistory({})), 1, 0)
+    assert [node.output for node in public_trial(cycle).nodes] == [
+        {"ref": "flow_0_a", "bytes": LARGEST_INLINE + 2},
+        False,
+    ]
 
 
 # ------------------------------------------------------------------------------------------- a naive second evaluator

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from edge.access.instances import process_token
+from edge.access.login import Users
+from edge.features.flows.redis_state import RedisFlowState
 from edge.features.telemetry.alarm_publisher import alarm_event
 from edge.model.equipment_health import EquipmentReport
 from edge.model.user import Session
@@ -15,9 +17,11 @@ from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.access.test_locks import JOB, put
 from tests.cli.calling import Edge
-from tests.features.page.serving import WRENCH, Browser
+from tests.features.flows.gateways import Plant as FlowPlant
+from tests.features.page.serving import WRENCH, Browser, services_of, serving
+from tests.features.page.test_flow_operations import REPORT
 from tests.features.telemetry.test_alarm_requests import raised
-from tests.station.plant import SCOPE, Clock
+from tests.station.plant import SCOPE, Clock, Plant
 
 
 def sent(data: object) -> Any:
@@ -83,3 +87,18 @@ async def test_equipment_has_one_form(store: Store, edge: Edge, browser: Browser
     on_page = (await eve.get("/api/v1/equipment")).json["equipment"]
     listed = json.loads((await edge("equipment", "list", "--json")).output)
     assert (listed, listed[0]["connection"]["since"]) == (on_page, "2023-11-14T22:13:20.000Z")
+
+
+async def test_flow_has_one_form(store: Store, edge: Edge, plant: Plant, users: Users) -> None:
+    flows = FlowPlant(RedisFlowState(store))
+    async with flows.gateway():
+        await flows.run(REPORT)
+        await flows.ended()
+    await flows.service.stop("flow", "enough")
+    async with serving(services_of(plant, users, flows=flows.service)) as browser:
+        eve = await browser.logged_in("eve")
+        (on_page,) = (await eve.get("/api/v1/flows")).json["flows"]
+        detail = (await eve.get("/api/v1/flows/flow?cycle=0")).json
+    assert json.loads((await edge("flows", "list", "--json")).output) == [on_page]
+    shown = json.loads((await edge("flows", "show", "flow", "--cycle", "0", "--json")).output)
+    assert (shown, shown["flow"], len(shown["cycle"]["nodes"])) == (detail, on_page, 2)

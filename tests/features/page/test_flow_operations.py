@@ -38,7 +38,7 @@ async def test_cycle_is_shown_with_its_nodes_and_graph(flow_page: Browser, flow_
     eve = await flow_page.logged_in("eve")
     assert (await eve.get("/api/v1/flows")).json["flows"][0]["ended"]["completed"] >= 1
     found = (await eve.get("/api/v1/flows/flow?cycle=0")).json
-    assert [(value["node"], value["output"]) for value in found["cycle"]["nodes"]] == [("read", "21"), ("<x", "42")]
+    assert [(value["node"], value["output"]) for value in found["cycle"]["nodes"]] == [("read", 21), ("<x", 42)]
     assert found["cycles"][-1]["number"] == 0
     assert (await eve.get("/api/v1/flows/flow/graph.svg?cycle=0")).text.startswith("<svg")
     assert (await eve.get("/api/v1/flows/flow?cycle=700")).json["kind"] == "unknown_cycle"

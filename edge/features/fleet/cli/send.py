@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import msgspec
+from msgspec import structs
 
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import print_json, print_text, printable
@@ -23,6 +24,7 @@ from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.signature import FleetCommand, FleetResult, FleetState, sign
 from edge.foundation.errors import Refused
 from edge.links.mqtt import Message, MqttSession, open_session
+from edge.model.instant import rfc3339
 from edge.store import components
 from edge.store.client import Store
 
@@ -220,7 +222,8 @@ def split_command(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 def _print(id: str, found: dict[str, FleetResult], expected: frozenset[str], *, as_json: bool) -> None:
     missing = sorted(expected - found.keys())
     if as_json:
-        print_json({"id": id, "results": msgspec.to_builtins(list(found.values())), "missing": missing})
+        results = [structs.asdict(result) | {"at": rfc3339(result.at)} for result in found.values()]
+        print_json({"id": id, "results": results, "missing": missing})
         return
 
     table = plain_table("component", "state", "at", "result")

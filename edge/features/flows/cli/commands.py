@@ -21,9 +21,10 @@ from edge.features.flows.nodes.registry import config_schema
 from edge.features.flows.plan import Plan, Rejected, plan_flow
 from edge.features.flows.plugins import load_kinds
 from edge.features.flows.ports.tags import SampleHistory
-from edge.features.flows.trial import TrialInput, run_trial
-from edge.features.flows.trial import as_json as cycle_as_json
+from edge.features.flows.public_form import load_cycle
+from edge.features.flows.trial import TrialInput, public_trial, run_trial
 from edge.foundation.errors import Refused, Unavailable
+from edge.ports.flow import PublicCycle
 from edge.ports.sample_lines import Sample, read_lines
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -73,9 +74,7 @@ async def _stored(service: FlowService, flow_id: str, number: int | None) -> tup
     plan = service.plan_of(flow)
     if not isinstance(plan, Plan):
         raise Refused("unknown_kind", f"flow {flow_id!r} has node kinds that are not installed here.")
-    record = await service.load_cycle(flow, number)
-    if record is None and number is not None:
-        raise Refused("unknown_cycle", f"cycle {number} of flow {flow_id!r} is not kept.", "Show the flow.")
+    record = await load_cycle(service, flow, number)
     # The flow may have been replaced since its last cycle.
     fits = record is not None and record.cycle.tasks.keys() == plan.nodes.keys()
     return plan, record.cycle if record and fits else None
@@ -166,7 +165,7 @@ def test(
     history = _read_history(tags_file) if tags_file else SampleHistory({})
     given = TrialInput(history, _stopped(plan, stops), _terminated(plan, terminations))
     for cycle in run_trial(plan, given, cycles, start):
-        shown = cycle_as_json(cycle)
+        shown = public_trial(cycle)
         if as_json:
             print_json(shown)
         else:
@@ -267,13 +266,9 @@ def _unknown(option: str, what: str) -> NoReturn:
     usage_failure(f"{option}: there is no {what}")
 
 
-def _print_cycle(shown: Mapping[str, object]) -> None:
-
-    print_text(f"cycle {shown['cycle']} at {shown['at']}: {shown['status']}")
-    nodes = shown["nodes"]
-    if not isinstance(nodes, dict):
-        return
-    width = max(map(len, nodes), default=0)
-    for node, task in nodes.items():
-        detail = task["reason"] or msgspec.json.encode(task["output"]).decode()
-        print_text(f"  {node:{width}}  {task['status']:10}  {detail}")
+def _print_cycle(cycle: PublicCycle) -> None:
+    print_text(f"cycle {cycle.number} at {cycle.at}: {cycle.status}")
+    width = max((len(node.node) for node in cycle.nodes), default=0)
+    for node in cycle.nodes:
+        detail = node.reason or msgspec.json.encode(node.output).decode()
+        print_text(f"  {node.node:{width}}  {node.status:10}  {detail}")

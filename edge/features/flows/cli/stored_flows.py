@@ -16,12 +16,14 @@ from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import print_json, print_text
 from edge.cli.terminal.store_access import FILE, StoreAccess, json_option, open_access, read_json, settings_option
 from edge.cli.terminal.table import open_console
-from edge.features.flows.cycle_service import FlowService, flow_status, flow_summary
+from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.plan import Fault, Plans
 from edge.features.flows.plugins import load_checked_kinds
+from edge.features.flows.public_form import public_cycle, public_detail, public_flow
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
-from edge.model.instant import utc
+from edge.model.instant import Instant, parse_instant
+from edge.ports.flow import PublicCycle, PublicFlow, PublicFlowDetail, PublicNode
 from edge.station.clock import store_clock
 
 
@@ -94,14 +96,6 @@ async def _served(at: StoreAccess) -> AsyncIterator[FlowService]:
     for origin, fault in site.faults.items():
         print_text(f"{origin}: {fault}", err=True)
     yield FlowService(RedisFlowState(at.store), Plans(site.kinds), await store_clock(at.store))
-
-
-async def read_status(service: FlowService, flow_id: str, number: int | None) -> dict[str, Any]:
-    """Return the comprehensive status of a flow with one of its cycles, without a number the last."""
-    flow = await service.load(flow_id)
-    record = await service.load_cycle(flow, number)
-    progress = await service.progress(record.cycle) if record else {}
-    return flow_status(flow, service.plan_of(flow), record, progress)
 
 
 reason_option = click.option(
@@ -204,44 +198,44 @@ _ENDED: Final = ("completed", "failed", "terminated", "skipped")
 _LONGEST_DETAIL: Final = 100
 
 
-def flow_lines(flow: Mapping[str, Any]) -> Iterator[str]:
+def flow_lines(detail: PublicFlowDetail) -> Iterator[str]:
     """Yield state, schedule, counts and components of a flow."""
-    yield f"{flow['id']}: {flow['status']}" + (f" ({flow['reason']})" if flow["reason"] else "")
-    ended = ", ".join(f"{count} {status}" for status, count in flow["ended"].items()) or "none"
-    yield f"schedule: {_schedule(flow['config'])}; next cycle: {_instant(flow['next_execution'])}"
-    yield f"cycles: {ended}; {flow['missed']} missed"
-    components = flow["structure"]["components"] if flow["structure"] else ()
-    for index, component in enumerate(components):
+    flow = detail.flow
+    yield f"{flow.id}: {flow.status}" + (f" ({flow.reason})" if flow.reason else "")
+    ended = ", ".join(f"{count} {status}" for status, count in flow.ended.items()) or "none"
+    yield f"schedule: {_schedule(detail.config)}; next cycle: {_instant(flow.next_at)}"
+    yield f"cycles: {ended}; {flow.missed} missed"
+    for index, component in enumerate(detail.components):
         yield f"component {index}: {', '.join(component)}"
 
 
-def cycle_lines(cycle: Mapping[str, Any]) -> Iterator[str]:
+def cycle_lines(cycle: PublicCycle) -> Iterator[str]:
     """Yield a cycle with its nodes and their number by state."""
-    end = cycle["end_time"]
-    took = f", took {(end - cycle['start_time']) / 1000:g} s" if end is not None else ""
-    yield f"cycle {cycle['cycle']} at {_instant(cycle['at'])}: {cycle['status']}, run by {cycle['owner']}{took}"
-    width = max(map(len, cycle["nodes"]), default=0)
-    for node, task in cycle["nodes"].items():
-        yield f"  {node:{width}}  {task['status']:10}  {task['attempts']}  {_detail(task)}".rstrip()
-    counts = [f"{count} {status}" for status, count in cycle["statistics"].items() if status != "total" and count]
-    yield f"  {cycle['statistics']['total']} nodes: {', '.join(counts)}"
+    took = ""
+    if cycle.ended_at is not None:
+        took = f", took {(parse_instant(cycle.ended_at) - parse_instant(cycle.started_at)).total_seconds():g} s"
+    yield f"cycle {cycle.number} at {_instant(cycle.at)}: {cycle.status}, run by {cycle.owner}{took}"
+    width = max((len(node.node) for node in cycle.nodes), default=0)
+    for node in cycle.nodes:
+        yield f"  {node.node:{width}}  {node.status:10}  {node.attempts}  {_detail(node)}".rstrip()
+    counts = [f"{count} {status}" for status, count in cycle.statistics.items() if status != "total" and count]
+    yield f"  {cycle.statistics['total']} nodes: {', '.join(counts)}"
 
 
-def progress_lines(cycle: Mapping[str, Any]) -> list[str]:
+def progress_lines(cycle: PublicCycle) -> list[str]:
     """Return the progress bar of a cycle, and one for each node that a worker runs."""
-    counts, total = cycle["statistics"], cycle["statistics"]["total"]
+    counts, total = cycle.statistics, cycle.statistics["total"]
     done = sum(counts[status] for status in _ENDED)
-    running = {node: task for node, task in cycle["nodes"].items() if task["status"] == "running"}
-    lines = [f"cycle {cycle['cycle']} [{_bar(done, total)}] {done}/{total} {', '.join(running) or cycle['status']}"]
-    for node, task in running.items():
-        if task["worker"] is not None:
-            lines.append(f"  {node} [{_bar(task['progress'], 100)}] {_worker(task)}")
+    running = [node for node in cycle.nodes if node.status == "running"]
+    names = ", ".join(node.node for node in running)
+    lines = [f"cycle {cycle.number} [{_bar(done, total)}] {done}/{total} {names or cycle.status}"]
+    lines += (f"  {node.node} [{_bar(node.progress, 100)}] {_worker(node)}" for node in running if node.worker)
     return lines
 
 
-def _worker(task: Mapping[str, Any]) -> str:
-    message = f" {task['message']}" if task["message"] else ""
-    return f"{task['progress']} %{message} (worker {task['worker']})"
+def _worker(node: PublicNode) -> str:
+    message = f" {node.message}" if node.message else ""
+    return f"{node.progress} %{message} (worker {node.worker})"
 
 
 def _bar(done: int, total: int) -> str:
@@ -249,12 +243,12 @@ def _bar(done: int, total: int) -> str:
     return "#" * filled + "-" * (_BAR - filled)
 
 
-def _detail(task: Mapping[str, Any]) -> str:
-    if task["reason"]:
-        return str(task["reason"])
-    if task["status"] == "running" and task["worker"] is not None:
-        return _worker(task)
-    text = msgspec.json.encode(task["output"]).decode()
+def _detail(node: PublicNode) -> str:
+    if node.reason:
+        return node.reason
+    if node.status == "running" and node.worker:
+        return _worker(node)
+    text = msgspec.json.encode(node.output).decode()
     return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
 
 
@@ -271,8 +265,8 @@ def _schedule(config: Mapping[str, Any]) -> str:
             return f"shifts {', '.join(config.get('shifts', ()))}, {zone}"
 
 
-def _instant(at: int | None) -> str:
-    return "none" if at is None else f"{utc(at):%Y-%m-%d %H:%M:%S} UTC"
+def _instant(at: Instant | None) -> str:
+    return "none" if at is None else f"{parse_instant(at):%Y-%m-%d %H:%M:%S} UTC"
 
 
 _POLL_S = 0.2
@@ -284,8 +278,8 @@ _POLL_S = 0.2
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the flows of the store with their state, cycles and next instant."""
 
-    async def work(service: FlowService) -> list[dict[str, Any]]:
-        return [flow_summary(flow) for flow in await service.load_all()]
+    async def work(service: FlowService) -> list[PublicFlow]:
+        return [public_flow(flow) for flow in await service.load_all()]
 
     found = run_with_flows(settings_file, work)
     if as_json:
@@ -293,10 +287,10 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
         return
     if not found:
         print_text("no flows; register one with `edge flows put FLOW.json --start`")
-    width = max((len(entry["id"]) for entry in found), default=0)
-    for fields in found:
-        ended = ", ".join(f"{count} {status}" for status, count in fields["ended"].items()) or "no cycle yet"
-        print_text(f"{fields['id']:{width}}  {fields['status']:10}  {ended}, {fields['missed']} missed")
+    width = max((len(flow.id) for flow in found), default=0)
+    for flow in found:
+        ended = ", ".join(f"{count} {status}" for status, count in flow.ended.items()) or "no cycle yet"
+        print_text(f"{flow.id:{width}}  {flow.status:10}  {ended}, {flow.missed} missed")
 
 
 @click.command(epilog="Example: edge flows show press-report --json")
@@ -306,11 +300,11 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 @json_option
 def show(flow: str, cycle: int | None, settings_file: Path | None, *, as_json: bool) -> None:
     """Show the comprehensive status of a flow: schedule, counts, components, last cycle, nodes by state."""
-    found = run_with_flows(settings_file, lambda service: read_status(service, flow, cycle))
+    found = run_with_flows(settings_file, lambda service: public_detail(service, flow, cycle))
     if as_json:
         print_json(found)
         return
-    for line in (*flow_lines(found), *(cycle_lines(found["cycle"]) if found["cycle"] else ["no cycle"])):
+    for line in (*flow_lines(found), *(cycle_lines(found.cycle) if found.cycle else ["no cycle"])):
         print_text(line)
 
 
@@ -334,12 +328,13 @@ def watch(flow: str, cycles: int | None, settings_file: Path | None) -> None:
             shown: list[str] = []
             ended: set[int] = set()
             while cycles is None or len(ended) < cycles:
-                status = (await read_status(service, flow, None))["cycle"]
-                lines = progress_lines(status) if status else []
+                stored = await service.load_cycle(await service.load(flow))
+                cycle = public_cycle(stored, await service.progress(stored.cycle)) if stored else None
+                lines = progress_lines(cycle) if cycle else []
                 if lines != shown:
                     draw(lines)
                     shown = lines
-                    ended |= {status["cycle"]} if status["status"] != "running" else set()
+                    ended |= {cycle.number} if cycle and cycle.status != "running" else set()
                 else:
                     await asyncio.sleep(_POLL_S)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
-import msgspec
+from msgspec import structs
 
 from edge import __version__
 from edge.access.components import Describe, Report, registered
@@ -26,6 +26,7 @@ from edge.features.flows.worker import FlowWorker, WorkerProcess
 from edge.foundation.errors import unwrap_group
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
+from edge.model.instant import rfc3339
 from edge.model.plant import Component, PluginState
 from edge.store.client import Store
 from edge.store.opening import serve_stores
@@ -94,7 +95,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
 
     workers = asyncio.run(load())
     if as_json:
-        print_json(msgspec.to_builtins(workers))
+        print_json([_data(listed) for listed in workers])
         return
     for listed in workers:
         kinds = ", ".join(listed.kinds) if listed.last_heartbeat else "ended: another worker takes its tasks"
@@ -105,6 +106,11 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
             print_text(printable(f"{text}  {task.message}".rstrip()))
     if not workers:
         print_text("no workers")
+
+
+def _data(listed: ListedWorker) -> dict[str, object]:
+    tasks = [structs.asdict(task) | {"begun_at": rfc3339(task.begun_at)} for task in listed.tasks]
+    return structs.asdict(listed) | {"last_heartbeat": rfc3339(listed.last_heartbeat), "tasks": tasks}
 
 
 def _run(

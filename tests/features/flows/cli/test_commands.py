@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from edge.features.flows.cli.commands import flows
-from tests.features.flows.documents import flow, node
+from tests.features.flows.documents import flow, node, nodes_of
 from tests.features.flows.site_kinds import write_check
 
 CHAIN = flow([node("a", "tag.latest", tag="t"), node("b", "delay", seconds=1)], "a>b")
@@ -64,7 +64,7 @@ def test_cycles_are_printed_one_per_line(chain: Path, tmp_path: Path) -> None:
     samples = tmp_path / "samples.jsonl"
     samples.write_text('{"at": 0, "tag": "t", "value": 5}\nno json\n{"at": 60000, "tag": "t", "value": 6}\n')
     result = call("test", chain, "--tags", samples, "--cycles", "2", "--json")
-    assert [cycle["nodes"]["b"]["output"] for cycle in cycles(result)] == [5, 6]
+    assert [nodes_of(cycle)["b"]["output"] for cycle in cycles(result)] == [5, 6]
     assert "samples.jsonl:2: line set aside" in result.stderr
     assert "  b  completed   5" in call("test", chain, "--tags", samples).stdout
 
@@ -73,8 +73,8 @@ def test_stops_and_terminations_may_be_repeated(tmp_path: Path) -> None:
     file = write(tmp_path, flow([node("a@1", "constant", value=1), node("b", "constant", value=2)]))
     options = ["--stop", "1@0", "--terminate", "a@1@0", "--terminate", "b@1", "--cycles", "2", "--json"]
     first, second = cycles(call("test", file, *options))
-    assert [first["nodes"][name]["status"] for name in ("a@1", "b")] == ["terminated", "skipped"]
-    assert [second["nodes"][name]["status"] for name in ("a@1", "b")] == ["completed", "terminated"]
+    assert [nodes_of(first)[name]["status"] for name in ("a@1", "b")] == ["terminated", "skipped"]
+    assert [nodes_of(second)[name]["status"] for name in ("a@1", "b")] == ["completed", "terminated"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_site_node_kinds_are_checked_tried_and_listed(tmp_path: Path) -> None:
     assert call("check", file).exit_code == 2
     assert call("check", file, "--kinds", folder).exit_code == 0
     (cycle,) = cycles(call("test", file, "--kinds", folder, "--json"))
-    assert cycle["nodes"]["b"]["output"] == 3
+    assert nodes_of(cycle)["b"]["output"] == 3
     listed = json.loads(call("kinds", "--kinds", folder, "--json").stdout)
     assert next(value for value in listed if value["kind"] == "site.check")["in_worker"]
 
@@ -140,4 +140,4 @@ def test_defect_of_a_site_node_kind_fails_its_node(tmp_path: Path, body: str, re
     file = write(tmp_path, flow([node("a", "site.bad")]))
     (cycle,) = cycles(call("test", file, "--kinds", tmp_path / "kinds", "--json"))
     assert cycle["status"] == "failed"
-    assert reason in cycle["nodes"]["a"]["reason"]
+    assert reason in nodes_of(cycle)["a"]["reason"]

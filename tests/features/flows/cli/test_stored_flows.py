@@ -2,11 +2,19 @@
 
 import pytest
 
-from edge.features.flows.cli.stored_flows import print_faults, read_status
+from edge.features.flows.cli.stored_flows import print_faults
 from edge.features.flows.plan import Fault, FaultKind
+from edge.features.flows.public_form import public_detail
 from edge.features.flows.redis_state import RedisFlowState
+from edge.ports.flow import PublicNode
 from edge.store.client import Store
 from tests.features.flows.gateways import CHAIN, FakeOutside, Plant
+
+
+async def read_node(plant: Plant, name: str) -> PublicNode:
+    cycle = (await public_detail(plant.service, "flow", None)).cycle
+    assert cycle
+    return next(node for node in cycle.nodes if node.node == name)
 
 
 async def test_status_has_the_progress_of_workers(store: Store, outside: FakeOutside) -> None:
@@ -17,12 +25,12 @@ async def test_status_has_the_progress_of_workers(store: Store, outside: FakeOut
         await plant.at("read")
         mark = '{"worker_id":"w","progress":7,"message":"on its way"}'
         await store.execute("SET", store.keys.node_worker("flow", 0, "read"), mark)
-        found = (await read_status(plant.service, "flow", None))["cycle"]["nodes"]["read"]
+        found = await read_node(plant, "read")
         outside.release()
         await plant.ended()
-    assert (found["worker"], found["progress"], found["message"]) == ("w", 7, "on its way")
-    ended = (await read_status(plant.service, "flow", 0))["cycle"]["nodes"]["read"]
-    assert (ended["worker"], ended["progress"], ended["message"]) == (None, 100, None)
+    assert (found.worker, found.progress, found.message) == ("w", 7, "on its way")
+    ended = await read_node(plant, "read")
+    assert (ended.worker, ended.progress, ended.message) == ("", 100, "")
 
 
 def test_each_fault_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:

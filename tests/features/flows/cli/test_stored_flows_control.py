@@ -10,7 +10,7 @@ from click.testing import Result
 from edge.features.flows.redis_state import RedisFlowState
 from edge.store.client import Store
 from tests.cli.calling import Edge
-from tests.features.flows.documents import flow, node
+from tests.features.flows.documents import flow, node, nodes_of
 from tests.features.flows.gateways import CHAIN, FakeOutside, Plant
 
 BROKEN = flow([node("a", "nothing")], cron="x")
@@ -43,7 +43,7 @@ async def test_flow_runs_from_put_to_delete(edge: Edge, plant: Plant, tmp_path: 
         result = await edge("flows", "watch", "flow", "--cycles", 1)
         assert "[####################] 3/3 completed" in result.stdout
     status = shown(await edge("flows", "show", "flow", "--json"))
-    assert status["cycle"]["nodes"]["double"]["output"] == 42
+    assert nodes_of(status["cycle"])["double"]["output"] == 42
     assert status["cycle"]["statistics"]["completed"] == 3
     text = (await edge("flows", "show", "flow")).stdout
     assert "cycle 0 at" in text
@@ -67,7 +67,7 @@ async def test_node_is_terminated_by_hand(edge: Edge, plant: Plant, outside: Fak
         await plant.at("read")
         result = await edge("flows", "terminate", "flow", "--node", "read", "--reason", "wrong tag")
         assert result.stdout == "flow: cycle 0 terminated\n"
-    nodes = shown(await edge("flows", "show", "flow", "--json"))["cycle"]["nodes"]
+    nodes = nodes_of(shown(await edge("flows", "show", "flow", "--json"))["cycle"])
     assert (nodes["read"]["status"], nodes["read"]["reason"]) == ("terminated", "wrong tag")
 
 
@@ -81,7 +81,7 @@ async def test_component_is_stopped_in_mid_cycle(
         assert (await edge("flows", "stop", "flow", "--component", 0)).exit_code == 0
         outside.release()
         await plant.ended()
-    nodes = shown(await edge("flows", "show", "flow", "--json"))["cycle"]["nodes"]
+    nodes = nodes_of(shown(await edge("flows", "show", "flow", "--json"))["cycle"])
     assert nodes["send"]["reason"] == "component_stopped"
 
 
@@ -96,7 +96,7 @@ async def test_running_cycle_is_terminated(
         assert (await edge("flows", "terminate", "flow", *options)).exit_code == 0
         status = shown(await edge("flows", "show", "flow", "--cycle", 0, "--json"))
     assert status["cycle"]["status"] == "terminated"
-    assert status["status"] == ("running" if options else "stopped")
+    assert status["flow"]["status"] == ("running" if options else "stopped")
 
 
 async def test_stopped_flow_shows_the_reason(edge: Edge, tmp_path: Path) -> None:

@@ -3,18 +3,51 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from edge.features.flows.cli.stored_flows import cycle_lines, flow_lines, progress_lines
+from edge.ports.flow import PublicCycle, PublicFlow, PublicFlowDetail, PublicNode
 
-TASK = {"output": None, "reason": None, "attempts": 1, "worker": None, "progress": 0, "message": None}
+NODE = PublicNode(
+    node="",
+    status="running",
+    attempts=1,
+    progress=0,
+    worker="",
+    message="",
+    reason="",
+    output=None,
+    started_at=None,
+    ended_at=None,
+)
+FLOW = PublicFlow(
+    id="f",
+    status="running",
+    reason="",
+    last_cycle=3,
+    last_at=None,
+    in_cycle=False,
+    next_at="1970-01-01T00:02:00.000Z",
+    created_at="1970-01-01T00:00:00.000Z",
+    ended={"failed": 2},
+    missed=1,
+)
 
 
-def cycle(**tasks: dict[str, Any]) -> dict[str, Any]:
+def cycle(ended_at: str | None = None, status: str = "running", **tasks: dict[str, Any]) -> PublicCycle:
     counts = {"total": len(tasks), "completed": 0, "failed": 0, "terminated": 0, "skipped": 0, "running": 0}
     for task in tasks.values():
         counts[task["status"]] += 1
-    facts = {"cycle": 3, "at": 60_000, "status": "running", "start_time": 60_000, "end_time": None, "owner": "edge"}
-    return {**facts, "nodes": {name: {**TASK, **task} for name, task in tasks.items()}, "statistics": counts}
+    return PublicCycle(
+        number=3,
+        status=status,
+        at="1970-01-01T00:01:00.000Z",
+        started_at="1970-01-01T00:01:00.000Z",
+        ended_at=ended_at,
+        owner="edge",
+        nodes=tuple(replace(NODE, node=name, **task) for name, task in tasks.items()),
+        statistics=counts,
+    )
 
 
 def test_node_in_a_worker_has_its_own_progress_bar() -> None:
@@ -27,7 +60,7 @@ def test_node_in_a_worker_has_its_own_progress_bar() -> None:
 
 
 def test_cycle_that_has_ended_shows_its_state() -> None:
-    ended = {**cycle(a={"status": "failed"}), "status": "failed"}
+    ended = cycle(status="failed", a={"status": "failed"})
     assert progress_lines(ended) == ["cycle 3 [####################] 1/1 failed"]
 
 
@@ -41,8 +74,8 @@ def test_cycle_that_has_ended_shows_its_state() -> None:
     ],
 )
 def test_status_line_names_the_schedule(config: dict[str, Any], schedule: str) -> None:
-    flow = {"id": "f", "status": "running", "reason": None, "ended": {"failed": 2}, "missed": 1, "structure": None}
-    lines = list(flow_lines({**flow, "config": config, "next_execution": 120_000}))
+    detail = PublicFlowDetail(flow=FLOW, components=(), entry_nodes=(), order=(), cycle=None, cycles=(), config=config)
+    lines = list(flow_lines(detail))
     assert lines == [
         "f: running",
         f"schedule: {schedule}; next cycle: 1970-01-01 00:02:00 UTC",
@@ -51,14 +84,12 @@ def test_status_line_names_the_schedule(config: dict[str, Any], schedule: str) -
 
 
 def test_nodes_show_their_reason_or_output() -> None:
-    lines = list(
-        cycle_lines(
-            {
-                **cycle(a={"status": "failed", "reason": "no"}, b={"status": "completed", "output": [1]}),
-                "end_time": 61_500,
-            }
-        )
+    ended = cycle(
+        "1970-01-01T00:01:01.500Z",
+        a={"status": "failed", "reason": "no"},
+        b={"status": "completed", "output": [1]},
     )
+    lines = list(cycle_lines(ended))
     assert lines == [
         "cycle 3 at 1970-01-01 00:01:00 UTC: running, run by edge, took 1.5 s",
         "  a  failed      1  no",
