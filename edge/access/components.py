@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from edge.access.instances import end_token, is_surely_dead
 from edge.foundation.errors import Defect, Refused, Unavailable
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.model.plant import Component, PluginState
 from edge.store import components
 from edge.store.background import Defects, poll_store
@@ -148,7 +149,7 @@ async def _beating(
 def another_holder(id: str) -> Refused:
     """Return the error for an id that another process holds."""
     advice = "Stop the other one, or start this one under another name."
-    return Refused("component", f"another component of the name {id!r} works on this store", advice)
+    return Refused("component", Text.of("another component of the name {id!r} works on this store", id=id), advice)
 
 
 async def _claim(store: Store, id: str, token: str, heartbeat_s: float) -> None:
@@ -196,7 +197,11 @@ async def register_sidecar(store: Store, report: SidecarReport, now_s: int) -> f
     it, or too many sidecars live.
     """
     if not _NAME.fullmatch(report.id):
-        raise Refused("component", f"{report.id[:80]!r} is not a name of a component", "Use letters and digits.")
+        raise Refused(
+            "component",
+            Text.of("{report!r} is not a name of a component", report=report.id[:80]),
+            "Use letters and digits.",
+        )
     every = await components.load_all(store)
     known = every.get(report.id)
     is_other = known is not None and known.token not in {"", report.token}
@@ -235,5 +240,5 @@ def _replaced(every: Mapping[str, KnownComponent], now_s: int) -> list[str]:
     oldest = min(sidecars, key=sidecars.__getitem__)
     if now_s - sidecars[oldest] < _LIVES_S:
         advice = "Look at the list: edge fleet list"
-        raise Refused("component", f"{len(sidecars)} sidecars work on this store already", advice)
+        raise Refused("component", Text.of("{count} sidecars work on this store already", count=len(sidecars)), advice)
     return [oldest]

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.model.lock import Lock, LockClaim, LockKind
 from edge.store import locks
 from edge.store.background import poll_store, renewal
@@ -189,7 +190,11 @@ async def delete_locks(
             first = alive[0]
             owner = first.lock.holder.owner if first.lock else ""
             message = f"{owner!r} holds the lock of {first.kind} {first.object_id!r} and is alive"
-            raise Refused("locked", f"{message}.", "Wait for its end, or use --force when you know that it is gone.")
+            raise Refused(
+                "locked",
+                Text.of("{message}.", message=message),
+                "Wait for its end, or use --force when you know that it is gone.",
+            )
         parts = [locks.save(store.keys, stored_lock, _without_holder(stored_lock.lock, now)) for stored_lock in found]
         if isinstance(await store.commit(join((*parts, await audit(found)))), Committed):
             return
@@ -233,7 +238,9 @@ async def _wait_until_held(
     while not (plan := await attempt()).is_held:
         if loop.time() >= until:
             message = f"the lock of {kind} {object_id!r} is held by {plan.holder!r}"
-            raise Refused("locked", f"{message}.", "Wait for its end; `edge locks list` shows all locks.")
+            raise Refused(
+                "locked", Text.of("{message}.", message=message), "Wait for its end; `edge locks list` shows all locks."
+            )
         await asyncio.sleep(look_every_s)
 
 

@@ -11,6 +11,7 @@ from edge.access.localization import localize
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify
+from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.model.plant import DEFAULT_MESSAGE, Maintenance, MaintenanceKind
 from edge.store import mode
@@ -45,7 +46,11 @@ def decide_mode(before: Maintenance | None, request: ModeRequest, now: int) -> M
         case SwitchOff():
             return None
         case SwitchOn(message=message) if len(message) > MAX_MESSAGE:
-            raise Refused("invalid_payload", f"the message has more than {MAX_MESSAGE} characters.", "Shorten it.")
+            raise Refused(
+                "invalid_payload",
+                Text.of("the message has more than {max_message} characters.", max_message=MAX_MESSAGE),
+                "Shorten it.",
+            )
         case SwitchOn(until=until) if until is not None and until <= now:
             raise Refused("invalid_payload", "the end of the maintenance has passed.", "Name an instant ahead.")
         case SwitchOn(by=by, kind=kind, message=message, until=until):

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from edge.access.locks import hold_lock
 from edge.foundation.errors import EdgeError, Refused, unwrap_group
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.model.lock import LockKind
 from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import operations
@@ -150,10 +151,16 @@ async def change_operation(
     while True:
         found = await operations.load(store, id)
         if found is None:
-            raise Refused("unknown_operation", f"there is no operation {id!r}.", "List them: edge operations list")
+            raise Refused(
+                "unknown_operation", Text.of("there is no operation {id!r}.", id=id), "List them: edge operations list"
+            )
         after = transition(found.operation, event, await server_time(store))
         if after is None:
-            raise Refused("invalid_state", f"operation {id} is {found.operation.state}.", "It cannot be changed so.")
+            raise Refused(
+                "invalid_state",
+                Text.of("operation {id} is {state}.", id=id, state=found.operation.state),
+                "It cannot be changed so.",
+            )
         added = await also() if also else NOTHING
         saved = operations.save(store.keys, found, after, found.progress)
         if isinstance(await store.commit(join((saved, added))), Committed):

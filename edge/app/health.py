@@ -12,6 +12,7 @@ from edge.app.systemd import Notify
 from edge.foundation.clock_sync import Clock, read_clock
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.listeners import notify
+from edge.foundation.text import Text
 from edge.foundation.ticks import next_tick
 from edge.links.mqtt import MqttSession
 from edge.model.finding import HealthFinding, Level
@@ -209,12 +210,14 @@ class Health:
     async def _read_server(self) -> ServerState:
         """Read the state of the server. Raises Unavailable."""
         if reason := self._store.unconfirmed:
-            raise Unavailable(f"store unavailable, its primary is not confirmed: {reason}")
+            raise Unavailable(Text.of("store unavailable, its primary is not confirmed: {reason}", reason=reason))
         try:
             async with asyncio.timeout(_STORE_WITHIN_S):
                 return await self._read_state(self._store, self._limits, self._marks)
         except TimeoutError:
-            raise Unavailable(f"Redis does not answer within {_STORE_WITHIN_S:g} s") from None
+            raise Unavailable(
+                Text.of("Redis does not answer within {store_within_s:g} s", store_within_s=_STORE_WITHIN_S)
+            ) from None
 
     def _summary(self, memory: MemoryUsage) -> Iterator[str]:
         at_work = self._active_runs.count

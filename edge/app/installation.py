@@ -68,4 +68,4 @@ async def advise(examination: AsyncIterator[HealthFinding], advice: str) -> Asyn
         async for finding in examination:
             yield finding
     except Unavailable as error:
-        raise Unavailable(error.message, advice or error.advice) from error
+        raise Unavailable(error.text, advice or error.advice_text) from error

@@ -18,6 +18,7 @@ from edge.foundation.backoff import Backoff
 from edge.foundation.clock_sync import Clock, read_clock
 from edge.foundation.errors import EdgeError, SettingsError, Unavailable, unwrap_group
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.store.client import Store
 from edge.store.generation import JobsClock
 from edge.store.opening import REOPEN_S
@@ -47,7 +48,7 @@ async def serve(
     except TimeoutError as error:
         if not limit.expired():
             raise
-        message = f"the gateway did not stop within {_STOP_WITHIN_S:.0f} s"
+        message = Text.of("the gateway did not stop within {stop_within_s:.0f} s", stop_within_s=_STOP_WITHIN_S)
         raise Unavailable(message, "No data is lost. The next start continues from the stored state.") from error
     logger.info("stopped", gateway=settings.gateway.name)
 

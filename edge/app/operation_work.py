@@ -9,6 +9,7 @@ from edge.access.operations import OperationRunner, Report
 from edge.app.parts import GatewayParts
 from edge.config import Settings
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.model.plant import Operation
 
 ARCHIVE = ".tar.gz"
@@ -65,7 +66,9 @@ def new_file(core: GatewayParts, operation: Operation, suffix: str = ARCHIVE) ->
         directory.mkdir(mode=0o750, parents=True, exist_ok=True)
     except OSError as error:
         advice = "Set [operations] directory to a folder that the service may write."
-        raise Unavailable(f"{directory} cannot be created: {error.strerror}", advice) from error
+        raise Unavailable(
+            Text.of("{directory} cannot be created: {reason}", directory=directory, reason=error.strerror), advice
+        ) from error
     return directory / f"{prefix_of(core, operation)}-{_local_time():%Y%m%d-%H%M%S}-{operation.id[:4]}{suffix}"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text as RichText
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
@@ -21,6 +21,7 @@ from edge.cli.terminal.store_access import (
 from edge.cli.terminal.table import local_time, plain_table
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.model.instant import rfc3339
 from edge.sfc.signal import Phase
 from edge.station.manual_retry import retry_letter
@@ -47,7 +48,7 @@ def table(letters: Mapping[str, Letter]) -> Table:
     shown = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"))
     for letter_id, letter in letters.items():
         cells = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
-        shown.add_row(*(Text(printable(cell)) for cell in cells))
+        shown.add_row(*(RichText(printable(cell)) for cell in cells))
     return shown
 
 
@@ -170,6 +171,8 @@ async def _find(store: Store, letter_id: str) -> Letter:
     letter = (await load_all(store)).get(letter_id)
     if letter is None:
         raise Refused(
-            "unknown_letter", f"there is no dead letter {letter_id!r}", "List the dead letters: edge dead-letters list"
+            "unknown_letter",
+            Text.of("there is no dead letter {letter_id!r}", letter_id=letter_id),
+            "List the dead letters: edge dead-letters list",
         )
     return letter

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text as RichText
 
 from edge.access.instances import GatewayReport, load_reports
 from edge.app.features import equipment_kinds, gateway_settings
@@ -30,6 +30,7 @@ from edge.equipment import ping as asking
 from edge.equipment.ping import PingResult
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.model.equipment_health import EquipmentHealth, OpenSafing, PublicEquipment, public_equipment
 from edge.station.intervene import ReleaseRequest
 from edge.station.intervene import release as release_open
@@ -81,16 +82,16 @@ def table(views: Iterable[EquipmentView]) -> Table:
 def _cells(view: EquipmentView) -> tuple[object, ...]:
     health, connected = view.health, _connected(view)
     return (
-        Text(health.name, style="bold"),
+        RichText(health.name, style="bold"),
         health.kind,
         view.gateway,
-        Text(connected, style=_STYLES.get(connected, "")),
+        RichText(connected, style=_STYLES.get(connected, "")),
         local_time(health.last_seen),
         health.outstanding,
-        Text(str(health.safing), style="bold red" if health.safing else ""),
+        RichText(str(health.safing), style="bold red" if health.safing else ""),
         health.failed,
         health.refused,
-        Text(printable(_trouble(health)), style="red"),
+        RichText(printable(_trouble(health)), style="red"),
     )
 
 
@@ -164,8 +165,8 @@ def ping_table(results: Mapping[str, PingResult]) -> Table:
         *("name", "answers", "time", "detail"),
         rows=(
             (
-                Text(name, style="bold"),
-                Text(answers := _YES_OR_NO[result.answers], style=_STYLES.get(answers, "")),
+                RichText(name, style="bold"),
+                RichText(answers := _YES_OR_NO[result.answers], style=_STYLES.get(answers, "")),
                 "" if result.seconds is None else f"{result.seconds * 1000:.1f} ms",
                 result.detail,
             )
@@ -214,7 +215,7 @@ async def show(at: StoreAccess, name: str) -> CommandOutput:
     views = [view for view in await _read_views(at) if view.health.name == name]
     if not views:
         advice = "List the equipment: edge equipment list"
-        raise Refused("unknown_equipment", f"no gateway has reported equipment {name!r}", advice)
+        raise Refused("unknown_equipment", Text.of("no gateway has reported equipment {name!r}", name=name), advice)
     return CommandOutput([_public(view) for view in views], "\n\n".join("\n".join(report(view)) for view in views))
 
 

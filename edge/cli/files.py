@@ -25,6 +25,7 @@ from edge.cli.terminal.store_access import FILE, json_option, open_access, read_
 from edge.config import main_file
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.model.json_value import read_json_text
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
@@ -162,7 +163,11 @@ async def _job(job_id: str, settings_file: Path | None) -> tuple[Net, Marks]:
         net = compiled_or_exit(json.loads(stored.recipe)) if stored else None
         mirrors = await load_copies(at.store, net.mirrors) if net else {}
     if stored is None or net is None:
-        raise Refused("unknown_job", f"no run of job {job_id!r} is stored", "A job has a run once it was started.")
+        raise Refused(
+            "unknown_job",
+            Text.of("no run of job {job_id!r} is stored", job_id=job_id),
+            "A job has a run once it was started.",
+        )
     return net, marks_of(net, stored.run, now_ms(), mirrors=mirrors)
 
 
@@ -182,5 +187,5 @@ def _write(title: str, net: Net, marks: Marks | None, output: Path | None, width
     try:
         output.write_text(document, encoding="utf-8")
     except OSError as error:
-        message = f"{output}: cannot be written: {error.strerror}"
+        message = Text.of("{output}: cannot be written: {reason}", output=output, reason=error.strerror)
         raise Unavailable(message, "Name a file where you may write.") from error

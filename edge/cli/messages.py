@@ -23,6 +23,7 @@ from edge.cli.terminal.store_access import (
 from edge.cli.terminal.table import local_time, plain_table
 from edge.config import main_file
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.instant import rfc3339
 from edge.store import dedupe
 from edge.store.dead_letters import DECLINED_COUNTER, RefusedMessage, count_refused, newest_refused
@@ -65,7 +66,11 @@ async def drop(at: StoreAccess, sender: str) -> str:
     async with recorded(at, "marks drop", sender):
         message_sender = dedupe.parse_sender(sender)
         if message_sender is None or not await dedupe.is_known_sender(at.store, message_sender):
-            raise Refused("unknown_sender", f"no mark is of {sender!r}", "List the senders: edge marks list")
+            raise Refused(
+                "unknown_sender",
+                Text.of("no mark is of {sender!r}", sender=sender),
+                "List the senders: edge marks list",
+            )
         dropped = await dedupe.drop_marks(at.store, message_sender)
     return f"{printable(sender)}: {dropped} marks dropped"
 

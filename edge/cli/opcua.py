@@ -21,6 +21,7 @@ from edge.cli.users import check_name, new_password, record_change
 from edge.config import OpcuaSettings
 from edge.config.hosts import is_host
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.user import Role
 from edge.opcua.application_certificate import (
     CertificateFile,
@@ -161,7 +162,7 @@ def renew(hosts: tuple[str, ...], settings_file: Path | None) -> None:
     """
     settings, gateway = _read(settings_file)
     if wrong := [host for host in hosts if not is_host(host)]:
-        raise Refused("host", f"{wrong[0]!r} is neither a host name nor an address", _HOST_ADVICE)
+        raise Refused("host", Text.of("{wrong!r} is neither a host name nor an address", wrong=wrong[0]), _HOST_ADVICE)
     directory = Path(settings.pki)
     listening = certificates.listening_hosts(gateway_settings(settings_file))
     names = [*certificates.server_hosts(settings, *listening), *hosts]
@@ -184,7 +185,11 @@ def request(subject: str, settings_file: Path | None) -> None:
     try:
         name = read_subject(subject)
     except (ValueError, KeyError) as error:
-        raise Refused("subject", f"{subject!r} is not a name: {error}", "Write it as CN=gateway,O=plant.") from error
+        raise Refused(
+            "subject",
+            Text.of("{subject!r} is not a name: {reason}", subject=subject, reason=error),
+            "Write it as CN=gateway,O=plant.",
+        ) from error
     made = x509.load_der_x509_csr(signing_request(own, own.key, name))
     print_text(made.public_bytes(Encoding.PEM).decode().rstrip())
 
@@ -209,7 +214,11 @@ def install(file: Path, authorities: tuple[Path, ...], settings_file: Path | Non
     try:
         own = check_issued(found[0], found[1:], [present.key], application_uri(gateway), datetime.now(UTC))
     except UnusableCertificate as error:
-        raise Refused("certificate", f"{file}: {error}", "Print a request with: edge opcua request") from error
+        raise Refused(
+            "certificate",
+            Text.of("{file}: {reason}", file=file, reason=error),
+            "Print a request with: edge opcua request",
+        ) from error
     with _file_errors(Path(settings.pki)):
         certificates.store(Path(settings.pki), own)
     record_change(settings_file, "opcua install", certificates.thumbprint(own.certificate))
@@ -288,7 +297,16 @@ def _find_one(which: str, directory: Path) -> Sequence[CertificateFile]:
     found = find_certificates([directory], which)
     if len({entry.certificate for entry in found}) != 1:
         what = "more than one certificate" if found else "no certificate"
-        raise Refused("certificate", f"{what} in {directory} has a thumbprint that begins with {which}", _ADVICE)
+        raise Refused(
+            "certificate",
+            Text.of(
+                "{what} in {directory} has a thumbprint that begins with {which}",
+                what=what,
+                directory=directory,
+                which=which,
+            ),
+            _ADVICE,
+        )
     return found
 
 
@@ -340,6 +358,14 @@ def _file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Refused("file", f"{error.filename or path}: {error.strerror}", "Call it as root (sudo).") from error
+        raise Refused(
+            "file",
+            Text.of("{filename}: {reason}", filename=error.filename or path, reason=error.strerror),
+            "Call it as root (sudo).",
+        ) from error
     except ValueError as error:
-        raise Refused("file", f"{path} is not a certificate: {error}", "Use a file in DER or PEM format.") from error
+        raise Refused(
+            "file",
+            Text.of("{path} is not a certificate: {reason}", path=path, reason=error),
+            "Use a file in DER or PEM format.",
+        ) from error

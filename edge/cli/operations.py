@@ -25,6 +25,7 @@ from edge.cli.terminal.store_access import (
 )
 from edge.cli.terminal.table import local_time, open_console, plain_table
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.plant import OperationState, OperationType, PublicOperation, public_operation
 from edge.store import operations as stored
 from edge.store.commit import Commit
@@ -96,7 +97,9 @@ async def _schedule(
 async def _read(at: StoreAccess, id: str) -> StoredOperation:
     operation = await stored.load(at.store, id)
     if operation is None:
-        raise Refused("unknown_operation", f"there is no operation {id!r}.", "List them: edge operations list")
+        raise Refused(
+            "unknown_operation", Text.of("there is no operation {id!r}.", id=id), "List them: edge operations list"
+        )
     return _as_listed(operation, await server_time(at.store))
 
 
@@ -203,7 +206,11 @@ async def repeat(at: StoreAccess, id: str) -> CommandOutput:
     """Schedule an ended operation again, now: for one that failed or was interrupted."""
     operation = (await _read(at, id)).operation
     if not operation.has_ended:
-        raise Refused("invalid_state", f"operation {id} is {operation.state}.", "Only an ended one is repeated.")
+        raise Refused(
+            "invalid_state",
+            Text.of("operation {id} is {state}.", id=id, state=operation.state),
+            "Only an ended one is repeated.",
+        )
     return await _schedule(at, operation.type, 0, operation.arguments, "")
 
 

@@ -46,6 +46,7 @@ from edge.cli.terminal.store_access import (
 from edge.cli.terminal.table import local_time, plain_table
 from edge.config import Settings
 from edge.foundation.errors import EdgeError, Refused
+from edge.foundation.text import Text
 from edge.model.user import Role, public_session
 from edge.store.logins import forget_user, load_all_sessions
 
@@ -53,7 +54,9 @@ from edge.store.logins import forget_user, load_all_sessions
 def check_name(name: str) -> None:
     """Raise Refused for a name that no user can have."""
     if not re.fullmatch(NAME, name):
-        raise Refused("user", f"{name!r} is not a valid user name", "Use up to 64 characters without a colon.")
+        raise Refused(
+            "user", Text.of("{name!r} is not a valid user name", name=name), "Use up to 64 characters without a colon."
+        )
 
 
 def new_password(name: str, *, from_stdin: bool) -> str:
@@ -65,7 +68,7 @@ def new_password(name: str, *, from_stdin: bool) -> str:
         secret = click.prompt(f"password of {name}", hide_input=True, confirmation_prompt=True)
     if len(secret) not in PASSWORD_LENGTH:
         bounds = f"between {PASSWORD_LENGTH[0]} and {PASSWORD_LENGTH[-1]} characters"
-        raise Refused("user", f"a password must have {bounds}", "Choose another password.")
+        raise Refused("user", Text.of("a password must have {bounds}", bounds=bounds), "Choose another password.")
     return secret
 
 
@@ -73,7 +76,11 @@ def confirm_code(secret: str) -> None:
     """Require a current code of the app, so that a user is not locked out. Raises Refused."""
     code = str(click.prompt("code of the app")).strip()
     if matching_step(secret, code, time.time()) is None:
-        problem = f"{code} is not the code of this secret at {time.strftime('%H:%M:%S')}; nothing was changed"
+        problem = Text.of(
+            "{code} is not the code of this secret at {time}; nothing was changed",
+            code=code,
+            time=time.strftime("%H:%M:%S"),
+        )
         raise Refused("user", problem, "Check the clocks of the phone and of this machine, and repeat the command.")
 
 
@@ -155,7 +162,11 @@ def add(name: str, role: str, settings_file: Path | None, *, password_stdin: boo
     settings = gateway_settings(settings_file)
     check_name(name)
     if name in _users(settings):
-        raise Refused("user", f"there is a user {name}", f"Change the password with: edge users passwd {name}")
+        raise Refused(
+            "user",
+            Text.of("there is a user {name}", name=name),
+            Text.of("Change the password with: edge users passwd {name}", name=name),
+        )
     user = User(name, Role[role.upper()], hash_password(new_password(name, from_stdin=password_stdin)))
     _write(settings, user)
     record_change(settings_file, "users add", name, role)
@@ -252,7 +263,11 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
     if revoke is not None:
         kept = tuple(item for item in user.tokens if item.id != revoke)
         if len(kept) == len(user.tokens):
-            raise Refused("user", f"{name} has no token {revoke}", "List them with: edge users list")
+            raise Refused(
+                "user",
+                Text.of("{name} has no token {revoke}", name=name, revoke=revoke),
+                "List them with: edge users list",
+            )
         _change(settings, user, tokens=kept)
         record_change(settings_file, "users token --revoke", name, revoke, ends_sessions=True)
         print_text(f"token {revoke} of {name} revoked")
@@ -294,7 +309,11 @@ def _users(settings: Settings) -> dict[str, User]:
 def _user(settings: Settings, name: str) -> User:
     found = _users(settings).get(name)
     if found is None:
-        raise Refused("user", f"there is no user {name!r} in {settings.users_file}", "List them with: edge users list")
+        raise Refused(
+            "user",
+            Text.of("there is no user {name!r} in {users_file}", name=name, users_file=settings.users_file),
+            "List them with: edge users list",
+        )
     return found
 
 
@@ -313,7 +332,9 @@ def _file_errors(settings: Settings) -> Iterator[None]:
         yield
     except OSError as error:
         where = error.filename or settings.users_file
-        raise Refused("file", f"{where}: {error.strerror}", "Call it as root (sudo).") from error
+        raise Refused(
+            "file", Text.of("{where}: {reason}", where=where, reason=error.strerror), "Call it as root (sudo)."
+        ) from error
 
 
 _ADVICE = "List them with: edge sessions list"
@@ -357,7 +378,7 @@ def end(ids: tuple[str, ...], user: str | None, settings_file: Path | None) -> N
         async with recorded(at, "sessions end", user or " ".join(ids), " ".join(of_user)):
             ending = await request_end(at.store, [*ids, *of_user])
             if unknown := [id for id in ids if id not in ending]:
-                raise Refused("session", f"there is no session {' '.join(unknown)}", _ADVICE)
+                raise Refused("session", Text.of("there is no session {unknown}", unknown=" ".join(unknown)), _ADVICE)
         return f"{len(ending)} sessions end"
 
     print_text(run_on_store(settings_file, work))

@@ -30,6 +30,7 @@ from edge.foundation.errors import Refused, SettingsError, Unavailable, unwrap_g
 from edge.foundation.instant import Clock, now_ms
 from edge.foundation.rate_limit import RateLimit
 from edge.foundation.task_group import TaskGroup, background_task
+from edge.foundation.text import Text
 from edge.links.connection_fault import fault_of
 from edge.model.equipment_connection import NOT_CONNECTED_YET, ConnectionFault, ConnectionState
 from edge.model.equipment_health import OpenSafing
@@ -267,7 +268,7 @@ class ConnectedEquipment:
                 await self._discard_event(error)
             # A device with a constant stream of events must not block the other tasks.
             await asyncio.sleep(0)
-        raise Unavailable(f"{self.name} at {self._place} has ended the connection")
+        raise Unavailable(Text.of("{name} at {place} has ended the connection", name=self.name, place=self._place))
 
     async def _discard_event(self, error: Exception) -> None:
         """Log an event that cannot be handled, at a limited rate, and record it at the station with the reason."""
@@ -276,7 +277,10 @@ class ConnectedEquipment:
                 refusal = error
                 fields: dict[str, Any] = {"reason": bounded_message(error)}
             case _:
-                refusal = Refused("internal", f"what happened met a defect of this software: {type(error).__name__}")
+                refusal = Refused(
+                    "internal",
+                    Text.of("what happened met a defect of this software: {name}", name=type(error).__name__),
+                )
                 fields = {"exc_info": error}
         if self._discard_logs.try_acquire():
             _log.warning("equipment event discarded", equipment=self.name, **fields)
@@ -288,7 +292,10 @@ class ConnectedEquipment:
     def _connected(self) -> Device:
         if self._device is None:
             why = f": {self.connection.reason}" if self.connection.reason else ""
-            raise NotSent(f"{self.name} at {self._place} is not connected{why}", "It is tried again and again.")
+            raise NotSent(
+                Text.of("{name} at {place} is not connected{why}", name=self.name, place=self._place, why=why),
+                "It is tried again and again.",
+            )
         return self._device
 
     async def _run_commands(self, device: Device) -> None:

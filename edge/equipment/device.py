@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from edge.equipment.device_error import bounded_message
 from edge.foundation.errors import EdgeError, Refused, unwrap_group
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
 
 STOP_SECONDS: Final = 15.0
@@ -21,7 +22,7 @@ class DeviceOutcomeUnknownError(EdgeError):
 class UnreadableEventError(Refused):
     """Error for an event that cannot be read; `payload` is what the device sent."""
 
-    def __init__(self, message: str, payload: bytes, advice: str = "") -> None:
+    def __init__(self, message: str | Text, payload: bytes, advice: str | Text = "") -> None:
         super().__init__("unreadable", message, advice)
         self.payload = payload
 

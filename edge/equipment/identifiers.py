@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.station.equipment import Command
 
 
@@ -25,11 +26,17 @@ def validate_named_identifiers(command: Command, name: str) -> None:
     """Raise Refused for a parameter that is not an object of texts or whole numbers, such as `{"Rotor": "R-7"}`."""
     found: Any = command.parameters.get(name, {})
     if not isinstance(found, Mapping):
-        raise Refused("parameters", f"the parameter {name} has to be an object: names and identifiers")
+        raise Refused(
+            "parameters", Text.of("the parameter {name} has to be an object: names and identifiers", name=name)
+        )
     for member, value in found.items():
         if isinstance(value, bool) or not isinstance(value, str | int | None):
             raise _not_a_text(f"{member} of the parameter {name}", value)
 
 
 def _not_a_text(subject: str, value: object) -> Refused:
-    return Refused("parameters", f"{subject} has to be a text, not {value!r:.100}", "Write it in quotes.")
+    return Refused(
+        "parameters",
+        Text.of("{subject} has to be a text, not {value!r:.100}", subject=subject, value=value),
+        "Write it in quotes.",
+    )

@@ -30,6 +30,7 @@ from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_message
 from edge.links.mqtt_topic import matches
 from edge.model.cloudevent import CloudEvent
@@ -241,7 +242,11 @@ class MqttEquipment:
     async def handle_event(self, message: Message) -> None:
         """Handle a message from the events or the data topic; reply to a request for work."""
         if message.response_topic and not self._may_answer(message.response_topic):
-            reason = f"the response topic {message.response_topic!r} is not below {self._own_topics}"
+            reason = Text.of(
+                "the response topic {response_topic!r} is not below {own_topics}",
+                response_topic=message.response_topic,
+                own_topics=self._own_topics,
+            )
             await self._refuse(message, Refused("forbidden_topic", reason, "Allow it in response_topics."))
             return
         try:
@@ -396,4 +401,6 @@ class MqttEquipment:
 
 
 def _defect(what: str, error: Exception) -> Refused:
-    return Refused("internal", f"{what} met a defect of this software: {type(error).__name__}")
+    return Refused(
+        "internal", Text.of("{what} met a defect of this software: {name}", what=what, name=type(error).__name__)
+    )

@@ -4,6 +4,7 @@ import time
 
 from edge.config import MqttEquipmentSettings, Settings, broker_settings
 from edge.equipment.ping import PingResult
+from edge.foundation.text import Text
 from edge.links.connection_fault import fault_of
 from edge.links.mqtt import MqttSession
 from edge.links.mqtt_broker import address_of, diagnostic_broker
@@ -40,7 +41,13 @@ def _without_broker(session: MqttSession, since: int | None) -> ConnectionState:
 def require_broker(session: MqttSession, name: str) -> None:
     """Raise NotSent without a connection to the broker: neither mark nor memory may say that a command left."""
     if not session.connected:
-        raise NotSent(f"{name}: {session.failure.message if session.failure else 'its broker is not connected'}")
+        raise NotSent(
+            Text.of(
+                "{name}: {failure}",
+                name=name,
+                failure=session.failure.message if session.failure else "its broker is not connected",
+            )
+        )
 
 
 async def ping(name: str, section: MqttEquipmentSettings, settings: Settings) -> PingResult:

@@ -10,6 +10,7 @@ from edge.equipment.connected_equipment import ConnectedEquipment, open_connecte
 from edge.equipment.device import Device, DeviceEvents
 from edge.equipment.ping import PingResult
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, Node, TypeName, open_client
 from edge.links.opcua_requests import RequestListener
 from edge.model.equipment_traffic import TrafficKind
@@ -61,7 +62,10 @@ async def find_single_instance(session: ClientSession, of: TypeName, what: str) 
     systems = await session.instances(of)
     if len(systems) != 1:
         found = ", ".join(system.path for system in systems) or "none"
-        raise Refused("unknown_node", f"{session.url} should have one {what}, and has {found}")
+        raise Refused(
+            "unknown_node",
+            Text.of("{url} should have one {what}, and has {found}", url=session.url, what=what, found=found),
+        )
     return systems[0]
 
 

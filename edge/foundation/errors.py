@@ -3,14 +3,21 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from edge.foundation.text import Text, as_text
+
 
 class EdgeError(Exception):
-    """Base of all expected errors; `advice` is the next action for a person."""
+    """Base of all expected errors; `advice` is the next action for a person.
 
-    def __init__(self, message: str, advice: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.advice = advice
+    `message` and `advice` are English; `text` and `advice_text` can be stated in each language that has a catalogue.
+    """
+
+    def __init__(self, message: str | Text, advice: str | Text = "") -> None:
+        self.text = as_text(message)
+        self.advice_text = as_text(advice)
+        self.message = str(self.text)
+        self.advice = str(self.advice_text)
+        super().__init__(self.message)
 
     @property
     def sentences(self) -> str:
@@ -28,7 +35,7 @@ class Refused(EdgeError):
     `kind` is the `mdcserrorkind` of the answer: `unreadable`, `unknown_type`, `invalid_payload`, `recipe`, ...
     """
 
-    def __init__(self, kind: str, message: str, advice: str = "") -> None:
+    def __init__(self, kind: str, message: str | Text, advice: str | Text = "") -> None:
         super().__init__(message, advice)
         self.kind = kind
 
@@ -36,8 +43,8 @@ class Refused(EdgeError):
 class SettingsError(EdgeError):
     """The settings are invalid; `problems` lists every fault, so that all can be fixed at once."""
 
-    def __init__(self, problems: Iterable[str], advice: str = "") -> None:
-        self.problems = tuple(problems)
+    def __init__(self, problems: Iterable[str | Text], advice: str | Text = "") -> None:
+        self.problems = tuple(map(str, problems))
         super().__init__("\n".join(self.problems), advice)
 
 

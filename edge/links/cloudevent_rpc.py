@@ -9,6 +9,7 @@ from typing import Any, assert_never
 import msgspec
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.cloudevent import MSGPACK, CloudEvent, binary_attributes, decode_data, encode_data, from_attributes
 
 
@@ -92,5 +93,5 @@ def _payload(text: str) -> bytes:
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError) as error:
-        message = f"the data is a text, but no base64: {error}"
+        message = Text.of("the data is a text, but no base64: {reason}", reason=error)
         raise Refused("unreadable", message, "Send the data itself, or its payload as bytes or base64.") from None

@@ -7,13 +7,14 @@ import ssl
 from collections.abc import Iterator, Mapping
 
 from edge.foundation.errors import Refused, SettingsError, Unavailable
+from edge.foundation.text import Text
 from edge.model.equipment_connection import ConnectionFault
 
 
 class ConnectionFailed(Unavailable):
     """A peer that cannot be reached, or is lost, for a reason of a kind that is known."""
 
-    def __init__(self, fault: ConnectionFault, message: str, advice: str = "") -> None:
+    def __init__(self, fault: ConnectionFault, message: str | Text, advice: str | Text = "") -> None:
         super().__init__(message, advice)
         self.fault = fault
 

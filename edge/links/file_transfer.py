@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, Node
 
 _NULL_IDS = (None, "", "i=0")
@@ -52,7 +53,12 @@ async def read_temporary_file(
             # Outside of the time limit: a slow disk of ours is not a fault of the server.
             yield part
         if announced is not None and announced != received:
-            raise Refused("device", f"the file should have {announced} bytes, and has {received}")
+            raise Refused(
+                "device",
+                Text.of(
+                    "the file should have {announced} bytes, and has {received}", announced=announced, received=received
+                ),
+            )
     finally:
         await _close(session, file, handle, times)
 
@@ -64,7 +70,9 @@ async def _limit(end: float, times: TransferTimes) -> AsyncIterator[None]:
         async with asyncio.timeout_at(end):
             yield
     except TimeoutError:
-        raise Refused("device", f"the transfer of the file took more than {times.whole:g} s") from None
+        raise Refused(
+            "device", Text.of("the transfer of the file took more than {whole:g} s", whole=times.whole)
+        ) from None
 
 
 def _generated(transfer: Node, outputs: list[Any]) -> tuple[Node, int, Any]:

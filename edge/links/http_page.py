@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import TaskGroup, background_task
+from edge.foundation.text import Text
 
 _HEAD_BYTES = 8192
 _TIME_LIMIT_S = 10.0
@@ -70,7 +71,9 @@ async def serve_page(
                 accept, address.hostname, address.port, limit=_HEAD_BYTES, backlog=_BACKLOG
             )
         except OSError as error:
-            message = f"cannot listen for HTTP at {listen}: {error.strerror or error}"
+            message = Text.of(
+                "cannot listen for HTTP at {listen}: {reason}", listen=listen, reason=error.strerror or error
+            )
             raise Unavailable(message, "Is another program there already, and is the address ours?") from None
         try:
             host, port, *_ = server.sockets[0].getsockname()

@@ -13,6 +13,7 @@ from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.task_group import TaskGroup, background_task
+from edge.foundation.text import Text
 from edge.foundation.ticks import next_tick
 from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
@@ -203,7 +204,7 @@ class MqttSession:
         return self._connection
 
     def _not_connected(self) -> Unavailable:
-        message = f"not connected to the MQTT broker at {self._broker.address}"
+        message = Text.of("not connected to the MQTT broker at {address}", address=self._broker.address)
         return Unavailable(message, "The session reconnects by itself; try again later.")
 
     async def answer(self, request: Message, event: CloudEvent) -> None:
@@ -248,7 +249,12 @@ class MqttSession:
             subscription.refusal = "no answer in time"
         if subscription.refusal is not None:
             raise SubscriptionRefused(
-                f"no subscription to {subscription.topic_filter!r} at {self._broker.address}: {subscription.refusal}",
+                Text.of(
+                    "no subscription to {topic_filter!r} at {address}: {refusal}",
+                    topic_filter=subscription.topic_filter,
+                    address=self._broker.address,
+                    refusal=subscription.refusal,
+                ),
                 "Check that the MQTT broker is reachable, and its access rules for this client.",
             )
 
@@ -274,7 +280,11 @@ class MqttSession:
             async with asyncio.timeout(seconds):
                 await self._connected.wait()
         except TimeoutError:
-            message = f"the MQTT broker at {self._broker.address} did not answer within {seconds:g} s"
+            message = Text.of(
+                "the MQTT broker at {address} did not answer within {seconds:g} s",
+                address=self._broker.address,
+                seconds=seconds,
+            )
             raise self.failure or Unavailable(message, "Is the broker running?") from None
 
     async def wait_attempted(self, seconds: float) -> None:

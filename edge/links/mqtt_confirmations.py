@@ -7,6 +7,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 
 
 class Confirmations:
@@ -91,7 +92,11 @@ class UnconfirmedPublish:
         try:
             reason = await self._puback
         except TimeoutError:
-            message = f"the MQTT broker at {self._address} did not confirm a publish to {self._topic!r}"
+            message = Text.of(
+                "the MQTT broker at {address} did not confirm a publish to {topic!r}",
+                address=self._address,
+                topic=self._topic,
+            )
             raise Unavailable(message) from None
         if reason not in {SUCCESS, _NO_SUBSCRIBER}:
             refusal = f"the MQTT broker at {self._address} refused a publish to {self._topic!r}: {_name(reason)}"

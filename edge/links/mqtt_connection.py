@@ -18,6 +18,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.foundation.ticks import until_tick
 from edge.links.cloudevent_mqtt import Message
 from edge.links.connection_fault import ConnectionFailed
@@ -351,7 +352,12 @@ class Connection:
 
     def _send(self, packet: bytes, topic: str) -> None:
         if len(packet) > self._largest_packet:
-            problem = f"{len(packet)} bytes to {topic!r} are more than the MQTT broker takes: {self._largest_packet}"
+            problem = Text.of(
+                "{count} bytes to {topic!r} are more than the MQTT broker takes: {largest_packet}",
+                count=len(packet),
+                topic=topic,
+                largest_packet=self._largest_packet,
+            )
             raise Refused("too_large", problem, "Raise the broker's max_packet_size.")
         if self._lost is not None:
             raise self._unavailable(f"cannot publish to {topic!r}: {self._lost}")
@@ -378,7 +384,12 @@ class Connection:
 
     def read_refused(self, topic: str, reason: str) -> ReadRefused:
         """Return the error of a topic that the broker does not allow to read."""
-        text = f"the MQTT broker at {self._address} does not let us read {topic!r}: {reason}"
+        text = Text.of(
+            "the MQTT broker at {address} does not let us read {topic!r}: {reason}",
+            address=self._address,
+            topic=topic,
+            reason=reason,
+        )
         return ReadRefused(text, "Check the broker's access rules for this client.")
 
     async def _subscribe(self, topic_filter: str, options: SubscribeOptions) -> str | None:
@@ -456,7 +467,9 @@ class Connection:
         if self._connack.done():
             return
         if reason.is_failure:
-            refusal = f"the MQTT broker at {self._address} refuses the connection: {reason}"
+            refusal = Text.of(
+                "the MQTT broker at {address} refuses the connection: {reason}", address=self._address, reason=reason
+            )
             self._connack.set_exception(ConnectionFailed(ConnectionFault.DECLINED, refusal))
         else:
             self.has_session = bool(flags.session_present)
@@ -520,7 +533,7 @@ class Connection:
         self._lost = reason
         self.stream.close()
         self._received.wake()
-        message = f"the MQTT broker at {self._address} is gone: {reason}"
+        message = Text.of("the MQTT broker at {address} is gone: {reason}", address=self._address, reason=reason)
         error = ConnectionFailed(ConnectionFault.CLOSED, message)
         self._confirmations.fail(error)
         if not self._connack.done():
@@ -529,7 +542,7 @@ class Connection:
             self._connack.exception()
 
     def _unavailable(self, what: str, advice: str = "") -> Unavailable:
-        return Unavailable(f"the MQTT broker at {self._address} {what}", advice)
+        return Unavailable(Text.of("the MQTT broker at {address} {what}", address=self._address, what=what), advice)
 
 
 @asynccontextmanager

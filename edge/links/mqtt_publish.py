@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.links.cloudevent_mqtt import Message
 
 PUBLISH: Final = 0x30
@@ -39,7 +40,7 @@ class MalformedPublish(EdgeError):
     end the connection.
     """
 
-    def __init__(self, message: str, packet_id: int | None) -> None:
+    def __init__(self, message: str | Text, packet_id: int | None) -> None:
         super().__init__(message)
         self.packet_id = packet_id
 
@@ -75,7 +76,11 @@ def encode_topic(topic: str) -> bytes:
         encoded = topic.encode()
         if len(encoded) <= _LONGEST_STRING:
             return encoded
-    raise Refused("topic", f"{topic[:200]!r} is not a topic to publish to", "Avoid +, # and control characters.")
+    raise Refused(
+        "topic",
+        Text.of("{topic!r} is not a topic to publish to", topic=topic[:200]),
+        "Avoid +, # and control characters.",
+    )
 
 
 def _encode_properties(message: Message) -> bytes:
@@ -129,7 +134,7 @@ def decode_head(flags: int, body: bytes) -> PublishHead:
     qos = flags >> _QOS_SHIFT & _QOS_MASK
     if qos > 1:
         # Our subscriptions have QoS 1 at most.
-        raise MalformedPublish(f"a message of QoS {qos}", None)
+        raise MalformedPublish(Text.of("a message of QoS {qos}", qos=qos), None)
     end = 2 + int.from_bytes(body[:2], "big")
     packet_id = 0
     if qos:
@@ -162,7 +167,7 @@ def decode_publish(head: PublishHead, body: bytes) -> Message:
             user_properties[name] = value
             continue
         if kind in found:
-            raise MalformedPublish(f"property {kind:#04x} occurs twice", None)
+            raise MalformedPublish(Text.of("property {kind:#04x} occurs twice", kind=kind), None)
         match kind:
             case 0x03 | 0x08:  # Content Type, Response Topic
                 found[kind], at = _read_string(body, at, end, head.packet_id)
@@ -180,7 +185,7 @@ def decode_publish(head: PublishHead, body: bytes) -> Message:
                     raise MalformedPublish("an invalid subscription identifier", None)
             case _:
                 # A topic alias as well: CONNECT allows the broker none.
-                raise MalformedPublish(f"property {kind:#04x} is not allowed here", None)
+                raise MalformedPublish(Text.of("property {kind:#04x} is not allowed here", kind=kind), None)
     if at != end:
         raise MalformedPublish("a property that is longer than all properties", None)
     return Message(

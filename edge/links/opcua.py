@@ -16,6 +16,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.task_group import cancellation_kept
+from edge.foundation.text import Text
 from edge.links.opcua_requests import RequestListener, ignore_request, report_failure, reported, serving
 from edge.links.opcua_security import secure
 from edge.links.opcua_subscription import ValueWatch, open_subscription
@@ -137,7 +138,10 @@ class ClientSession:
                 fitting = {child.NodeId: child.BrowseName for child in children if child.BrowseName.Name == name}
                 if len(fitting) != 1:
                     what = "is ambiguous" if fitting else "is not there"
-                    raise Refused("unknown_node", f"{path}/{name} {what} on {self.url}")
+                    raise Refused(
+                        "unknown_node",
+                        Text.of("{path}/{name} {what} on {url}", path=path, name=name, what=what, url=self.url),
+                    )
                 ((node_id, browse_name),) = fitting.items()
                 path = f"{path}/{browse_name.to_string()}"
             return Node(node_id.to_string(), path)
@@ -183,7 +187,10 @@ class ClientSession:
                 # Many servers decline timestamps of a client (OPC 10000-4, 5.11.4).
                 await variable.write_attribute(ua.AttributeIds.Value, ua.DataValue(variant))
             except ua.UaStatusCodeError as error:
-                raise Refused("unwritable", f"{node.path}: the server declines the write: {error}") from None
+                raise Refused(
+                    "unwritable",
+                    Text.of("{path}: the server declines the write: {reason}", path=node.path, reason=error),
+                ) from None
 
     @reported
     async def children(self, node: Node) -> dict[str, Node]:
@@ -218,7 +225,10 @@ class ClientSession:
                             continue
                         seen.add(child.NodeId)
                         if len(seen) > most:
-                            raise Refused("unknown_node", f"{self.url} has more than {most} objects to look at")
+                            raise Refused(
+                                "unknown_node",
+                                Text.of("{url} has more than {most} objects to look at", url=self.url, most=most),
+                            )
                         there = f"{level[above]}/{child.BrowseName.to_string()}"
                         if wanted in await self._browser.bases(child.TypeDefinition):
                             found.append(Node(child.NodeId.to_string(), there))
@@ -239,7 +249,15 @@ class ClientSession:
             method = self._methods.get((owner.id, name)) or await self._find_method(owner, name)
             request = ua.CallMethodRequest(ObjectId=ua.NodeId.from_string(owner.id), MethodId=method.id)
             if len(arguments) > len(method.arguments):
-                raise Refused("method_failed", f"{name} takes {len(method.arguments)} arguments, not {len(arguments)}")
+                raise Refused(
+                    "method_failed",
+                    Text.of(
+                        "{name} takes {count} arguments, not {count2}",
+                        name=name,
+                        count=len(method.arguments),
+                        count2=len(arguments),
+                    ),
+                )
             given = (*arguments, *(None for _ in method.arguments[len(arguments) :]))
             request.InputArguments = [
                 await self._structures.variant(data_type, value, is_array=is_array)
@@ -248,13 +266,15 @@ class ClientSession:
             results = await self._client.uaclient.call([request])
             self.answer_count += 1
             if len(results) != 1:
-                raise Refused("method_failed", f"{name}: {len(results)} results of one call")
+                raise Refused(
+                    "method_failed", Text.of("{name}: {count} results of one call", name=name, count=len(results))
+                )
             (result,) = results
             if result.StatusCode.is_bad():
                 # The object may have a new method of this name: find it again at the next call.
                 self._methods.pop((owner.id, name), None)
                 kind = "too_large" if result.StatusCode.value in _TOO_LARGE else "method_failed"
-                raise Refused(kind, f"{name}: {result.StatusCode.name}")
+                raise Refused(kind, Text.of("{name}: {statuscode}", name=name, statuscode=result.StatusCode.name))
             outputs: list[Any] = await self._structures.plain(result.OutputArguments or [])
             return outputs
 
@@ -271,13 +291,15 @@ class ClientSession:
     async def _find_method(self, owner: Node, name: str) -> _Method:
         node = (await self._below(owner)).get(name)
         if node is None:
-            raise Refused("unknown_node", f"{owner.path} has no method {name}")
+            raise Refused("unknown_node", Text.of("{path} has no method {name}", path=owner.path, name=name))
         inputs = (await self._below(node)).get("InputArguments")
         arguments = (await self._client.get_node(inputs.id).read_value() if inputs else None) or []
         try:
             takes = [(argument.DataType, argument.ValueRank >= 1) for argument in arguments]
         except (AttributeError, TypeError):
-            raise Refused("unknown_node", f"{owner.path} does not say what {name} takes") from None
+            raise Refused(
+                "unknown_node", Text.of("{path} does not say what {name} takes", path=owner.path, name=name)
+            ) from None
         found = self._methods[owner.id, name] = _Method(ua.NodeId.from_string(node.id), takes)
         return found
 
@@ -332,10 +354,10 @@ class ClientSession:
                 case DataChangeEvent(node=node, value=value):
                     yield await self._readable({names[node.nodeid.to_string()]: value})
                 case SkippedNotification(reason=reason):
-                    yield Refused("too_large", f"notifications were lost: {reason}")
+                    yield Refused("too_large", Text.of("notifications were lost: {reason}", reason=reason))
                 case _:
                     break
-        raise Unavailable(f"the connection to the OPC UA server {self.url} is lost")
+        raise Unavailable(Text.of("the connection to the OPC UA server {url} is lost", url=self.url))
 
     async def _readable(self, values: Mapping[str, Any]) -> Mapping[str, Any] | Refused:
         try:
@@ -370,7 +392,7 @@ class ClientSession:
         if not self._namespaces:
             self._namespaces = await self._client.get_namespace_array()
         if uri not in self._namespaces:
-            raise Refused("unknown_node", f"{self.url} does not know the namespace {uri}")
+            raise Refused("unknown_node", Text.of("{url} does not know the namespace {uri}", url=self.url, uri=uri))
         return self._namespaces.index(uri)
 
 
@@ -380,7 +402,10 @@ def _parse_node_id(node_id_text: Any) -> ua.NodeId:
         # `from_string` accepts numbers that are too large for a NodeId; the encoder rejects them.
         nodeid_to_binary(node_id)
     except (ua.UaError, AttributeError, struct.error):
-        raise Refused("unreadable", f"what should be the NodeId of a type is {node_id_text!r:.200}") from None
+        raise Refused(
+            "unreadable",
+            Text.of("what should be the NodeId of a type is {node_id_text!r:.200}", node_id_text=node_id_text),
+        ) from None
     return node_id
 
 

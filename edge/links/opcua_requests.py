@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from asyncua import ua
 
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.links.connection_fault import ConnectionFailed, fault_of
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.equipment_traffic import EquipmentRequest
@@ -103,11 +104,15 @@ def translate_errors(failure: str, advice: str = "Is it running?") -> Iterator[N
     except MessageTooLargeError as error:
         raise Refused("too_large", str(error)) from error
     except TOO_LARGE as error:
-        reason = f"the server declines an answer of more than max_message_bytes: {type(error).__name__}"
-        raise Refused("too_large", reason) from error
+        declined = Text.of(
+            "the server declines an answer of more than max_message_bytes: {name}", name=type(error).__name__
+        )
+        raise Refused("too_large", declined) from error
     except (OSError, ua.UaError) as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        raise ConnectionFailed(_fault_of(error), f"{failure}: {reason}", advice) from error
+        raise ConnectionFailed(
+            _fault_of(error), Text.of("{failure}: {reason}", failure=failure, reason=reason), advice
+        ) from error
 
 
 def _fault_of(error: Exception) -> ConnectionFault:

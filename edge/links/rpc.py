@@ -12,6 +12,7 @@ import structlog
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.task_group import TaskGroup, background_task
+from edge.foundation.text import Text
 from edge.links.cloudevent_rpc import from_map, to_map
 from edge.links.rpc_transport import MESSAGE_BYTES, READ_BYTES, Frames, Notification, Request, Response, connect, encode
 from edge.model.cloudevent import CloudEvent
@@ -86,7 +87,11 @@ class Client:
             case [dict(answer)]:
                 return from_map(answer)
             case _:
-                raise Refused("unreadable", f"the gateway answered {answers!r}", "Is it a gateway of this version?")
+                raise Refused(
+                    "unreadable",
+                    Text.of("the gateway answered {answers!r}", answers=answers),
+                    "Is it a gateway of this version?",
+                )
 
     async def call(self, method: str, *params: object, within: float = ANSWER_SECONDS) -> Any:
         """Call a method and return its result; waits while disconnected.
@@ -97,7 +102,11 @@ class Client:
         id = next(self._ids) & _LARGEST_ID
         frame = encode(Request(id, method, params))
         if len(frame) > MESSAGE_BYTES:
-            raise Refused("too_large", f"the call takes {len(frame)} bytes", f"The most is {MESSAGE_BYTES}.")
+            raise Refused(
+                "too_large",
+                Text.of("the call takes {count} bytes", count=len(frame)),
+                Text.of("The most is {message_bytes}.", message_bytes=MESSAGE_BYTES),
+            )
         answer = self._asked[id] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(within):
@@ -107,9 +116,11 @@ class Client:
                     await writer.drain()
                     return _result(await answer)
         except TimeoutError:
-            raise Unavailable(f"no answer to {method!r} within {within:g} s", _ADVICE) from None
+            raise Unavailable(
+                Text.of("no answer to {method!r} within {within:g} s", method=method, within=within), _ADVICE
+            ) from None
         except OSError as error:
-            raise Unavailable(f"the connection is lost: {error}", _ADVICE) from None
+            raise Unavailable(Text.of("the connection is lost: {reason}", reason=error), _ADVICE) from None
         finally:
             del self._asked[id]
         return _result(None)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from edge.config import RpcSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.task_group import TaskGroup, background_task
+from edge.foundation.text import Text
 from edge.links.rpc_transport import (
     MESSAGE_BYTES,
     READ_BYTES,
@@ -232,7 +233,11 @@ class _Client:
         if method in self._methods:
             return self._methods[method]
         known = ", ".join(sorted(self._methods))
-        raise Refused("unknown_method", f"there is no method {method!r}.", f"There are {known}.")
+        raise Refused(
+            "unknown_method",
+            Text.of("there is no method {method!r}.", method=method),
+            Text.of("There are {known}.", known=known),
+        )
 
     async def _send(self, frame: bytes) -> None:
         """Send an answer and wait until most of it is read: a call that waits here still counts."""

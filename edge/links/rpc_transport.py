@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from edge.config import RpcSettings
 from edge.foundation.errors import Refused, SettingsError, Unavailable
+from edge.foundation.text import Text
 from edge.model.payload import decode_msgpack
 
 MESSAGE_BYTES = 1 << 20
@@ -115,7 +116,7 @@ class Frames:
         while objects and at < end:
             shape = _SHAPES[buffer[at]]
             if shape is None:
-                raise Refused("malformed", f"not MessagePack: {buffer[at]:#04x}")
+                raise Refused("malformed", Text.of("not MessagePack: {buffer:#04x}", buffer=buffer[at]))
             length_bytes, skipped, children, factor = shape
             body = at + 1 + length_bytes
             if body > end:
@@ -130,7 +131,9 @@ class Frames:
             objects += children - 1
         self._at, self._objects = at, objects
         if max(at, end if objects else 0) > self._most_bytes:
-            raise Refused("malformed", f"a message of more than {self._most_bytes} bytes")
+            raise Refused(
+                "malformed", Text.of("a message of more than {most_bytes} bytes", most_bytes=self._most_bytes)
+            )
         return not objects and at <= end
 
 
@@ -183,7 +186,7 @@ def read(frame: bytes) -> Request | Response | Notification | InvalidRequest:
     try:
         parts = decode_msgpack(frame)
     except (ValueError, RecursionError) as error:
-        raise Refused("malformed", f"not MessagePack: {error}") from None
+        raise Refused("malformed", Text.of("not MessagePack: {reason}", reason=error)) from None
     match parts:
         case [0, int(id), method, params] if 0 <= id <= _LARGEST_ID:
             if fault := _fault_of(method, params):
@@ -193,7 +196,7 @@ def read(frame: bytes) -> Request | Response | Notification | InvalidRequest:
             return Response(id, error, result)
         case [2, method, params]:
             if fault := _fault_of(method, params):
-                raise Refused("malformed", f"a notification whose {fault}")
+                raise Refused("malformed", Text.of("a notification whose {fault}", fault=fault))
             return Notification(method, params)
         case _:
             raise Refused("malformed", "neither a request nor a response nor a notification")
@@ -256,7 +259,11 @@ async def listen(settings: RpcSettings, accept: Accept) -> AsyncIterator[str]:
             )
             path = None
     except OSError as error:
-        message = f"cannot listen for MessagePack-RPC at {settings.listen}: {error.strerror or error}"
+        message = Text.of(
+            "cannot listen for MessagePack-RPC at {listen}: {reason}",
+            listen=settings.listen,
+            reason=error.strerror or error,
+        )
         raise Unavailable(message, "Is another program there already, and is the address ours?") from None
     try:
         yield _url(parts.scheme, server)
@@ -284,9 +291,9 @@ async def connect(
                 tls.load_cert_chain(cert_file, key_file)
             return await asyncio.open_connection(parts.hostname, parts.port, ssl=tls, limit=READ_BYTES)
     except TimeoutError:
-        raise Unavailable(f"no connection to {url} in time", "Is the gateway running?") from None
+        raise Unavailable(Text.of("no connection to {url} in time", url=url), "Is the gateway running?") from None
     except OSError as error:
-        message = f"no connection to {url}: {error.strerror or error}"
+        message = Text.of("no connection to {url}: {reason}", url=url, reason=error.strerror or error)
         raise Unavailable(message, "Is the gateway running, and is [rpc] listen its address?") from None
 
 
@@ -308,7 +315,9 @@ def _bind_unix(path: Path) -> socket.socket:
     """Bind a socket that only its owner and group may open, in the place of a stale one."""
     if path.is_socket():
         if _is_served(path):
-            raise Unavailable(f"another program serves {path} already", "Stop it, or choose another socket.")
+            raise Unavailable(
+                Text.of("another program serves {path} already", path=path), "Stop it, or choose another socket."
+            )
         path.unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(_OWNER_AND_GROUP)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.payload import decode_msgpack
 
 JSON = "application/json"
@@ -76,13 +77,15 @@ def decode_data(content_type: str, payload: bytes) -> Any:
         elif media_type == JSON or media_type.endswith("+json"):
             data = msgspec.json.decode(payload)
         else:
-            message = f"content type {media_type!r} is not supported"
-            raise Refused("unreadable", message, f"Use {JSON} or {MSGPACK}.")
+            message = Text.of("content type {media_type!r} is not supported", media_type=media_type)
+            raise Refused("unreadable", message, Text.of("Use {json} or {msgpack}.", json=JSON, msgpack=MSGPACK))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        message = f"the payload is not {media_type}: {error}"
+        message = Text.of("the payload is not {media_type}: {reason}", media_type=media_type, reason=error)
         raise Refused("unreadable", message, "Send the payload in the format that its content type names.") from None
     if fault := _fault_of(data):
-        raise Refused("unreadable", f"the payload {fault}", "Send what JSON can say, in a few levels.")
+        raise Refused(
+            "unreadable", Text.of("the payload {fault}", fault=fault), "Send what JSON can say, in a few levels."
+        )
     return data
 
 
@@ -128,11 +131,14 @@ def from_attributes(attributes: Mapping[str, str], content_type: str, payload: b
     payload does not decode.
     """
     if any(len(value) > MAX_ATTRIBUTE_LENGTH for value in attributes.values()):
-        message = f"not a CloudEvent: an attribute is longer than {MAX_ATTRIBUTE_LENGTH} characters"
+        message = Text.of(
+            "not a CloudEvent: an attribute is longer than {max_attribute_length} characters",
+            max_attribute_length=MAX_ATTRIBUTE_LENGTH,
+        )
         raise Refused("unreadable", message, "Send in the data what is so long.")
     missing = [name for name in REQUIRED if not attributes.get(name)]
     if missing:
-        message = f"not a CloudEvent: attribute {', '.join(missing)} missing"
+        message = Text.of("not a CloudEvent: attribute {missing} missing", missing=", ".join(missing))
         raise Refused("unreadable", message, "Send CloudEvents 1.0 in binary mode (attributes as user properties).")
     expiry = attributes.get("expiryinterval", "")
     return CloudEvent(
@@ -167,8 +173,8 @@ def from_structured(payload: bytes) -> CloudEvent:
         try:
             data = decode_data(content_type, base64.b64decode(envelope["data_base64"], validate=True))
         except (TypeError, ValueError) as error:
-            message = f"not a CloudEvent: data_base64 is not Base64: {error}"
-            raise Refused("unreadable", message, "Send CloudEvents 1.0 in structured JSON mode.") from None
+            reason = Text.of("not a CloudEvent: data_base64 is not Base64: {reason}", reason=error)
+            raise Refused("unreadable", reason, "Send CloudEvents 1.0 in structured JSON mode.") from None
     return msgspec.structs.replace(event, datacontenttype=content_type, data=data)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.cloudevent import JSON, decode_data
 
 
@@ -27,7 +28,7 @@ def read_json_text(text: bytes) -> Any:
         # The strict decoder below reports a byte offset; an author needs line and column.
         json.loads(plain)
     except (ValueError, RecursionError) as error:
-        raise Refused("unreadable", f"not JSON: {error}", "Correct the file.") from None
+        raise Refused("unreadable", Text.of("not JSON: {reason}", reason=error), "Correct the file.") from None
     return decode_data(JSON, plain)
 
 

@@ -10,6 +10,7 @@ from edge.access.audit_trail import AuditTrail
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
+from edge.foundation.text import Text
 from edge.model.cloudevent import JSON, CloudEvent, new_id
 from edge.model.event_types import (
     ACKNOWLEDGE_TYPE,
@@ -240,7 +241,11 @@ class CallHandler:
         scope = event.subject or call.scope
         if scope not in self._scopes:
             known = ", ".join(sorted(self._scopes))
-            raise Refused("unknown_scope", f"this gateway does not serve scope {scope!r}.", f"It serves {known}.")
+            raise Refused(
+                "unknown_scope",
+                Text.of("this gateway does not serve scope {scope!r}.", scope=scope),
+                Text.of("It serves {known}.", known=known),
+            )
         sent_at = sent_at_of(event) if call.sent_at is None else call.sent_at
         expires_at = self._expiry(call, event, sent_at)
         event_type = canonical_type(event.type)
@@ -252,7 +257,9 @@ class CallHandler:
         if further := self._services.further.get(event_type):
             return await further(event, call.source)
         if (advice := self._services.switched_off.get(event_type)) is not None:
-            raise Refused("unknown_type", f"this gateway does not serve type {event.type!r}.", advice)
+            raise Refused(
+                "unknown_type", Text.of("this gateway does not serve type {type!r}.", type=event.type), advice
+            )
         if event_type == RESOLVE_TYPE:
             decided = arguments_of(event, ResolveCall)
             return await self._intervene(scope, event, decided.job_order_id, resolve_signal(decided))
@@ -268,7 +275,11 @@ class CallHandler:
             return await self._response_by_id(scope, arguments_of(event, IdCall))
         if event_type == _BY_STATE:
             return await self._responses_by_state(scope, arguments_of(event, StateCall))
-        raise Refused("unknown_type", f"type {event.type!r} is not known here.", "Call a job method or send settings.")
+        raise Refused(
+            "unknown_type",
+            Text.of("type {type!r} is not known here.", type=event.type),
+            "Call a job method or send settings.",
+        )
 
     def _expiry(self, call: IncomingCall, event: CloudEvent, sent_at: int | None) -> int | None:
         instants = [expiry_of(event) if call.expires_at is None else call.expires_at]

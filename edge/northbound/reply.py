@@ -9,6 +9,7 @@ from msgspec import Struct
 from edge.access.audit_trail import AuditTrail
 from edge.access.localization import parse_languages
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.model.cloudevent import CloudEvent
 from edge.model.isa95 import MethodAnswer, OrderCall, Payload, RefusalAnswer, read_payload
@@ -60,7 +61,7 @@ def arguments_of(
     try:
         return read_payload(without if event.data is None else event.data, kind)
     except msgspec.ValidationError as error:
-        reason = f"the payload does not have the arguments of {event.type}: {error}."
+        reason = Text.of("the payload does not have the arguments of {type}: {reason}.", type=event.type, reason=error)
         raise Refused("invalid_payload", reason, advice) from None
 
 
@@ -93,7 +94,7 @@ def change_of(call: JobCall) -> CallEffect:
 
 def method_reply(answer: CallAnswer, change: CallEffect) -> Reply:
     """Return the reply to the call of a method."""
-    reason = "; ".join(answer.reasons) or None
+    reason = str(answer.reason) or None
     return Reply(MethodAnswer(return_status=answer.status, reason=reason), reason=reason, change=change)
 
 
@@ -119,5 +120,7 @@ def settings_method(event: CloudEvent) -> SettingsMethod:
     """Return the method of an event that sends or reads settings. Raises Refused for an unknown one."""
     method = event.extensions.get("method", SettingsMethod.PUT)
     if method not in {item.value for item in SettingsMethod}:
-        raise Refused("invalid_payload", f"method {method!r} is not known.", "It is PUT, DELETE or GET.")
+        raise Refused(
+            "invalid_payload", Text.of("method {method!r} is not known.", method=method), "It is PUT, DELETE or GET."
+        )
     return SettingsMethod(method)

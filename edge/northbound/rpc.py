@@ -12,6 +12,7 @@ from edge.access.components import SidecarReport, register_sidecar
 from edge.config import RpcSettings
 from edge.foundation.errors import Refused
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.links.cloudevent_rpc import form_of, from_map, to_map
 from edge.links.rpc_server import Method, RpcServer, open_server
 from edge.northbound.calls import CallHandler, IncomingCall
@@ -81,7 +82,9 @@ async def _register(store: Store, params: Sequence[Any]) -> object:
             try:
                 report = msgspec.convert(given, SidecarReport)
             except msgspec.ValidationError as error:
-                raise Refused("invalid_params", f"the description cannot be used: {error}", "Correct it.") from None
+                raise Refused(
+                    "invalid_params", Text.of("the description cannot be used: {reason}", reason=error), "Correct it."
+                ) from None
             within_s = await register_sidecar(store, report, await server_time(store) // 1000)
             return {"next_within_s": within_s}
         case _:

@@ -6,6 +6,7 @@ from typing import Any
 from asyncua import Client, Node, ua
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 
 MOST_NODES = 20_000
 """The most nodes that one search reads, or that are kept below one node."""
@@ -114,5 +115,7 @@ async def _whole(session: Any, result: ua.BrowseResult) -> list[ua.ReferenceDesc
         (result,) = results
         found += result.References
     if len(found) > MOST_NODES:
-        raise Refused("unknown_node", f"a node has more than {MOST_NODES} others below it")
+        raise Refused(
+            "unknown_node", Text.of("a node has more than {most_nodes} others below it", most_nodes=MOST_NODES)
+        )
     return [item for item in found if len(item.BrowseName.Name or "") <= _LONGEST_NAME]

@@ -19,6 +19,7 @@ from asyncua import Client, Server, ua
 from asyncua.ua.ua_binary import pack_uatype, struct_from_binary, struct_to_binary
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.opcua.binary import (
     MAX_DEPTH,
     BoundedBuffer,
@@ -135,7 +136,12 @@ class Structures:
         try:
             body = codec.encode(value)
         except (ua.UaError, ValueError, TypeError, AttributeError, RecursionError, struct.error) as error:
-            raise Refused("unwritable", f"{value!r} is not a {data_type.to_string()}: {error}") from error
+            raise Refused(
+                "unwritable",
+                Text.of(
+                    "{value!r} is not a {string}: {reason}", value=value, string=data_type.to_string(), reason=error
+                ),
+            ) from error
         if encoding is not None:
             return ua.Variant(ua.ExtensionObject(TypeId=encoding, Body=body), ua.VariantType.ExtensionObject)
         return _variant_of(codec.decode(BoundedBuffer(body)), await self._builtin(data_type))
@@ -147,7 +153,11 @@ class Structures:
         try:
             decoded = codec.decode(BoundedBuffer(value.Body))
         except DecodeError as error:
-            message = f"a structure with encoding {value.TypeId.to_string()} is not as defined: {error}"
+            message = Text.of(
+                "a structure with encoding {string} is not as defined: {reason}",
+                string=value.TypeId.to_string(),
+                reason=error,
+            )
             raise Refused("unreadable", message) from error
         return await self.plain(decoded, depth)
 
@@ -162,7 +172,10 @@ class Structures:
                 node = self._nodes.get_node(encoding)
                 types = await references(node, ua.ObjectIds.HasEncoding, ua.BrowseDirection.Inverse)
                 if not types:
-                    raise Refused("unreadable", f"the server does not say what {encoding.to_string()} encodes")
+                    raise Refused(
+                        "unreadable",
+                        Text.of("the server does not say what {string} encodes", string=encoding.to_string()),
+                    )
                 self._encodings[encoding] = await self._known(types[0].NodeId)
             return self._encodings[encoding]
 
@@ -179,7 +192,10 @@ class Structures:
         """Return the codec of a data type; read it from the server when it is new."""
         if type_id not in self._types:
             if depth > MAX_DEPTH or len(self._types) > _MOST_TYPES:
-                raise Refused("unreadable", f"there is no end of the types that {type_id.to_string()} is made of")
+                raise Refused(
+                    "unreadable",
+                    Text.of("there is no end of the types that {string} is made of", string=type_id.to_string()),
+                )
             if (known := _base_type(type_id)) is not None:
                 self._types[type_id] = known
             else:
@@ -197,7 +213,10 @@ class Structures:
         for kind, field in await self._fields(type_id, definition):
             codec = await self._type(field.DataType, depth + 1)
             if field.ValueRank > 1:
-                raise Refused("unreadable", f"{type_id.to_string()}.{field.Name} has more than one dimension")
+                raise Refused(
+                    "unreadable",
+                    Text.of("{string}.{name} has more than one dimension", string=type_id.to_string(), name=field.Name),
+                )
             if kind is ua.StructureType.StructureWithSubtypedValues and field.IsOptional:
                 codec = _subtyped(codec, await self._encoding_id(field.DataType))
             if field.ValueRank == 1:
@@ -216,9 +235,13 @@ class Structures:
         kind = definition.StructureType
         if kind in {ua.StructureType.Union, ua.StructureType.UnionWithSubtypedValues}:
             what = f"{type_id.to_string()} is a {kind.name}"
-            raise Refused("unreadable", f"{what}: only structures with fixed or optional fields can be read")
+            raise Refused(
+                "unreadable", Text.of("{what}: only structures with fixed or optional fields can be read", what=what)
+            )
         if depth > MAX_DEPTH:
-            raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
+            raise Refused(
+                "unreadable", Text.of("there is no end of what {string} is derived from", string=type_id.to_string())
+            )
         own = {field.Name for field in definition.Fields}
         base_id = await self._parent(type_id)
         # Some servers define the abstract Structure too, without fields: no structure inherits any from there.
@@ -234,14 +257,19 @@ class Structures:
         if isinstance(definition, ua.StructureDefinition):
             return definition
         if await self._parent(type_id) == _STRUCTURE:
-            raise Refused("unreadable", f"the server does not define the structure {type_id.to_string()}")
+            raise Refused(
+                "unreadable", Text.of("the server does not define the structure {string}", string=type_id.to_string())
+            )
         return None
 
     async def _parent(self, type_id: ua.NodeId) -> ua.NodeId:
         node = self._nodes.get_node(type_id)
         parents = await references(node, ua.ObjectIds.HasSubtype, ua.BrowseDirection.Inverse)
         if not parents:
-            raise Refused("unreadable", f"the server does not say what {type_id.to_string()} is derived from")
+            raise Refused(
+                "unreadable",
+                Text.of("the server does not say what {string} is derived from", string=type_id.to_string()),
+            )
         return parents[0].NodeId
 
     async def _builtin(self, type_id: ua.NodeId) -> ua.VariantType:
@@ -249,7 +277,9 @@ class Structures:
             if (kind := _builtin_kind(type_id)) is not None:
                 return kind
             type_id = await self._parent(type_id)
-        raise Refused("unreadable", f"there is no end of what {type_id.to_string()} is derived from")
+        raise Refused(
+            "unreadable", Text.of("there is no end of what {string} is derived from", string=type_id.to_string())
+        )
 
     async def _encoding_id(self, type_id: ua.NodeId) -> ua.NodeId | None:
         """Return the binary encoding of a structure; None for another type."""
@@ -365,5 +395,5 @@ def _encode_fields(structure: StructureCodec, value: Mapping[str, Any] | None) -
     """Encode a structure from its fields by name. Raises Refused(`unwritable`) for a field it does not have."""
     fields = dict(value or {})
     if unknown := fields.keys() - {field.name for field in structure.fields}:
-        raise Refused("unwritable", f"a structure has no field {', '.join(sorted(unknown))}")
+        raise Refused("unwritable", Text.of("a structure has no field {unknown}", unknown=", ".join(sorted(unknown))))
     return structure.encode(fields)

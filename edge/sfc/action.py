@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from edge.foundation.text import Text
 from edge.sfc.identifiers import AssociationKey, command_id, parse_command_id
 from edge.sfc.net import Leave, Moment, Net, NetAction, QualifierRule
 from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, Outcome, PastAttempt, Run, Sending
@@ -293,17 +294,25 @@ def withdraw(draft: Draft, signal: Withdrawn) -> Ignored | None:
     """Mark the activations of a withdrawn command; the command itself has ended before, by a stop or a time limit."""
     key = parse_command_id(signal.command_id)
     if key is None or (key.job_id, key.run_id) != (draft.run.job_id, draft.run.run_id):
-        return Ignored(IgnoredKind.FOREIGN, f"command {signal.command_id!r} is not of this run")
+        return Ignored(
+            IgnoredKind.FOREIGN, Text.of("command {command_id!r} is not of this run", command_id=signal.command_id)
+        )
     wanted = (key.action, key.attempt, key.reset)
     current = {name: action for name, action in draft.associations.items() if _attempt(action) == wanted}
     if any(action.awaits_outcome for action in current.values()):
-        return Ignored(IgnoredKind.NOT_POSSIBLE, f"command {signal.command_id!r} still waits to be sent")
+        return Ignored(
+            IgnoredKind.NOT_POSSIBLE,
+            Text.of("command {command_id!r} still waits to be sent", command_id=signal.command_id),
+        )
     past = {n: earlier for n, earlier in draft.past.items() if _attempt(earlier) == wanted and not earlier.late}
     if not current and not past:
-        return Ignored(IgnoredKind.LATE, f"command {signal.command_id!r} is forgotten")
+        return Ignored(IgnoredKind.LATE, Text.of("command {command_id!r} is forgotten", command_id=signal.command_id))
     every: tuple[Association | PastAttempt, ...] = (*current.values(), *past.values())
     if signal.may_have_left and any(_is_settled(draft.net, attempt) for attempt in every):
-        return Ignored(IgnoredKind.DUPLICATE, f"command {signal.command_id!r} is answered, or known not to be sent")
+        return Ignored(
+            IgnoredKind.DUPLICATE,
+            Text.of("command {command_id!r} is answered, or known not to be sent", command_id=signal.command_id),
+        )
     for name, action in current.items():
         draft.put(name, replace(action, error=_error(action, signal), **_marks(signal)))
     for number, earlier in past.items():

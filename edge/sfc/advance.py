@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never
 
 from msgspec.structs import replace
 
+from edge.foundation.text import Text
 from edge.sfc.action import (
     ended_association,
     on_completed,
@@ -61,7 +62,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int, mirrors: Mirrors = NO_
     if run.ended and isinstance(signal, Answer):
         return _answer_after_end(net, run, signal, now)
     if run.ended:
-        return Ignored(IgnoredKind.ENDED, f"the run is {run.outcome} already")
+        return Ignored(IgnoredKind.ENDED, Text.of("the run is {outcome} already", outcome=run.outcome))
     if run.started_at is None and not isinstance(signal, (Start, Event, Abort, Stop)):
         return Ignored(IgnoredKind.NOT_STARTED, "the run has not started yet")
     draft = Draft(net, run, now, mirrors)
@@ -155,7 +156,10 @@ def _unknown(draft: Draft, unknown: Unknown) -> Ignored | None:
     if isinstance(association, Ignored):
         return association
     if draft.associations[association].state is ActionState.UNKNOWN:
-        return Ignored(IgnoredKind.DUPLICATE, f"the outcome of {unknown.command_id!r} is unknown already")
+        return Ignored(
+            IgnoredKind.DUPLICATE,
+            Text.of("the outcome of {command_id!r} is unknown already", command_id=unknown.command_id),
+        )
     on_unknown(draft, association, unknown.reason)
     _settle_if_running(draft)
     return None
@@ -167,7 +171,9 @@ def _begun(draft: Draft, begun: Begun) -> Ignored | None:
         return association
     found = draft.associations[association]
     if found.begun or found.state is not ActionState.DISPATCHED:
-        return Ignored(IgnoredKind.DUPLICATE, f"command {begun.command_id!r} has begun already")
+        return Ignored(
+            IgnoredKind.DUPLICATE, Text.of("command {command_id!r} has begun already", command_id=begun.command_id)
+        )
     draft.put(association, replace(found, begun=begun.by))
     return None
 
@@ -179,7 +185,7 @@ def _open_command(draft: Draft, command_id: str, result: Any = None) -> Associat
         return found
     key = parse_command_id(command_id)
     if key is None or (key.job_id, key.run_id) != (draft.run.job_id, draft.run.run_id):
-        return Ignored(IgnoredKind.FOREIGN, f"command {command_id!r} is not of this run")
+        return Ignored(IgnoredKind.FOREIGN, Text.of("command {command_id!r} is not of this run", command_id=command_id))
     # An id may escape more characters than ours do.
     found = key_of_command(draft, key.command_id) if key.command_id != command_id else None
     return _ignore_answer(draft, key, result) if found is None else found
@@ -192,7 +198,7 @@ def _answer_after_end(net: Net, run: Run, answer: Answer, now: int) -> Advanced 
     if isinstance(association, Ignored):
         return association
     if not draft.associations[association].reset:
-        return Ignored(IgnoredKind.LATE, f"the run is {run.outcome}")
+        return Ignored(IgnoredKind.LATE, Text.of("the run is {outcome}", outcome=run.outcome))
     state = ActionState.COMPLETED if answer.ok else ActionState.FAILED
     ended = ended_association(draft.associations[association], state, now, answer.error)
     draft.put(association, replace(ended, result=answer.data))
@@ -204,10 +210,12 @@ def _keep_late(net: Net, run: Run, late: Late, now: int) -> Advanced | Ignored:
     draft = Draft(net, run, now)
     key = parse_command_id(late.command_id)
     if key is None or (key.job_id, key.run_id) != (run.job_id, run.run_id):
-        return Ignored(IgnoredKind.FOREIGN, f"command {late.command_id!r} is not of this run")
+        return Ignored(
+            IgnoredKind.FOREIGN, Text.of("command {command_id!r} is not of this run", command_id=late.command_id)
+        )
     actions = (net.resetting if key.reset else net.starting).get(key.action, ())
     if not actions:
-        return Ignored(IgnoredKind.FOREIGN, f"the recipe has no action {key.action!r}")
+        return Ignored(IgnoredKind.FOREIGN, Text.of("the recipe has no action {action!r}", action=key.action))
     state = ActionState.COMPLETED if late.error is None else ActionState.FAILED
     association = Association(
         action=key.action,
@@ -228,7 +236,7 @@ def _ignore_answer(draft: Draft, key: CommandKey, result: Any) -> Ignored:
     """Return the reason why an answer that matches no open command is ignored; a further result is late."""
     label = f"answer to attempt {key.attempt} of action {key.action!r}"
     if not 0 < key.attempt <= draft.attempts(key.action, reset=key.reset):
-        return Ignored(IgnoredKind.FOREIGN, f"{label}: no such command was sent")
+        return Ignored(IgnoredKind.FOREIGN, Text.of("{label}: no such command was sent", label=label))
     actions = (draft.net.resetting if key.reset else draft.net.starting)[key.action]
     current = [draft.associations[action.key] for action in actions if action.key in draft.associations]
     # What came late answered nothing.
@@ -241,10 +249,10 @@ def _ignore_answer(draft: Draft, key: CommandKey, result: Any) -> Ignored:
     same = [attempt for attempt in every if (attempt.attempt, attempt.reset) == (key.attempt, key.reset)]
     answered = [attempt for attempt in same if attempt.state in _ANSWERED]
     if not answered:
-        return Ignored(IgnoredKind.LATE, f"{label}: no command waits for it any more")
+        return Ignored(IgnoredKind.LATE, Text.of("{label}: no command waits for it any more", label=label))
     if result is not None and all(attempt.result != result for attempt in answered):
-        return Ignored(IgnoredKind.LATE, f"{label}: it is answered already, with another result")
-    return Ignored(IgnoredKind.DUPLICATE, f"{label}: it is answered already")
+        return Ignored(IgnoredKind.LATE, Text.of("{label}: it is answered already, with another result", label=label))
+    return Ignored(IgnoredKind.DUPLICATE, Text.of("{label}: it is answered already", label=label))
 
 
 _ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})
@@ -255,7 +263,7 @@ def _event(draft: Draft, event: Event) -> Ignored | None:
     label = f"event {event.id!r} of type {event.type_id!r}"
     taken = [draft.associations[action.key].event_id for action in pulling if action.key in draft.associations]
     if event.id and (event.id in taken or any(kept.id == event.id for kept in draft.early.values())):
-        return Ignored(IgnoredKind.DUPLICATE, f"{label} was seen before")
+        return Ignored(IgnoredKind.DUPLICATE, Text.of("{label} was seen before", label=label))
     waiting = [
         (association.armed_at or 0, action.index, action.key)
         for action in pulling
@@ -267,11 +275,20 @@ def _event(draft: Draft, event: Event) -> Ignored | None:
         _settle_if_running(draft)
         return None
     if not event.named:
-        return Ignored(IgnoredKind.NOT_WAITING, f"{label}: the job does not wait for it")
+        return Ignored(IgnoredKind.NOT_WAITING, Text.of("{label}: the job does not wait for it", label=label))
     if not pulling:
-        return Ignored(IgnoredKind.FOREIGN, f"{label}: no action of the recipe waits for this type")
+        return Ignored(
+            IgnoredKind.FOREIGN, Text.of("{label}: no action of the recipe waits for this type", label=label)
+        )
     if len(draft.early) >= MAX_EARLY_EVENTS:
-        return Ignored(IgnoredKind.TOO_MANY, f"{label}: {MAX_EARLY_EVENTS} early events are kept already")
+        return Ignored(
+            IgnoredKind.TOO_MANY,
+            Text.of(
+                "{label}: {max_early_events} early events are kept already",
+                label=label,
+                max_early_events=MAX_EARLY_EVENTS,
+            ),
+        )
     number = max(draft.early, default=0) + 1
     draft.early[number] = KeptEvent(event.type_id, event.id, event.data)
     draft.touched.add(("early", number))
@@ -321,7 +338,9 @@ def _changed_at(draft: Draft) -> int:
 def _granted(draft: Draft, granted: Granted) -> Ignored | None:
     added = set(draft.locks.missing).intersection(granted.locks)
     if not added:
-        return Ignored(IgnoredKind.NOT_WAITING, f"the run does not wait for {', '.join(granted.locks)}")
+        return Ignored(
+            IgnoredKind.NOT_WAITING, Text.of("the run does not wait for {locks}", locks=", ".join(granted.locks))
+        )
     draft.locks = replace(draft.locks, held=tuple(sorted(added.union(draft.locks.held))))
     _settle_if_running(draft)
     return None

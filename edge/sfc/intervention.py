@@ -11,6 +11,7 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.foundation.text import Text
 from edge.model.recipe import Intervention
 from edge.sfc.action import on_completed, on_deactivated, on_failed, origin_of, repeat, skip
 from edge.sfc.evolve import activate, deactivate, force_when_held, settle
@@ -56,10 +57,12 @@ def _decide(draft: Draft, signal: Intervene | Resolve, target: _Target | Ignored
             _keep(draft, number, replace(asked, until=until, mark=target.mark, data=signal.data))
             return None
         if not signal.second.has_login:
-            reason = f"{before.by} asked for it: the second person confirms it with a login at the gateway"
+            reason = Text.of(
+                "{by} asked for it: the second person confirms it with a login at the gateway", by=before.by
+            )
             return Ignored(IgnoredKind.NEEDS_SECOND, reason)
         if before.data != signal.data:
-            return Ignored(IgnoredKind.NEEDS_SECOND, f"{before.by} asked for it with another result")
+            return Ignored(IgnoredKind.NEEDS_SECOND, Text.of("{by} asked for it with another result", by=before.by))
         confirmed = {"second": signal.by, "second_at": draft.now, "second_reason": signal.reason}
         asked = replace(before, until=None, mark="", data=None, **confirmed)
     _keep(draft, number, asked)
@@ -131,15 +134,20 @@ def _find_action(draft: Draft, signal: Intervene) -> _Target | Ignored:
     named = [key for key in draft.associations if key.action == signal.action and signal.step in {"", key.step}]
     label = f"action {signal.action!r}" + (f" of step {signal.step!r}" if signal.step else "")
     if not named:
-        return Ignored(IgnoredKind.NOT_POSSIBLE, f"{label} was not started in this run")
+        return Ignored(IgnoredKind.NOT_POSSIBLE, Text.of("{label} was not started in this run", label=label))
     allowed = [key for key in named if signal.kind in draft.action_of(key).interventions]
     if not allowed:
-        return Ignored(IgnoredKind.NOT_ALLOWED, f"the recipe does not allow {signal.kind} for {label}")
+        return Ignored(
+            IgnoredKind.NOT_ALLOWED,
+            Text.of("the recipe does not allow {kind} for {label}", kind=signal.kind, label=label),
+        )
     fits = _is_retryable if signal.kind is Intervention.RETRY else _is_skippable
     found = [key for key in draft.in_recipe_order(set(allowed)) if fits(draft, key)]
     if not found:
         needed = "failed, timed out or unknown" if signal.kind is Intervention.RETRY else "open, failed or unknown"
-        return Ignored(IgnoredKind.NOT_POSSIBLE, f"{label} is not {needed} in an active step")
+        return Ignored(
+            IgnoredKind.NOT_POSSIBLE, Text.of("{label} is not {needed} in an active step", label=label, needed=needed)
+        )
     key = max(found, key=lambda row: draft.associations[row].attempt)
 
     def apply(by: str) -> None:
@@ -187,11 +195,16 @@ def _find_step(draft: Draft, signal: Intervene) -> _Target | Ignored:
     step = draft.net.steps.get(signal.step)
     label = f"step {signal.step!r}"
     if step is None or signal.step not in draft.active:
-        return Ignored(IgnoredKind.NOT_POSSIBLE, f"{label} is not active")
+        return Ignored(IgnoredKind.NOT_POSSIBLE, Text.of("{label} is not active", label=label))
     if signal.kind not in step.interventions:
-        return Ignored(IgnoredKind.NOT_ALLOWED, f"the recipe does not allow {signal.kind} for {label}")
+        return Ignored(
+            IgnoredKind.NOT_ALLOWED,
+            Text.of("the recipe does not allow {kind} for {label}", kind=signal.kind, label=label),
+        )
     if draft.done(signal.step):
-        return Ignored(IgnoredKind.NOT_POSSIBLE, f"{label} is done: its transition waits for a condition")
+        return Ignored(
+            IgnoredKind.NOT_POSSIBLE, Text.of("{label} is done: its transition waits for a condition", label=label)
+        )
 
     def apply(_: str) -> None:
         for action in step.actions:
@@ -206,20 +219,29 @@ def _find_step(draft: Draft, signal: Intervene) -> _Target | Ignored:
 def _find_transition(draft: Draft, signal: Intervene) -> _Target | Ignored:
     step = draft.net.steps.get(signal.step)
     if step is None or signal.step not in draft.active:
-        return Ignored(IgnoredKind.NOT_POSSIBLE, f"step {signal.step!r} is not active")
+        return Ignored(IgnoredKind.NOT_POSSIBLE, Text.of("step {step!r} is not active", step=signal.step))
     joining = [transition for transition in step.outgoing if signal.target in transition.targets]
     if not joining:
-        return Ignored(IgnoredKind.NOT_POSSIBLE, f"no transition leads from {signal.step!r} to {signal.target!r}")
+        return Ignored(
+            IgnoredKind.NOT_POSSIBLE,
+            Text.of("no transition leads from {step!r} to {target!r}", step=signal.step, target=signal.target),
+        )
     enabled = [transition for transition in joining if draft.active.issuperset(transition.sources)]
     if not enabled:
         missing = ", ".join(sorted(set(joining[0].sources) - draft.active))
-        return Ignored(IgnoredKind.NOT_POSSIBLE, f"the transition also leaves steps that are not active: {missing}")
+        return Ignored(
+            IgnoredKind.NOT_POSSIBLE,
+            Text.of("the transition also leaves steps that are not active: {missing}", missing=missing),
+        )
     if stands(draft.net, draft):
         return Ignored(IgnoredKind.NOT_POSSIBLE, "an action failed after its step was left: retry or skip it first")
     forced = enabled[0]
     kept = [name for name in forced.sources if signal.kind not in draft.net.steps[name].interventions]
     if kept:
-        return Ignored(IgnoredKind.NOT_ALLOWED, f"the recipe does not allow {signal.kind} for step {kept[0]!r}")
+        return Ignored(
+            IgnoredKind.NOT_ALLOWED,
+            Text.of("the recipe does not allow {kind} for step {kept!r}", kind=signal.kind, kept=kept[0]),
+        )
     mark = " ".join(f"{name}/{draft.steps[name].count}" for name in forced.sources)
     return _Target(_text_of(forced), f"{mark} {forced.index}", lambda _: _clear(draft, forced))
 
@@ -252,12 +274,16 @@ def _find_unknown(draft: Draft, signal: Resolve) -> _Target | Ignored:
         and draft.associations[key].awaits_outcome
     ]
     if not unknown:
-        return Ignored(IgnoredKind.NOT_UNKNOWN, f"the outcome of action {signal.action!r} is not unknown")
+        return Ignored(
+            IgnoredKind.NOT_UNKNOWN, Text.of("the outcome of action {action!r} is not unknown", action=signal.action)
+        )
     key = origin_of(draft, max(unknown, key=lambda row: draft.associations[row].attempt))
     if signal.resolution is Resolution.REPEAT and draft.paused_at is not None:
         return Ignored(IgnoredKind.PAUSED, "the job is paused: resume it first")
     if signal.resolution is Resolution.REPEAT and key.is_left_behind:
-        return Ignored(IgnoredKind.NOT_UNKNOWN, f"the step of action {signal.action!r} was activated again")
+        return Ignored(
+            IgnoredKind.NOT_UNKNOWN, Text.of("the step of action {action!r} was activated again", action=signal.action)
+        )
 
     def apply(by: str) -> None:
         draft.put(key, replace(draft.associations[key], resolved_by=by))

@@ -51,7 +51,7 @@ def replay(net: Net, recorded: Run, records: Sequence[DecisionRecord]) -> Replay
             repeated, ignored = changes_of(net, run, decided), ""
             run = decided.run
         else:
-            repeated, ignored = Changes(), decided.reason
+            repeated, ignored = Changes(), str(decided.reason)
         if ignored or repeated != record.changes:
             differences.append(Difference(record, repeated, ignored))
     return Replay(run, tuple(differences))

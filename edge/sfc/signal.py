@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from edge.expression.value import UNKNOWN, Truth
+from edge.foundation.text import Text
 from edge.model.recipe import Intervention
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.run import Run
@@ -310,4 +311,4 @@ class Ignored(Struct, frozen=True):
     """The signal changes nothing, and why."""
 
     kind: IgnoredKind
-    reason: str
+    reason: str | Text

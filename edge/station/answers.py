@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from edge.foundation.errors import Refused
 from edge.foundation.listeners import notify
 from edge.foundation.rate_limit import LogThrottle, RateLimit
+from edge.foundation.text import Text
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
 from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
@@ -70,7 +71,9 @@ def kept_data(data: object) -> Any:
     """
     written = msgspec.json.encode(data)
     if len(written) > MAX_BYTES:
-        problem = f"{len(written)} bytes of JSON, where {MAX_BYTES} can be kept"
+        problem = Text.of(
+            "{count} bytes of JSON, where {max_bytes} can be kept", count=len(written), max_bytes=MAX_BYTES
+        )
         raise Refused("too_large", problem, "Send what recipe and MES need, and where the rest is to be found.")
     return msgspec.json.decode(written)
 
@@ -309,7 +312,7 @@ class Answers:
                     return
             case Ignored(IgnoredKind.LATE | IgnoredKind.ENDED, reason) if is_result(signal):
                 scope = loaded.job.scope if loaded else self._scope
-                await self._keep_late(_late_result(signal, scope), reason)
+                await self._keep_late(_late_result(signal, scope), str(reason))
             case NoRun() if is_result(signal):
                 await self._keep_of_removed(key.job_id, signal)
             case Ignored(IgnoredKind.FOREIGN) if is_result(signal) and _is_of_earlier_run(key, loaded):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from edge.config import UsersSettings
 from edge.foundation.errors import Defect
+from edge.foundation.text import Text
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, Removed, has_ended, next_status
 from edge.sfc.advance import advance
@@ -148,7 +149,7 @@ def method_signal(cause: Cause, by: str) -> Signal:
         case Cause.ABORT:
             return Abort(f"aborted by {by}")
         case _:
-            raise Defect(f"{cause} is not a method of a job that runs")
+            raise Defect(Text.of("{cause} is not a method of a job that runs", cause=cause))
 
 
 Moves = Sequence[tuple[Cause, JobStatus]]
@@ -189,7 +190,12 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int, mirr
     advanced = advance(net, run, Start(), now, mirrors)
     moves = _moves(job.status, (Cause.RUN, *_ending(advanced.run))) if isinstance(advanced, Advanced) else None
     if moves is None or isinstance(advanced, Ignored):
-        raise Defect(f"a new run of job {job.job_id!r} in {job.status.state.name} does not start", "Report this.")
+        raise Defect(
+            Text.of(
+                "a new run of job {job_id!r} in {state} does not start", job_id=job.job_id, state=job.status.state.name
+            ),
+            "Report this.",
+        )
     stored = StoredRun(advanced.run, now, net.source, _outgoing(advanced))
     after = LoadedJob(_moved(job, moves, advanced.run, now), stored, net)
     due = after.due(context.keep_ended_ms)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.sfc.signal import Phase
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentPort, NotSent, OutcomeUnknown, withdraw
 from edge.station.runs import Runs
@@ -104,18 +105,32 @@ class DirectCommands:
         without the store: nothing was sent.
         """
         if equipment.connected is False:
-            raise Refused("not_connected", f"{equipment.name} is {equipment.connection.text or 'not connected'}")
+            raise Refused(
+                "not_connected",
+                Text.of(
+                    "{equipment} is {connection}",
+                    equipment=equipment.name,
+                    connection=equipment.connection.text or "not connected",
+                ),
+            )
         if holder := equipment.connection.holder:
-            raise Refused("not_connected", f"gateway {holder} connects to {equipment.name}: run this there")
+            raise Refused(
+                "not_connected",
+                Text.of(
+                    "gateway {holder} connects to {equipment}: run this there", holder=holder, equipment=equipment.name
+                ),
+            )
         if other := self._busy.get(equipment.name):
-            raise Refused("in_use", f"command {other!r} uses {equipment.name}")
+            raise Refused(
+                "in_use", Text.of("command {other!r} uses {equipment}", other=other, equipment=equipment.name)
+            )
         # First: from here on no job sends a start to this equipment; one that has sent it before is found below.
         self._busy[equipment.name] = command.command_id
         answer: asyncio.Future[EquipmentAnswer | OutcomeUnknown] = asyncio.get_running_loop().create_future()
         waiting = self._waiting[command.command_id] = _Waiting(command, answer, keep)
         try:
             if job := await self._holder(type_ids):
-                raise Refused("in_use", f"job {job!r} uses {equipment.name}")
+                raise Refused("in_use", Text.of("job {job!r} uses {equipment}", job=job, equipment=equipment.name))
             return await self._perform(equipment, waiting, answer_within_s)
         finally:
             answer.cancel()
@@ -138,7 +153,7 @@ class DirectCommands:
                 return await waiting.answer
         except NotSent as error:
             await self._drop_stop(command)
-            raise Refused("not_connected", error.message) from error
+            raise Refused("not_connected", error.text) from error
         except Unavailable as error:
             # The equipment may have the start nevertheless.
             await self._stop(equipment, command)
@@ -146,7 +161,14 @@ class DirectCommands:
         except TimeoutError:
             if withdraw(equipment, command.command_id):
                 await self._drop_stop(command)
-                raise Refused("not_sent", f"{equipment.name} could not receive it in {answer_within_s:g} s") from None
+                raise Refused(
+                    "not_sent",
+                    Text.of(
+                        "{equipment} could not receive it in {answer_within_s:g} s",
+                        equipment=equipment.name,
+                        answer_within_s=answer_within_s,
+                    ),
+                ) from None
             await self._stop(equipment, command)
             return OutcomeUnknown(command.command_id, f"{equipment.name} did not answer in {answer_within_s:g} s")
         except asyncio.CancelledError:

@@ -106,7 +106,7 @@ class EquipmentEvents:
                 case Decision() as decision:
                     return reply_of(decision)
                 case Ignored(reason=reason):
-                    self._log_ignored(event, job_id, reason)
+                    self._log_ignored(event, job_id, str(reason))
                     declined.add(job_id)
                 case NoRun() if await self._keep(job_id, event) or await self._has_begun(job_id):
                     continue

@@ -10,6 +10,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.foundation.ticks import next_tick
 from edge.station.equipment import Command, NotSent
 from edge.store import equipment_leases
@@ -139,12 +140,21 @@ class EquipmentLease:
         holder = seen.holder
         if holder is not None and command.scope not in holder.scopes:
             raise NotSent(
-                f"gateway {holder.instance} connects to {self._place} and does not serve scope {command.scope}",
+                Text.of(
+                    "gateway {instance} connects to {place} and does not serve scope {scope}",
+                    instance=holder.instance,
+                    place=self._place,
+                    scope=command.scope,
+                ),
                 "Set the same [gateway] scopes for both gateways.",
             )
         is_there = holder is not None and holder.is_connected
         if not is_there or not await equipment_leases.pass_on(self._leases, seen, command):
-            raise NotSent(f"gateway {self.holder} connects to {self._place} and is not connected")
+            raise NotSent(
+                Text.of(
+                    "gateway {holder} connects to {place} and is not connected", holder=self.holder, place=self._place
+                )
+            )
 
     async def passed(self) -> AsyncGenerator[Command | None, None]:
         """Yield the commands of other gateways, None for one that cannot be read; remove each after it was taken.
@@ -177,7 +187,7 @@ class EquipmentLease:
             raise self._lost()
 
     def _lost(self) -> LeaseLostError:
-        return LeaseLostError(f"another gateway connects to {self._place}")
+        return LeaseLostError(Text.of("another gateway connects to {place}", place=self._place))
 
     async def _try_to_acquire(self) -> bool:
         seen = await equipment_leases.load(self._leases)

@@ -14,6 +14,7 @@ from edge.access.instances import end_token, is_surely_dead, process_token
 from edge.foundation.errors import Unavailable
 from edge.foundation.listeners import notify
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.station.runs import Runs
 from edge.station.sender import take_over
 from edge.station.worker import Worker
@@ -97,7 +98,9 @@ class Instance:
         while not await self._acquire():
             if time.monotonic() > until:
                 advice = "Stop it, or set another [gateway] name for this one."
-                raise Unavailable(f"another gateway of the name {name!r} works on this store", advice)
+                raise Unavailable(
+                    Text.of("another gateway of the name {name!r} works on this store", name=name), advice
+                )
             if not reported:
                 logger.info("waiting for the end of the lease of this gateway's name", name=name)
                 reported = True

@@ -8,6 +8,7 @@ import structlog
 from msgspec.structs import replace
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH
 from edge.model.isa95 import ReleasedStop, ReturnStatus
 from edge.sfc.intervention import awaits_second, person_of
@@ -78,7 +79,9 @@ def _with_second(request: InterventionRequest, second: Mapping[str, int]) -> Res
     if kind not in second:
         return signal
     if person_of(signal.by) in _NAMELESS:
-        raise Refused("no_login", f"{kind} needs two people, and this one has no name", "Log in as a user.")
+        raise Refused(
+            "no_login", Text.of("{kind} needs two people, and this one has no name", kind=kind), "Log in as a user."
+        )
     return replace(signal, second=SecondPerson(second[kind], request.has_login))
 
 
@@ -112,11 +115,21 @@ def _validate(signal: Resolve | Intervene) -> None:
     if not signal.reason.strip():
         raise Refused("invalid_payload", "the request has no reason", "Say in `reason` what you have seen.")
     if len(signal.by) + len(signal.reason) > MAX_TEXT_LENGTH:
-        raise Refused("invalid_payload", f"operator and reason are longer than {MAX_TEXT_LENGTH} characters")
+        raise Refused(
+            "invalid_payload",
+            Text.of(
+                "operator and reason are longer than {max_text_length} characters", max_text_length=MAX_TEXT_LENGTH
+            ),
+        )
     if sum(map(len, names_of(signal))) > MAX_TEXT_LENGTH:
-        raise Refused("invalid_payload", f"the names are longer than {MAX_TEXT_LENGTH} characters")
+        raise Refused(
+            "invalid_payload",
+            Text.of("the names are longer than {max_text_length} characters", max_text_length=MAX_TEXT_LENGTH),
+        )
     if len(msgspec.json.encode(signal.data)) > MAX_BYTES:
-        raise Refused("invalid_payload", f"the data are larger than {MAX_BYTES} bytes of JSON")
+        raise Refused(
+            "invalid_payload", Text.of("the data are larger than {max_bytes} bytes of JSON", max_bytes=MAX_BYTES)
+        )
 
 
 class ReleaseRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +170,7 @@ async def release(
         if not found:
             what = f"command {request.command_id!r}" if request.command_id else request.equipment
             advice = "List them: edge equipment list. The gateway repeats a disable until the controller confirms it."
-            raise Refused("nothing_open", f"no stop or reset of {what} is open", advice)
+            raise Refused("nothing_open", Text.of("no stop or reset of {what} is open", what=what), advice)
         answer = tuple(
             ReleasedStop(command=command.command_id, phase=command.phase.value, job_order_id=command.job_id)
             for command in found
@@ -185,10 +198,17 @@ def _validated(equipment: Mapping[str, Collection[str]], request: ReleaseRequest
     if not request.by or not request.reason.strip():
         raise Refused("invalid_payload", "a release needs an operator and a reason", "Say how the tool was made safe.")
     if len(request.by) + len(request.reason) > MAX_TEXT_LENGTH:
-        raise Refused("invalid_payload", f"operator and reason are longer than {MAX_TEXT_LENGTH} characters")
+        raise Refused(
+            "invalid_payload",
+            Text.of(
+                "operator and reason are longer than {max_text_length} characters", max_text_length=MAX_TEXT_LENGTH
+            ),
+        )
     if request.equipment not in equipment:
         known = ", ".join(sorted(equipment)) or "none"
         raise Refused(
-            "unknown_equipment", f"the settings have no equipment {request.equipment!r}", f"They have {known}."
+            "unknown_equipment",
+            Text.of("the settings have no equipment {equipment!r}", equipment=request.equipment),
+            Text.of("They have {known}.", known=known),
         )
     return equipment[request.equipment]

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from edge.foundation.errors import Refused
 from edge.foundation.rate_limit import LimitByKey
+from edge.foundation.text import Text, join_texts
 from edge.model.isa95 import IdCall, OrderCall, ReturnStatus
 from edge.model.job_state import Cause
 from edge.store.client import Store
@@ -54,7 +55,12 @@ class CallAnswer(Struct, frozen=True):
     """The ReturnStatus (OPC 10031-4 table 95), with the reasons of a refusal."""
 
     status: ReturnStatus
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str | Text, ...] = ()
+
+    @property
+    def reason(self) -> Text:
+        """The reasons in one line; empty for a call that was done."""
+        return join_texts("; ", self.reasons)
 
 
 class StoredAnswer(CallAnswer, frozen=True):
@@ -125,4 +131,8 @@ def refuse_expired(expires_at: int | None, now: int) -> None:
     if expires_at == UNKNOWN_AGE:
         raise Refused("retained", "the message was retained and may be of any age", "Send it without RETAIN.")
     if expires_at is not None and now > expires_at:
-        raise Refused("expired", f"the message expired {now - expires_at} ms ago", "If still wanted, send a new one.")
+        raise Refused(
+            "expired",
+            Text.of("the message expired {now} ms ago", now=now - expires_at),
+            "If still wanted, send a new one.",
+        )

@@ -299,21 +299,24 @@ class JobService:
                 return _repeated(call, facts)
             if call.method in _BEGIN_WORK and (fault := dedupe.room_fault(self._store, caller(call.source))):
                 # Answered without a mark: the same call may be sent again later.
-                self._log_refusal(call, (fault,))
-                return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (fault,))
+                no_room = CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (fault,))
+                self._log_refusal(call, no_room)
+                return no_room
             if refusal := await self._refuse_in_maintenance(call):
-                self._log_refusal(call, refusal.reasons)
+                self._log_refusal(call, refusal)
                 return refusal
             refuse_expired(call.expires_at, self._wall())
             answer = await self._carry_out(call, self._plan(call, facts))
             if answer is not None:
                 if answer.reasons:
-                    self._log_refusal(call, answer.reasons)
+                    self._log_refusal(call, answer)
                 return answer
 
-    def _log_refusal(self, call: JobCall, reasons: tuple[str, ...]) -> None:
-        key = f"{call.scope} {call.method} {reasons}"
-        self._refusals.warning("job method refused", key, method=call.method, scope=call.scope, reasons=reasons)
+    def _log_refusal(self, call: JobCall, answer: CallAnswer) -> None:
+        key = f"{call.scope} {call.method} {answer.reason}"
+        self._refusals.warning(
+            "job method refused", key, method=call.method, scope=call.scope, reason=str(answer.reason)
+        )
 
     async def _refuse_in_maintenance(self, call: JobCall) -> CallAnswer | None:
         """Return the refusal of a call that would start work; without a mark, so that it may be sent again later."""
@@ -521,7 +524,7 @@ def _declined(call: JobCall, answer: CallAnswer) -> RefusedMessage:
         event_type=METHOD_TYPE.format(call.method),
         event_id=call.event_id,
         kind="declined",
-        reason=f"ReturnStatus {answer.status.words}: {'; '.join(answer.reasons)}",
+        reason=f"ReturnStatus {answer.status.words}: {answer.reason}",
         payload=msgspec.json.encode(call.arguments),
     )
 

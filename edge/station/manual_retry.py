@@ -7,6 +7,7 @@ import structlog
 
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
+from edge.foundation.text import Text
 from edge.model.job_state import Cause, JobState, JobStatus, has_ended
 from edge.sfc.signal import Phase
 from edge.station.job_call import next_run_id
@@ -58,9 +59,17 @@ async def retry_letter(store: Store, letter_id: str, letter: Letter, clock: Cloc
 async def _run(store: Store, job_id: str, now: int) -> Commit:
     job = await jobs.load(store, job_id)
     if job is None:
-        raise Refused("unknown_job", f"job {job_id!r} is not stored any more", "Store its order: edge jobs store")
+        raise Refused(
+            "unknown_job",
+            Text.of("job {job_id!r} is not stored any more", job_id=job_id),
+            "Store its order: edge jobs store",
+        )
     if not has_ended(job.status):
-        raise Refused("not_ended", f"job {job_id!r} has not ended", f"Look at it: edge jobs show {job_id}")
+        raise Refused(
+            "not_ended",
+            Text.of("job {job_id!r} has not ended", job_id=job_id),
+            Text.of("Look at it: edge jobs show {job_id}", job_id=job_id),
+        )
     status = JobStatus(JobState.ALLOWED_TO_START)
     new = jobs.Job(
         order=job.order,
@@ -79,7 +88,7 @@ async def _run(store: Store, job_id: str, now: int) -> Commit:
 async def _stop(store: Store, letter: Letter) -> Commit:
     stored = await runs.load(store, letter.job_id)
     if stored is None:
-        reason = f"the run of job {letter.job_id!r} is not stored any more"
+        reason = Text.of("the run of job {job_id!r} is not stored any more", job_id=letter.job_id)
         raise Refused("unknown_job", reason, "Stop the equipment by hand, then drop the letter.")
     details = letter.details
     stop = Outgoing(Phase.STOP, details["command_id"], details["step"], details["type_id"])
@@ -107,7 +116,11 @@ async def resend(active_runs: Runs, job_id: str) -> int:
     while True:
         loaded = await active_runs.load(job_id)
         if loaded is None or loaded.stored.run.ended:
-            raise Refused("unknown_job", f"job {job_id!r} does not run", f"Look at it: edge jobs show {job_id}")
+            raise Refused(
+                "unknown_job",
+                Text.of("job {job_id!r} does not run", job_id=job_id),
+                Text.of("Look at it: edge jobs show {job_id}", job_id=job_id),
+            )
         again = tuple(msgspec.structs.replace(outgoing, again=True) for outgoing in loaded.unanswered())
         if not again:
             return 0

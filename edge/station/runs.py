@@ -15,6 +15,7 @@ from edge.access.locks import acquire, is_held_by, release
 from edge.foundation.errors import Defect
 from edge.foundation.instant import Clock
 from edge.foundation.listeners import notify
+from edge.foundation.text import Text
 from edge.model.lock import LockClaim, LockKind
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
@@ -413,5 +414,8 @@ def net_of(recipe: str, compiler: Compiler = compiled) -> Net:
     """Return the compiled recipe that is pinned to the run; it was valid when the run started."""
     net = compiler(recipe)
     if not isinstance(net, Net):
-        raise Defect(f"a stored run has an unsound recipe: {'; '.join(net.faults)}", "Report this with the recipe.")
+        raise Defect(
+            Text.of("a stored run has an unsound recipe: {faults}", faults="; ".join(net.faults)),
+            "Report this with the recipe.",
+        )
     return net

@@ -17,6 +17,7 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.sfc.action import unsent_reason
 from edge.sfc.identifiers import parse_command_id
 from edge.sfc.net import Net, request_of
@@ -97,7 +98,7 @@ class Dispatch:
                 if isinstance(equipment, PausableEquipment) and equipment.can_pause:
                     await equipment.pause(command)
             case _ if self._is_busy(equipment.name):
-                raise NotSent(f"{equipment.name} executes a command of a flow")
+                raise NotSent(Text.of("{equipment} executes a command of a flow", equipment=equipment.name))
             case _:
                 permit_start(self._runs.store)
                 await equipment.send(command)
@@ -196,7 +197,7 @@ class Dispatch:
 def permit_start(store: Store) -> None:
     """Raise NotSent while the primary is not confirmed: another gateway may work on another one, and start it, too."""
     if reason := store.unconfirmed:
-        raise NotSent(f"the primary of the store is not confirmed: {reason}")
+        raise NotSent(Text.of("the primary of the store is not confirmed: {reason}", reason=reason))
 
 
 def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, offered_again: bool = False) -> Command:

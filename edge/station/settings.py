@@ -11,6 +11,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, validate_id, validate_size
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster, read_payload
 from edge.model.recipe import is_recipe_schema
@@ -44,7 +45,11 @@ async def plan_put(store: Store, listed: ListedSetting, payload: object) -> Comm
     """Return the commit that stores items, each in the place of one with its name; raises Refused with all faults."""
     items = _items(payload)
     if not items:
-        raise Refused("invalid_payload", f"the event names no {listed.noun}", f"Send a {listed.noun}, or a list.")
+        raise Refused(
+            "invalid_payload",
+            Text.of("the event names no {noun}", noun=listed.noun),
+            Text.of("Send a {noun}, or a list.", noun=listed.noun),
+        )
     _, faults = listed.parse(list(items))
     name = listed.name_member
     texts = {str(item[name]): _encoded(item) for item in items if isinstance(item, dict) and name in item}
@@ -62,8 +67,8 @@ async def plan_delete(store: Store, listed: ListedSetting, payload: object) -> C
     """Return the commit that removes items by their names; an unknown name is removed already."""
     names = _names(listed, payload)
     if not names or not all(isinstance(name, str) and name for name in names):
-        advice = f"Send objects with the member {listed.name_member}."
-        raise Refused("invalid_payload", f"the event names no {listed.noun}", advice)
+        advice = Text.of("Send objects with the member {name_member}.", name_member=listed.name_member)
+        raise Refused("invalid_payload", Text.of("the event names no {noun}", noun=listed.noun), advice)
     return listed.stored.save(store.keys, await listed.stored.revision(store), dict.fromkeys(map(str, names)))
 
 
@@ -240,7 +245,9 @@ class StationSettings:
     def _resources(self, scope: str, kind: ResourceKind, what: SettingsMethod, payload: object) -> Commit:
         ids = [identifier for identifier in _ids(kind, payload) if identifier]
         if not ids:
-            raise Refused("invalid_payload", f"the event names no {kind.value}", "Send its id in the payload.")
+            raise Refused(
+                "invalid_payload", Text.of("the event names no {kind}", kind=kind.value), "Send its id in the payload."
+            )
         change = resources.disallow if what is SettingsMethod.DELETE else resources.allow
         return change(self._store.keys, kind, scope, ids)
 
@@ -306,5 +313,7 @@ def _many(payload: object, kind: type[_P]) -> tuple[_P, ...]:
         return read_payload(listed, tuple[kind, ...])  # type: ignore[valid-type]
     except msgspec.ValidationError as error:
         raise Refused(
-            "invalid_payload", f"the payload is not of the type {kind.__name__}: {error}", "Correct it."
+            "invalid_payload",
+            Text.of("the payload is not of the type {name}: {reason}", name=kind.__name__, reason=error),
+            "Correct it.",
         ) from None

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from edge.foundation.errors import Defect, Refused
 from edge.foundation.instant import Clock, now_ms
+from edge.foundation.text import Text
 from edge.foundation.ticks import in_slices
 from edge.model.acceptance import validate_id
 from edge.model.instant import Instant, rfc3339
@@ -117,7 +118,9 @@ async def find(store: Store, job_id: str, clock: Clock = now_ms) -> StoredJob | 
         net = net_of(stored.recipe) if stored else None
         copies = await load_copies(store, net.mirrors) if net and net.mirrors else {}
     except (ValueError, KeyError) as error:
-        reason = f"the stored data of job order {job_id!r} cannot be decoded: {error!r}"
+        reason = Text.of(
+            "the stored data of job order {job_id!r} cannot be decoded: {reason!r}", job_id=job_id, reason=error
+        )
         raise Refused("unreadable", reason, "Restore a backup: edge restore --help") from error
     if job is None:
         return None
@@ -141,7 +144,9 @@ async def load(store: Store, job_id: str) -> StoredJob:
     """Read a job. Raises Refused when there is none."""
     found = await find(store, job_id)
     if found is None:
-        raise Refused("unknown_job", f"there is no job order {job_id!r}", "Find its id: edge jobs list")
+        raise Refused(
+            "unknown_job", Text.of("there is no job order {job_id!r}", job_id=job_id), "Find its id: edge jobs list"
+        )
     return found
 
 

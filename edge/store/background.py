@@ -13,6 +13,7 @@ import structlog
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Defect, EdgeError, RenewalError, Unavailable, unwrap_group
 from edge.foundation.task_group import CancelledWithinError, cancellation_reported
+from edge.foundation.text import Text
 from edge.foundation.ticks import next_tick
 
 
@@ -235,7 +236,7 @@ def renewal(lease: str) -> Iterator[None]:
     except Exception as error:  # whatever it is: the lease is not renewed
         if _has_advice(error):
             raise
-        raise RenewalError(f"{lease} cannot be renewed: {error!r}") from error
+        raise RenewalError(Text.of("{lease} cannot be renewed: {reason!r}", lease=lease, reason=error)) from error
 
 
 async def restart_on_outage(

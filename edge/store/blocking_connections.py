@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.store.connection import (
     ADVICE_START,
     Command,
@@ -112,7 +113,9 @@ class Subscriptions:
                 # A subscription is confirmed by a push message; the reply to PING comes after it.
                 (reply,) = await pipeline.call(pack_command(("SUBSCRIBE", channel)) + pack_command(("PING",)), 1)
         except OSError as error:
-            raise Unavailable(f"Redis does not answer: {str(error) or 'no reply in time'}", ADVICE_START) from error
+            raise Unavailable(
+                Text.of("Redis does not answer: {reason}", reason=str(error) or "no reply in time"), ADVICE_START
+            ) from error
         if isinstance(reply, ReplyError):
             raise error_of_reply(str(reply))
 
@@ -122,7 +125,7 @@ class Subscriptions:
             if kind == "message":
                 yield payload
         self._raise_ended()
-        raise Unavailable(f"Redis does not answer: {pipeline.failure}", ADVICE_START)
+        raise Unavailable(Text.of("Redis does not answer: {failure}", failure=pipeline.failure), ADVICE_START)
 
     def _raise_ended(self) -> None:
         if self._ended is not None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.instant import Latency
+from edge.foundation.text import Text
 from edge.foundation.ticks import until_tick
 from edge.store.background import Defects, Heartbeat
 from edge.store.blocking_connections import BlockingConnections, Subscriptions
@@ -117,7 +118,7 @@ class Store:
             return
         logger.warning("primary changed, store closed", reason=reason)
         self.over.set()
-        error = Unavailable(f"the primary of the store has changed: {reason}", _OVER_ADVICE)
+        error = Unavailable(Text.of("the primary of the store has changed: {reason}", reason=reason), _OVER_ADVICE)
         self._connection.end(error)
         self._blocking.end(error)
         self._subscriptions.end(error)

@@ -10,6 +10,7 @@ import hiredis
 from msgspec import Struct
 
 from edge.foundation.errors import Defect, EdgeError, Unavailable
+from edge.foundation.text import Text
 
 ADVICE_START = "Start the Redis server, or correct [redis] url."
 
@@ -31,30 +32,45 @@ def error_of_reply(reply: str) -> EdgeError:
     match reply.partition(" ")[0]:
         case "WRONGPASS" | "NOAUTH":
             return AccessDenied(
-                f"Redis refuses our password: {reply}", "Set [redis] password or password_file to that of the server."
+                Text.of("Redis refuses our password: {reply}", reply=reply),
+                "Set [redis] password or password_file to that of the server.",
             )
         case "NOPERM":
             advice = "Allow the user in [redis] url all commands on keys and channels that begin with [redis] prefix."
-            return AccessDenied(f"our user may not do what we must in Redis: {reply}", advice)
+            return AccessDenied(Text.of("our user may not do what we must in Redis: {reply}", reply=reply), advice)
         case "OOM":
             advice = "Raise `maxmemory` of the Redis server or shorten [retention]."
-            return OutOfMemory(f"Redis is out of memory: {reply}", advice)
+            return OutOfMemory(Text.of("Redis is out of memory: {reply}", reply=reply), advice)
         case "READONLY":
-            return Unavailable(f"Redis is a read-only replica: {reply}", "Point [redis] url at the primary server.")
+            return Unavailable(
+                Text.of("Redis is a read-only replica: {reply}", reply=reply),
+                "Point [redis] url at the primary server.",
+            )
         case "LOADING":
-            return Unavailable(f"Redis does not answer: {reply}", ADVICE_START)
+            return Unavailable(Text.of("Redis does not answer: {reply}", reply=reply), ADVICE_START)
         case "MASTERDOWN" | "BUSY":
-            return Unavailable(f"Redis cannot serve now: {reply}", "Read the log of the Redis server.")
+            return Unavailable(
+                Text.of("Redis cannot serve now: {reply}", reply=reply), "Read the log of the Redis server."
+            )
         case "MISCONF" | "NOREPLICAS":
-            return Unavailable(f"Redis cannot serve now: {reply}", "Read the log of the Redis server (disk full?).")
+            return Unavailable(
+                Text.of("Redis cannot serve now: {reply}", reply=reply),
+                "Read the log of the Redis server (disk full?).",
+            )
         case "BUSYGROUP":
-            return GroupExists(f"a consumer group exists already: {reply}")
+            return GroupExists(Text.of("a consumer group exists already: {reply}", reply=reply))
         case "NOGROUP" | "UNBLOCKED":
-            return Unavailable(f"a consumer group came or went: {reply}", "Find out who empties the Redis database.")
+            return Unavailable(
+                Text.of("a consumer group came or went: {reply}", reply=reply),
+                "Find out who empties the Redis database.",
+            )
         case "ERR" if "AUTH" in reply:
-            return AccessDenied(f"Redis refuses our password: {reply}", "Correct [redis] password and the user in url.")
+            return AccessDenied(
+                Text.of("Redis refuses our password: {reply}", reply=reply),
+                "Correct [redis] password and the user in url.",
+            )
         case _:
-            return Defect(f"Redis refuses a command of ours: {reply}", "Report this with the log.")
+            return Defect(Text.of("Redis refuses a command of ours: {reply}", reply=reply), "Report this with the log.")
 
 
 Argument = str | bytes | int
@@ -232,7 +248,7 @@ class Pipeline(asyncio.Protocol):
             self._pushed(None)
 
     def _unavailable(self) -> Unavailable:
-        return Unavailable(f"Redis does not answer: {self.failure}", ADVICE_START)
+        return Unavailable(Text.of("Redis does not answer: {failure}", failure=self.failure), ADVICE_START)
 
 
 _BACKOFF_S = (0.02, 0.5)
@@ -339,7 +355,7 @@ class CommandConnection:
             case TimeoutError() if error.errno is None:
                 self._last_failure = Unavailable("Redis does not answer: no reply in time", ADVICE_START)
             case _:
-                self._last_failure = Unavailable(f"Redis does not answer: {error}", ADVICE_START)
+                self._last_failure = Unavailable(Text.of("Redis does not answer: {reason}", reason=error), ADVICE_START)
         return self._last_failure
 
     async def _open(self) -> Pipeline:

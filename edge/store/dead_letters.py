@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct, field
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.secret_text import hide_in_data, hide_in_payload, hide_secrets
 from edge.store.client import Store
 from edge.store.commit import Commit, fields, join, operation
@@ -246,5 +247,7 @@ async def count_refused(store: Store, counter: str = REFUSED_COUNTER) -> int:
     try:
         return int(text or 0)
     except ValueError as error:
-        advice = f"Find out who has written it, then start again: redis-cli DEL {key}"
-        raise Refused("unreadable", f"the counter cannot be read: {key} holds {text!r}", advice) from error
+        advice = Text.of("Find out who has written it, then start again: redis-cli DEL {key}", key=key)
+        raise Refused(
+            "unreadable", Text.of("the counter cannot be read: {key} holds {text!r}", key=key, text=text), advice
+        ) from error

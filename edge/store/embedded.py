@@ -14,6 +14,7 @@ import structlog
 
 from edge.foundation.errors import EdgeError, Refused, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.store.connection import Command, CommandConnection, Endpoint, ReplyError
 from edge.store.store_repair import repair_store
 
@@ -77,7 +78,9 @@ def _repair(data_dir: Path, error: Unavailable) -> None:
     try:
         repair = repair_store(data_dir, Path(server_program()), now_ms())
     except Refused as refusal:
-        raise Unavailable(f"{error.message}; {refusal.message}", refusal.advice) from error
+        raise Unavailable(
+            Text.of("{reason}; {refusal}", reason=error, refusal=refusal.message), refusal.advice
+        ) from error
     if repair is None:
         raise error
     logger.warning("store repaired after a power cut", cut_bytes=repair.report.cut_bytes, kept=str(repair.kept))
@@ -124,7 +127,9 @@ async def _wait_until_ready(process: asyncio.subprocess.Process, socket: Path, l
                     return
                 await asyncio.sleep(_POLL_S)
     last = (await asyncio.to_thread(log.read_text, errors="replace"))[-_LAST_BYTES:].strip()
-    raise Unavailable(f"the embedded store does not start: {last}", f"Look at {log}.")
+    raise Unavailable(
+        Text.of("the embedded store does not start: {last}", last=last), Text.of("Look at {log}.", log=log)
+    )
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
@@ -162,7 +167,7 @@ def _sole_use(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            message = f"another process runs its store in {directory}"
+            message = Text.of("another process runs its store in {directory}", directory=directory)
             raise Unavailable(message, "Stop it, or use another directory.") from error
         yield
 

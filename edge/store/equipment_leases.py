@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed, Guard, HashField, Revision
@@ -91,7 +92,9 @@ async def load(leases: EquipmentLeases) -> LeaseView:
     for name in sorted(others - ended.keys()):
         holder = read[name]
         if holder is None:
-            raise Unavailable(f"the lease of gateway {name} at {leases.place} cannot be read", _ADVICE)
+            raise Unavailable(
+                Text.of("the lease of gateway {name} at {place} cannot be read", name=name, place=leases.place), _ADVICE
+            )
         found.append(holder)
     first = min(found, key=lambda lease_holder: not lease_holder.is_connected, default=None)
     return LeaseView(

@@ -14,6 +14,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.store.sentinels import ASK_EVERY_S, Primary, Sentinels, SentinelView, TakeView, agreed
 
 logger = structlog.get_logger(__name__)
@@ -158,7 +159,7 @@ class Fence:
 
     def unavailable(self) -> Unavailable:
         """Return the error while the primary is not confirmed."""
-        return Unavailable(f"the primary of the store is not confirmed: {self.reason}", _ADVICE)
+        return Unavailable(Text.of("the primary of the store is not confirmed: {reason}", reason=self.reason), _ADVICE)
 
     def take(self, view: SentinelView, sent_at: float) -> None:
         """Take the view of a sentinel that was asked at `sent_at`."""

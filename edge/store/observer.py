@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from edge.config import RedisSettings
 from edge.foundation.errors import EdgeError, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.store.client import Store
 from edge.store.connection import Command, CommandConnection, Endpoint
 from edge.store.embedded import running_server
@@ -198,5 +199,7 @@ async def _endpoint(settings: RedisSettings) -> Endpoint:
             "Name a Redis server, or a directory (`embedded:/dir`).",
         )
     if (path := await running_server(directory)) is None:
-        raise Unavailable(f"no server runs in {directory}", "Start the gateway: it runs this server.")
+        raise Unavailable(
+            Text.of("no server runs in {directory}", directory=directory), "Start the gateway: it runs this server."
+        )
     return Endpoint(path=str(path))

@@ -13,6 +13,7 @@ from edge.config import RedisSettings
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Defect, SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.store.background import restart_on_defect
 from edge.store.blocking_connections import BlockingConnections, Subscriptions
 from edge.store.client import MAX_BLOCK_MS, TIMEOUT_S, HighAvailability, Store
@@ -70,7 +71,9 @@ async def open_store(
         except AccessDenied as error:
             raise SettingsError([f"{error.message} (at {shown(settings.url)})"], error.advice) from error
         except Unavailable as error:
-            raise Unavailable(f"{error.message} (at {shown(settings.url)})", error.advice) from error
+            raise Unavailable(
+                Text.of("{reason} (at {url})", reason=error, url=shown(settings.url)), error.advice_text
+            ) from error
         yield store
 
 
@@ -169,7 +172,10 @@ async def _fence_of_latest(sentinels: Sentinels, url: str) -> Fence:
         if fence.primary.config_epoch >= epoch or time.monotonic() - since > REPLACED_AFTER_S:
             return fence
         if time.monotonic() >= until:
-            reason = f"the sentinels that answer name {fence.primary} still, the primary before the last failover"
+            reason = Text.of(
+                "the sentinels that answer name {primary} still, the primary before the last failover",
+                primary=fence.primary,
+            )
             raise Unavailable(reason, "Start the other sentinels, or wait until these have heard of it.")
         await asyncio.sleep(_ASK_AGAIN_S)
 

@@ -15,6 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoPermissionError
 
 from edge.foundation.errors import EdgeError, Unavailable
+from edge.foundation.text import Text
 from edge.model.payload import Encoding, decode_msgpack, decode_payload
 from edge.store.connection import ADVICE_START, error_of_reply
 
@@ -45,7 +46,9 @@ def _translate(error: Exception) -> EdgeError:
         if isinstance(reply, kind):
             return error_of_reply(f"{code} {reply}")
     if isinstance(reply, exceptions.ConnectionError | exceptions.TimeoutError | exceptions.InvalidResponse | OSError):
-        return Unavailable(f"Redis does not answer: {str(reply) or 'no reply in time'}", ADVICE_START)
+        return Unavailable(
+            Text.of("Redis does not answer: {reply}", reply=str(reply) or "no reply in time"), ADVICE_START
+        )
     return error_of_reply(str(reply))
 
 
@@ -116,7 +119,8 @@ class ForeignRedis:
         refusal = next((value for value in found if isinstance(value, NoPermissionError)), None)
         if refusal is not None:
             raise Unavailable(
-                f"the foreign Redis refuses to read: {refusal}", "Permit its user GETRANGE of these keys."
+                Text.of("the foreign Redis refuses to read: {refusal}", refusal=refusal),
+                "Permit its user GETRANGE of these keys.",
             )
         return {
             key: value if isinstance(value, bytes) and value else None for key, value in zip(keys, found, strict=True)
@@ -151,7 +155,11 @@ class ForeignRedis:
 
     def _checked(self, key: str, found: Any) -> frozenset[str]:
         if not isinstance(found, list | tuple) or len(found) > MAX_MEMBERS:
-            reason = f"the foreign key {key!r} holds no list, or more than {MAX_MEMBERS} members"
+            reason = Text.of(
+                "the foreign key {key!r} holds no list, or more than {max_members} members",
+                key=key,
+                max_members=MAX_MEMBERS,
+            )
             raise Unavailable(reason, "Correct [mirror.<name>] key, or the system that writes it.")
         return frozenset(_text(value) if isinstance(value, bytes) else str(value) for value in found)
 
@@ -171,7 +179,7 @@ def _foreign_errors() -> Iterator[None]:
         if "[redis]" not in error.advice:
             raise
         advice = "Correct its url in the section of the source or mirror, or the rights of its user there."
-        raise Unavailable(f"the Redis of the other system: {error.message}", advice) from None
+        raise Unavailable(Text.of("the Redis of the other system: {reason}", reason=error), advice) from None
 
 
 async def _messages(subscription: PubSub) -> AsyncIterator[tuple[str, bytes]]:

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.foundation.errors import EdgeError, Unavailable
+from edge.foundation.text import Text
 from edge.store.connection import Command, CommandConnection
 from edge.store.query import values_of
 from edge.store.sentinels import SentinelView, agreed
@@ -147,7 +148,12 @@ class Replication:
             if needed <= confirmed and len(needed) >= self._least:
                 return
             if asyncio.get_running_loop().time() >= ends:
-                reason = f"{len(needed & confirmed)} of {count} replicas have confirmed within {WAIT_MS} ms"
+                reason = Text.of(
+                    "{count} of {count2} replicas have confirmed within {wait_ms} ms",
+                    count=len(needed & confirmed),
+                    count2=count,
+                    wait_ms=WAIT_MS,
+                )
                 raise Unavailable(reason, _ADVICE)
             commands = (("WAIT", max(len(offsets.confirmed), count), _LOOK_AGAIN_MS), info)
             offsets = read_offsets(values_of(commands, await self._connection.call(*commands))[1])
@@ -161,4 +167,4 @@ def _finish(waiting: Iterable[asyncio.Future[None]], error: EdgeError | None) ->
             future.set_result(None)
         else:
             # Each caller raises an error of its own: one that is raised twice would collect both tracebacks.
-            future.set_exception(Unavailable(error.message, error.advice))
+            future.set_exception(Unavailable(error.text, error.advice_text))

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from edge.config import RedisSettings, password_of
 from edge.foundation.errors import EdgeError, SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.store.connection import AccessDenied, CommandConnection, Endpoint, ReplyError
 
 
@@ -236,11 +237,13 @@ class Sentinel:
             async with asyncio.timeout(ANSWERS_WITHIN_S):
                 replies = await self._connection.call(*self._questions)
         except TimeoutError:
-            raise Unavailable(f"the sentinel {self} does not answer", _ADVICE) from None
+            raise Unavailable(Text.of("the sentinel {name} does not answer", name=self), _ADVICE) from None
         except AccessDenied as error:
             raise self._denied(error.message) from None
         except Unavailable as error:
-            raise Unavailable(f"the sentinel {self} does not answer: {error.message}", _ADVICE) from None
+            raise Unavailable(
+                Text.of("the sentinel {name} does not answer: {reason}", name=self, reason=error), _ADVICE
+            ) from None
         for reply in replies:
             if isinstance(reply, ReplyError):
                 raise self._error(str(reply))
@@ -248,7 +251,10 @@ class Sentinel:
         try:
             return view_of(str(own_id), address, _fields(fields), _listed(others), _listed(replicas))
         except (KeyError, ValueError, TypeError) as error:
-            raise Unavailable(f"the sentinel {self} sent an answer that cannot be read: {error!r}", _ADVICE) from None
+            raise Unavailable(
+                Text.of("the sentinel {name} sent an answer that cannot be read: {reason!r}", name=self, reason=error),
+                _ADVICE,
+            ) from None
 
     async def demand_failover(self, *option: str) -> str:
         """Demand a failover; return the error of the sentinel, empty when the failover begins. Raises Unavailable."""
@@ -268,11 +274,11 @@ class Sentinel:
                 [f"the server {self} is not a sentinel: {reply}"],
                 "Name the sentinels in [redis] url; redis:// leads to a single server.",
             )
-        return Unavailable(f"the sentinel {self} cannot answer: {reply}", _ADVICE)
+        return Unavailable(Text.of("the sentinel {name} cannot answer: {reply}", name=self, reply=reply), _ADVICE)
 
     def _denied(self, reason: str) -> AccessDenied:
         return AccessDenied(
-            f"the sentinel {self} refuses us: {reason}",
+            Text.of("the sentinel {name} refuses us: {reason}", name=self, reason=reason),
             "Correct [redis] sentinel_username and sentinel_password or sentinel_password_file.",
         )
 
@@ -405,7 +411,9 @@ class Sentinels:
         reasons = sorted(self._errors.values(), key=lambda error: not isinstance(error, SettingsError | AccessDenied))
         if reasons and isinstance(reasons[0], SettingsError | AccessDenied):
             raise reasons[0]
-        raise Unavailable(f"no sentinel answers: {'; '.join(reason.message for reason in reasons)}", _ADVICE)
+        raise Unavailable(
+            Text.of("no sentinel answers: {reasons}", reasons="; ".join(reason.message for reason in reasons)), _ADVICE
+        )
 
     async def refresh(self, take: TakeView = lambda _view, _sent_at: None) -> None:
         """Query every sentinel once, also those learnt meanwhile, and wait for all; hand each view to `take`."""

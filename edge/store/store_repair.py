@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import write_atomically
+from edge.foundation.text import Text
 from edge.store.client import Store
 
 _LINE_END = b"\r\n"
@@ -161,7 +162,7 @@ def repair_store(directory: Path, program: Path, now: int) -> StoreRepair | None
     try:
         return _repair(directory, program, now)
     except OSError as error:
-        message = f"{error.filename or directory}: {error.strerror or error}"
+        message = Text.of("{filename}: {reason}", filename=error.filename or directory, reason=error.strerror or error)
         raise Unavailable(message, "Call it as root (sudo), and free space on its disk.") from error
 
 
@@ -195,7 +196,11 @@ def _repair(directory: Path, program: Path, now: int) -> StoreRepair | None:
     files = _files(folder)
     last = files[-1]
     if (pid := _user_of(last)) is not None:
-        raise Refused("in_use", f"process {pid} has {last} open", "Stop the store first: systemctl stop its unit.")
+        raise Refused(
+            "in_use",
+            Text.of("process {pid} has {last} open", pid=pid, last=last),
+            "Stop the store first: systemctl stop its unit.",
+        )
     content = last.read_bytes()
     found = survey(content)
     match found.rest:
@@ -203,8 +208,14 @@ def _repair(directory: Path, program: Path, now: int) -> StoreRepair | None:
             _check(files, program, content)
             return None
         case Rest.DAMAGE:
-            message = f"{last} is damaged at byte {found.whole}: more than a power cut leaves at its end"
-            raise Refused("damaged", message, f"It is not cut off there, since that could lose jobs. {_PAGE}")
+            message = Text.of(
+                "{last} is damaged at byte {whole}: more than a power cut leaves at its end",
+                last=last,
+                whole=found.whole,
+            )
+            raise Refused(
+                "damaged", message, Text.of("It is not cut off there, since that could lose jobs. {page}", page=_PAGE)
+            )
         case Rest.TORN:
             _check(files, program, content[: found.whole])
     report = RepairReport(at=now, file=last.name, cut_bytes=len(content) - found.whole, whole_bytes=found.whole)
@@ -252,7 +263,7 @@ def _files(folder: Path) -> list[Path]:
     """Return the files of the store in the order of the manifest: only the end of the last one can be torn."""
     manifest = folder / _MANIFEST
     if not manifest.exists():
-        raise Refused("damaged", f"{folder} has no manifest of an append-only file", _PAGE)
+        raise Refused("damaged", Text.of("{folder} has no manifest of an append-only file", folder=folder), _PAGE)
     files, is_increment = [], False
     for line in manifest.read_text(encoding="utf-8", errors="replace").splitlines():
         match line.split():
@@ -262,9 +273,13 @@ def _files(folder: Path) -> list[Path]:
             case ["file", _, "seq", _, "type", "h", *_] | []:
                 continue  # a file that a rewrite has replaced
             case _:
-                raise Refused("damaged", f"{manifest} cannot be read", _PAGE)
+                raise Refused("damaged", Text.of("{manifest} cannot be read", manifest=manifest), _PAGE)
     if not is_increment:
-        raise Refused("damaged", f"{manifest} cannot be read: it ends without an append-only file", _PAGE)
+        raise Refused(
+            "damaged",
+            Text.of("{manifest} cannot be read: it ends without an append-only file", manifest=manifest),
+            _PAGE,
+        )
     return files
 
 
@@ -283,8 +298,14 @@ def _check(files: Sequence[Path], program: Path, content: bytes) -> None:
             ended = subprocess.run(command, capture_output=True, check=False, timeout=_CHECK_WITHIN_S)  # noqa: S603 - the server
             if ended.returncode:
                 lines = (ended.stdout + ended.stderr).decode(errors="replace").strip().splitlines()
-                message = f"{last.parent / file.name} is damaged: {lines[-1] if lines else 'the check failed'}"
-                raise Refused("damaged", message, f"It is not repaired, since that could lose jobs. {_PAGE}")
+                message = Text.of(
+                    "{parent} is damaged: {lines}",
+                    parent=last.parent / file.name,
+                    lines=lines[-1] if lines else "the check failed",
+                )
+                raise Refused(
+                    "damaged", message, Text.of("It is not repaired, since that could lose jobs. {page}", page=_PAGE)
+                )
 
 
 def _is_snapshot(file: Path) -> bool:

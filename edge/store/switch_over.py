@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from edge.config import RedisSettings
 from edge.foundation.errors import EdgeError, Refused, Unavailable
+from edge.foundation.text import Text
 from edge.store.connection import Command, CommandConnection, Endpoint, ReplyError
 from edge.store.fence import ask_fence, watched
 from edge.store.keys import Keys
@@ -55,21 +56,35 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
         raise Refused(KIND, "[redis] url names a single server.", "A switch-over needs a replica and Sentinel.")
     if state.fence.reason or state.primary is None or state.primary.error:
         reason = state.fence.reason or (state.primary.error if state.primary else "no primary is known")
-        raise Refused(KIND, f"the primary is not confirmed: {reason}.", f"Repair the line first. {_STATUS}")
+        raise Refused(
+            KIND,
+            Text.of("the primary is not confirmed: {reason}.", reason=reason),
+            Text.of("Repair the line first. {status}", status=_STATUS),
+        )
     if to and to == state.primary.address:
-        raise Refused(KIND, f"{to} is the primary already.", _STATUS)
+        raise Refused(KIND, Text.of("{to} is the primary already.", to=to), _STATUS)
     promotable = [replica for replica in state.replicas if replica.priority > 0]
     if to and to not in {replica_state.address for replica_state in promotable}:
         names = ", ".join(replica_state.address for replica_state in promotable) or "none"
-        raise Refused(KIND, f"{to} is not a replica that can be promoted.", f"Those that can: {names}. {_STATUS}")
+        raise Refused(
+            KIND,
+            Text.of("{to} is not a replica that can be promoted.", to=to),
+            Text.of("Those that can: {names}. {status}", names=names, status=_STATUS),
+        )
     wanted = [replica_state for replica_state in promotable if not to or replica_state.address == to]
     if not wanted:
-        raise Refused(KIND, "no replica can be promoted.", f"Start a replica with a priority above 0. {_STATUS}")
+        raise Refused(
+            KIND,
+            "no replica can be promoted.",
+            Text.of("Start a replica with a priority above 0. {status}", status=_STATUS),
+        )
     for item in wanted:
         if item.error:
             raise NotAnswering(item.address, item.error)
         if reason := _obstacle(item, needs_aof=state.durability != "any"):
-            raise Refused(KIND, f"the replica {item.address} {reason}.", _REPAIR)
+            raise Refused(
+                KIND, Text.of("the replica {address} {reason}.", address=item.address, reason=reason), _REPAIR
+            )
     for element in wanted:
         if not element.is_linked or element.is_down:
             raise NotLinked(element.address)
@@ -77,7 +92,15 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
         replica_state.priority <= FIRST_PRIORITY for replica_state in promotable if replica_state.address != to
     ):
         advice = "Raise `replica-priority` of the others, then wait ten seconds."
-        raise Refused(KIND, f"Sentinel would prefer a replica of priority {FIRST_PRIORITY} to {to}.", advice)
+        raise Refused(
+            KIND,
+            Text.of(
+                "Sentinel would prefer a replica of priority {first_priority} to {to}.",
+                first_priority=FIRST_PRIORITY,
+                to=to,
+            ),
+            advice,
+        )
     return wanted
 
 
@@ -146,7 +169,7 @@ async def switch_over(settings: RedisSettings, to: str = "", report: Report = la
         try:
             fence = await ask_fence(sentinels.refresh)
         except Unavailable as error:
-            raise Refused(KIND, f"{error.message}.", error.advice) from error
+            raise Refused(KIND, Text.of("{reason}.", reason=error), error.advice_text) from error
         key = Keys(settings.prefix).generation()
         with contextlib.closing(
             StoreObserver(address.server, key, settings.durability, sentinels, lambda: fence)
@@ -264,7 +287,11 @@ class _Line:
         elif does_not_coordinate(error):
             new, paused_s = await self._with_pause()
         else:
-            raise Refused(KIND, f"the sentinel refuses: {error}.", f"Nothing was changed. {_STATUS}")
+            raise Refused(
+                KIND,
+                Text.of("the sentinel refuses: {reason}.", reason=error),
+                Text.of("Nothing was changed. {status}", status=_STATUS),
+            )
         took_s = self._now() - self._began
         self._report(f"{new} is the primary, gateways open the store again")
         await self._until_linked(new)
@@ -328,7 +355,11 @@ class _Line:
             may_write = False
             if error := await self._demand():
                 may_write = True
-                raise Refused(KIND, f"the sentinel refuses: {error}.", f"Nothing was changed. {_STATUS}")
+                raise Refused(
+                    KIND,
+                    Text.of("the sentinel refuses: {reason}.", reason=error),
+                    Text.of("Nothing was changed. {status}", status=_STATUS),
+                )
             self._report("replicas have everything, failover begun")
             new = await self._until_named(PROMOTED_WITHIN_S)
             paused_s = self._now() - began
@@ -411,7 +442,9 @@ class _Line:
             begun = any("failover_in_progress" in view.flags for view in views)
             new = self._successor()
             if not begun and new is None and self._now() - asked_at > _BEGINS_WITHIN_S:
-                message = f"Sentinel has given up the failover; {self._primary} is still the primary"
+                message = Text.of(
+                    "Sentinel has given up the failover; {primary} is still the primary", primary=self._primary
+                )
                 raise GivenUp(message, "Work continues. Read the log of the sentinels, then try again.")
             return new is not None
 
@@ -458,4 +491,4 @@ class _Line:
 
 def _not_permitted(error: ReplyError) -> Refused:
     advice = "Nothing was changed. Rights of a switch-over: docs/how-to/maintenance.md"
-    return Refused(KIND, f"the server refuses: {error}.", advice)
+    return Refused(KIND, Text.of("the server refuses: {reason}.", reason=error), advice)

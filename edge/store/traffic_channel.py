@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.model.equipment_traffic import TrafficRecord
 from edge.store.client import Store
 
@@ -43,7 +44,7 @@ def _decode_record(message: str) -> TrafficRecord:
     try:
         return msgspec.json.decode(message, type=TrafficRecord)
     except (msgspec.DecodeError, RecursionError) as error:
-        problem = f"a gateway of another version publishes unreadable records: {error}"
+        problem = Text.of("a gateway of another version publishes unreadable records: {reason}", reason=error)
         raise Unavailable(problem, "Use the `edge` of that gateway.") from error
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from edge.foundation.errors import EdgeError
+from edge.foundation.text import Text
 
 FIELD = "_version"
 """The field that holds the version of a document; a document without it has version 1."""
@@ -145,5 +146,10 @@ def is_outdated(document: Document, fields: Fields) -> bool:
 
 def too_new_error(document: str, found: int, ours: int) -> DocumentTooNew:
     """Return the error for an unknown version."""
-    message = f"the store holds a {document} of version {found}; this release knows versions up to {ours}"
+    message = Text.of(
+        "the store holds a {document} of version {found}; this release knows versions up to {ours}",
+        document=document,
+        found=found,
+        ours=ours,
+    )
     return DocumentTooNew(message, "Install the newer release of microdcs-edge again, or set another [redis] prefix.")

@@ -24,6 +24,7 @@ from edge.config import OpcuaSettings, Settings
 from edge.config.hosts import is_loopback
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.files import make_directory, write_atomically
+from edge.foundation.text import Text
 from edge.links.host_addresses import host_addresses
 from edge.opcua.application_certificate import MOST_IN_CHAIN, application_uris, certificate_fault, host_names
 
@@ -293,9 +294,11 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _no_access(error: OSError, path: Path) -> SettingsError | Unavailable:
     """Return the error to raise; Unavailable for a full disk, as a retry can succeed. A write error names no file."""
-    problem = f"opcua.pki: {error.filename or path}: {error.strerror}"
+    problem = Text.of("opcua.pki: {filename}: {reason}", filename=error.filename or path, reason=error.strerror)
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return Unavailable(problem, f"Free space on the disk of {path.parent}; the gateway retries.")
+        return Unavailable(
+            problem, Text.of("Free space on the disk of {parent}; the gateway retries.", parent=path.parent)
+        )
     if error.errno == errno.EACCES:
         return SettingsError([problem], f"The gateway has to own {path.parent}. Call other commands as root (sudo).")
     return SettingsError([problem], "Name a directory that the gateway may write to.")

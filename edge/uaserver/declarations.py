@@ -17,6 +17,7 @@ from asyncua.server.address_space import AddressSpace, NodeData
 from msgspec import Struct, structs
 
 from edge.foundation.errors import Defect
+from edge.foundation.text import Text
 from edge.model.job_state import METHODS, SUBSTATE_MACHINE
 from edge.uaserver.namespaces import Namespace
 from edge.uaserver.new_nodes import attributes_of, reference_to_definition
@@ -127,7 +128,7 @@ def _declare(
             item.NodeAttributes = _method_attributes(source)
             origins = (source,)
         case other:
-            raise Defect(f"{node_id} of class {other} cannot be instantiated")
+            raise Defect(Text.of("{node_id} of class {other} cannot be instantiated", node_id=node_id, other=other))
     item.NodeClass = item_class
     members: dict[str, Declaration] = {}
     for member in (member for origin in origins for member in member_references(origin)):

@@ -289,7 +289,7 @@ def _answer(status: int, *outputs: ua.Variant) -> ua.CallMethodResult:
 def _explained(answer: CallAnswer) -> ua.CallMethodResult:
     """Return the result of an answer, with its reasons for a client that asks for diagnostics."""
     result = _answer(answer.status)
-    return ExplainedResult(result, "; ".join(answer.reasons)) if answer.reasons else result
+    return ExplainedResult(result, str(answer.reason)) if answer.reasons else result
 
 
 def _refused(error: Refused) -> ua.CallMethodResult:

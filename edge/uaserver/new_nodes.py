@@ -12,6 +12,7 @@ from asyncua import ua
 from asyncua.server.address_space import AddressSpace, AttributeValue, NodeData
 
 from edge.foundation.errors import Defect
+from edge.foundation.text import Text
 from edge.uaserver.node_parts import HAS_COMPONENT, reference_to, reference_to_type, scalar, shared_value
 
 _A: Final = ua.AttributeIds
@@ -76,7 +77,9 @@ def place_node(
     """Add a node with these attributes and the reference to its type. Raises Defect as `add_node`."""
     parent = aspace.get(place.parent)
     if parent is None or place.node_id in aspace:
-        raise Defect(f"{place.node_id} exists, or its parent {place.parent} does not")
+        raise Defect(
+            Text.of("{node_id} exists, or its parent {parent} does not", node_id=place.node_id, parent=place.parent)
+        )
     node = NodeData(place.node_id)
     node.attributes = {
         _A.NodeId: scalar(place.node_id, _T.NodeId),

@@ -31,6 +31,7 @@ from msgspec import Struct
 
 import edge
 from edge.foundation.errors import Defect, EdgeError, SettingsError
+from edge.foundation.text import Text
 from edge.uaserver import type_cache
 from edge.uaserver.declarations import declarations
 from edge.uaserver.namespaces import OFFICIAL_URI, Namespace
@@ -293,7 +294,14 @@ async def register(server: asyncua.Server, namespace: Namespace, uri: str) -> No
     """Register a namespace. Raises Defect when its index is not the reserved one."""
     index = await server.register_namespace(uri)
     if index != namespace:
-        raise Defect(f"namespace {uri} got index {index} instead of {namespace.value}")
+        raise Defect(
+            Text.of(
+                "namespace {uri} got index {index} instead of {namespace}",
+                uri=uri,
+                index=index,
+                namespace=namespace.value,
+            )
+        )
 
 
 async def import_types(server: asyncua.Server, content: Content) -> None:

@@ -21,6 +21,7 @@ from edge.access.sessions import LiveSession
 from edge.config import OpcuaSettings
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.model.acceptance import Allowed
 from edge.model.isa95 import JobOrderAndState, JobResponse, JobStatusEvent, WorkMaster
 from edge.model.user import Session
@@ -379,7 +380,7 @@ async def _listen(server: ProtocolServer, settings: OpcuaSettings, own: OwnCerti
         await server.start()
     except OSError as error:
         reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
-        problem = f"opcua.endpoint: cannot listen on {_url(host, port)}: {reason}"
+        problem = Text.of("opcua.endpoint: cannot listen on {url}: {reason}", url=_url(host, port), reason=reason)
         if error.errno == errno.EADDRINUSE:
             raise Unavailable(problem, "Stop the other program that uses this port, or choose another.") from error
         if isinstance(error, PermissionError):

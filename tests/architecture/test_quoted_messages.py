@@ -2,6 +2,7 @@
 
 import ast
 import re
+import string
 from collections.abc import Iterator
 
 from tests.architecture.sources import modules, project_files, syntax, text
@@ -31,9 +32,19 @@ def _parts(quoted: str) -> list[str]:
     return [part for part in parts if " " in part]
 
 
-def _pattern(template: ast.JoinedStr) -> re.Pattern[str] | None:
+def _parts_of(node: ast.AST) -> list[str | None]:
+    """Return the fixed parts of a formatted message, None for a value between them; nothing for another node."""
+    match node:
+        case ast.JoinedStr(values=values):
+            return [str(item.value) if isinstance(item, ast.Constant) else None for item in values]
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="Text"), attr="of"), args=[ast.Constant(value=str(id_))]):
+            return [part for fixed, *_ in string.Formatter().parse(id_) for part in (fixed or None, None)]
+        case _:
+            return []
+
+
+def _pattern(parts: list[str | None]) -> re.Pattern[str] | None:
     """Return the pattern of a formatted message, without the values at its ends."""
-    parts = [item.value if isinstance(item, ast.Constant) else None for item in template.values]
     while parts and parts[0] is None:
         del parts[0]
     while parts and parts[-1] is None:
@@ -46,7 +57,7 @@ def _pattern(template: ast.JoinedStr) -> re.Pattern[str] | None:
 def test_messages_that_pages_quote_are_in_the_code() -> None:
     nodes = [node for path in modules() for node in ast.walk(syntax(path))]
     literals = "\n".join(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    patterns = list(filter(None, (_pattern(node) for node in nodes if isinstance(node, ast.JoinedStr))))
+    patterns = list(filter(None, (_pattern(_parts_of(node)) for node in nodes)))
     quoted = [
         (str(path), message)
         for path in project_files()

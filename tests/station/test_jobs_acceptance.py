@@ -46,7 +46,7 @@ async def test_job_limit_is_freed_by_an_ended_job(redis: RedisSettings, tool: Fa
         await full.order(Cause.STORE, order("J2"))
         declined = await full.order(Cause.STORE, order("J3"))
         assert declined.status == UNABLE
-        assert "2 job orders" in declined.reasons[0]
+        assert "2 job orders" in str(declined.reason)
         await full.ask(Cause.START, "J1")
         await full.until_state("J1", JobState.ENDED)
         assert (await full.order(Cause.STORE, order("J3"))).status == OK
@@ -165,7 +165,7 @@ async def test_orders_are_refused_while_too_many_results_are_undelivered(plant: 
     call = JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order("J1")), "mes", "1")
     answer = await service.call(call)
     assert answer.status is ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER
-    assert "2 results wait for the MES" in answer.reasons[0]
+    assert "2 results wait for the MES" in str(answer.reason)
     await plant.store.commit(ended_jobs.discard_kept(plant.store.keys, SCOPE, "old-1"))
     again = JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order("J1")), "mes", "2")
     assert (await service.call(again)).status is ReturnStatus.NO_ERROR

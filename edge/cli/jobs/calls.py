@@ -17,6 +17,7 @@ from edge.cli.terminal.output import print_json, print_text, printable, usage_fa
 from edge.cli.terminal.store_access import SOURCE, StoreAccess, read_json, store_command
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, read_payload
 from edge.model.job_state import METHODS, Cause, JobState, next_status
 from edge.model.recipe import Intervention
@@ -103,7 +104,7 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
     asked = JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4()), languages=operator_languages(), by=by)
     answer = await service.call(asked)
     comment = " / ".join(localized_text.text or "" for localized_text in arguments.comment or ())
-    await record_as(at, user, f"jobs {method}", job_id, "; ".join(answer.reasons) or "Good", comment)
+    await record_as(at, user, f"jobs {method}", job_id, str(answer.reason) or "Good", comment)
     found = await find(at.store, job_id)
     return MethodResult(method, job_id, answer, found.job if found else None)
 
@@ -124,7 +125,7 @@ class MethodResult(msgspec.Struct, frozen=True):
         elif done:
             print_text(f"{printable(self.job_id)}: {state_text(self.job.status) if self.job else 'removed'}")
         else:
-            reasons = "; ".join(self.answer.reasons)
+            reasons = self.answer.reason
             refused = f"{self.method} of {self.job_id!r} is refused"
             print_text(f"edge: {refused}: {self.answer.status.words}: {reasons}", err=True)
             print_text(f"edge: {self._advice()}", err=True)
@@ -179,7 +180,7 @@ async def decide(at: StoreAccess, job_id: str, signal: Resolve | Intervene) -> "
     except Refused as refusal:
         await record_as(at, by, action, subject, refusal.message, signal.reason)
         raise
-    await record_as(at, by, action, subject, "; ".join(answer.reasons) or "Good", signal.reason)
+    await record_as(at, by, action, subject, str(answer.reason) or "Good", signal.reason)
     return RunDecision(job_id, signal, answer)
 
 
@@ -216,7 +217,11 @@ class RunDecision(msgspec.Struct, frozen=True):
         elif is_done or is_waiting:
             print_text(f"job {printable(self.job_id)}: {self._text(is_waiting=is_waiting)}")
         else:
-            raise Refused("refused", "; ".join(self.answer.reasons), f"Look at the job: edge jobs why {self.job_id}")
+            raise Refused(
+                "refused",
+                self.answer.reason,
+                Text.of("Look at the job: edge jobs why {job_id}", job_id=self.job_id),
+            )
 
     def _text(self, *, is_waiting: bool) -> str:
         named = " → ".join(map(printable, names_of(self.signal)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text as RichText
 
 from edge.chart.gantt import gantt_svg
 from edge.chart.marks import SYMBOLS
@@ -15,6 +15,7 @@ from edge.cli.terminal.store_access import CommandOutput, StoreAccess, store_com
 from edge.cli.terminal.table import plain_table
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import local
+from edge.foundation.text import Text
 from edge.model.instant import rfc3339, utc
 from edge.sfc.history import Changes, DecisionRecord
 from edge.sfc.replay import Difference, timeline
@@ -61,8 +62,8 @@ def history_table(recorded: RecordedRun) -> Table:
         table.add_row(
             f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}",
             f"{(record.at - begin) / 1000:.3f} s",
-            Text(printable("; ".join((signal_text(record.signal), *_mirrors(record.mirrors))))),
-            Text(printable(changes_text(record.changes))),
+            RichText(printable("; ".join((signal_text(record.signal), *_mirrors(record.mirrors))))),
+            RichText(printable(changes_text(record.changes))),
         )
     return table
 
@@ -91,7 +92,7 @@ def write_gantt(recorded: RecordedRun, output: Path, now: int) -> None:
     try:
         output.write_text(document, encoding="utf-8")
     except OSError as error:
-        message = f"{output}: cannot be written: {error.strerror}"
+        message = Text.of("{output}: cannot be written: {reason}", output=output, reason=error.strerror)
         raise Unavailable(message, "Name a file where you may write.") from error
 
 

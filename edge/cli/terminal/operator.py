@@ -24,6 +24,7 @@ from edge.config import Settings
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.model.user import INTERVENTION_ROLES, Role, Session
 from edge.store import logins
@@ -88,7 +89,13 @@ async def authorize(at: StoreAccess, action: str) -> str:
     name, role = await _logged_in(at)
     needed = role_for(action)
     if role < needed:
-        problem = f"{name} is {role.name.lower()}; `edge {action}` needs the role {needed.name.lower()}"
+        problem = Text.of(
+            "{name} is {role}; `edge {action}` needs the role {needed}",
+            name=name,
+            role=role.name.lower(),
+            action=action,
+            needed=needed.name.lower(),
+        )
         raise Refused("login", problem, "Log in as a user with this role: edge users login NAME")
     return f"{name} ({operator_name()})"
 
@@ -166,8 +173,8 @@ async def _check(at: StoreAccess, name: str, secret: str) -> Role:
     if found is LoginRefusal.TOO_SOON:
         raise Refused("login", "too many failed logins", "Wait; each further failure doubles the wait.")
     if found is LoginRefusal.NO_SECOND_FACTOR:
-        advice = f"An administrator sets it: sudo edge users totp {name}"
-        raise Refused("login", f"the role of {name} requires a second factor", advice)
+        advice = Text.of("An administrator sets it: sudo edge users totp {name}", name=name)
+        raise Refused("login", Text.of("the role of {name} requires a second factor", name=name), advice)
     # The other reasons are in the audit trail: they would show a guesser how far a guess is right.
     raise Refused("login", "wrong name, password or code", "The code follows the password directly: secret123456")
 

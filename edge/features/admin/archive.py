@@ -13,6 +13,7 @@ import msgspec
 
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import write_atomically
+from edge.foundation.text import Text
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -71,7 +72,10 @@ def write_archive(file: Path, contents: Mapping[str, bytes], now: int) -> int:
     try:
         write_atomically(file, packed.getvalue(), 0o600)
     except OSError as error:
-        raise Unavailable(f"{file} cannot be written: {error.strerror}", "Name a file in a writable folder.") from error
+        raise Unavailable(
+            Text.of("{file} cannot be written: {reason}", file=file, reason=error.strerror),
+            "Name a file in a writable folder.",
+        ) from error
     return len(packed.getvalue())
 
 
@@ -104,8 +108,12 @@ def _manifest(file: Path, content: bytes) -> Manifest:
     try:
         form = msgspec.json.decode(content, type=_ManifestHeader)
         if form.format > FORMAT:
-            advice = f"Restore it with microdcs-edge {form.version} or newer."
-            raise Refused("archive", f"{file} was written by a newer version, {form.version}", advice)
+            advice = Text.of("Restore it with microdcs-edge {version} or newer.", version=form.version)
+            raise Refused(
+                "archive",
+                Text.of("{file} was written by a newer version, {version}", file=file, version=form.version),
+                advice,
+            )
         return msgspec.json.decode(content, type=Manifest)
     except msgspec.DecodeError as error:
         raise _refused(file, f"its manifest cannot be read: {error}") from error
@@ -118,7 +126,11 @@ def read_members(file: Path, max_bytes: int = MAX_BYTES) -> dict[str, bytes]:
         with gzip.open(file) as packed:
             unpacked = packed.read(max_bytes + 1)
         if len(unpacked) > max_bytes:
-            message = f"{file} cannot be used: it unpacks to more than {max_bytes >> 20} MiB, the most that fits here"
+            message = Text.of(
+                "{file} cannot be used: it unpacks to more than {max_bytes} MiB, the most that fits here",
+                file=file,
+                max_bytes=max_bytes >> 20,
+            )
             raise Refused("archive", message, "Free memory, or restore it on a machine with more.")
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as tar:
             for tar_info in tar:
@@ -135,9 +147,11 @@ def read_members(file: Path, max_bytes: int = MAX_BYTES) -> dict[str, bytes]:
     except (tarfile.TarError, zlib.error, EOFError, gzip.BadGzipFile, ValueError) as error:
         raise _refused(file, f"it is not an archive: {error}") from error
     except OSError as error:
-        raise Unavailable(f"{file} cannot be read: {error.strerror}", "Name an existing backup.") from error
+        raise Unavailable(
+            Text.of("{file} cannot be read: {reason}", file=file, reason=error.strerror), "Name an existing backup."
+        ) from error
     return contents
 
 
 def _refused(file: Path, reason: str) -> Refused:
-    return Refused("archive", f"{file} cannot be used: {reason}", _ADVICE)
+    return Refused("archive", Text.of("{file} cannot be used: {reason}", file=file, reason=reason), _ADVICE)

@@ -16,6 +16,7 @@ from edge.config import Settings, main_file
 from edge.features.admin.archive import MANIFEST, Manifest, Member, sha256, write_archive
 from edge.features.admin.snapshot import dump
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.store.opening import open_store
 
 STORE = "store.jsonl"
@@ -70,7 +71,7 @@ def _files(settings: Settings, main: Path, parts: Collection[Part]) -> tuple[dic
             contents[name] = path.read_bytes()
             members[name] = _described(path, contents[name])
     except OSError as error:
-        message = f"{error.filename} cannot be read: {error.strerror}"
+        message = Text.of("{filename} cannot be read: {reason}", filename=error.filename, reason=error.strerror)
         raise Unavailable(message, "Call it as root (sudo).") from error
     return contents, members
 

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from edge.foundation.computer import Computer
 from edge.foundation.errors import Refused, SettingsError
 from edge.foundation.files import make_directory, write_atomically
+from edge.foundation.text import Text
 
 _Line = Annotated[str, Meta(pattern=r"^[^\r\n]+$")]
 
@@ -97,7 +98,11 @@ def read_boards(directory: Path) -> dict[str, Board]:
 def find_board(boards: Mapping[str, Board], name: str) -> Board:
     """Return the board of that name. Raises Refused."""
     if name not in boards:
-        raise Refused("board", f"there is no board {name!r}", f"Known are: {', '.join(boards)}")
+        raise Refused(
+            "board",
+            Text.of("there is no board {name!r}", name=name),
+            Text.of("Known are: {boards}", boards=", ".join(boards)),
+        )
     return boards[name]
 
 
@@ -108,8 +113,8 @@ def detect(computer: Computer, boards: Mapping[str, Board]) -> str:
         model = computer.model() or "an unknown computer model"
         raise Refused(
             "board",
-            f"no board profile matches {model}",
-            f"Name the most similar with --board: {', '.join(sorted(boards))}",
+            Text.of("no board profile matches {model}", model=model),
+            Text.of("Name the most similar with --board: {boards}", boards=", ".join(sorted(boards))),
         )
     return max(fits, key=lambda name: fits[name])
 
@@ -194,8 +199,8 @@ def _firmware(computer: Computer, boot: Boot | None, options: list[str]) -> Iter
     """Yield the file that config.txt includes, and config.txt with the line that includes it."""
     known = boot.options if boot else {}
     if unknown := sorted(set(options) - set(known)):
-        advice = f"It knows: {', '.join(known)}" if known else "It knows no options"
-        raise Refused("board", f"the board has no option {', '.join(unknown)}", advice)
+        advice = Text.of("It knows: {known}", known=", ".join(known)) if known else "It knows no options"
+        raise Refused("board", Text.of("the board has no option {unknown}", unknown=", ".join(unknown)), advice)
     if boot is None:
         return
     lines = [*boot.lines, *(line for option in sorted(set(options)) for line in known[option])]
@@ -204,7 +209,9 @@ def _firmware(computer: Computer, boot: Boot | None, options: list[str]) -> Iter
     present = _read_present(config)
     if present is None:
         raise Refused(
-            "board", f"there is no {config}", "Check the name of the board, and that the boot partition is mounted."
+            "board",
+            Text.of("there is no {config}", config=config),
+            "Check the name of the board, and that the boot partition is mounted.",
         )
     if f"include {_INCLUDED}" not in present.splitlines():
         # [all] ends any filter, so that the line applies to every board.
@@ -218,7 +225,7 @@ def _read_present(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused("file", f"{path}: cannot be read: {error}") from error
+        raise Refused("file", Text.of("{path}: cannot be read: {reason}", path=path, reason=error)) from error
 
 
 def _replace(path: Path, text: str) -> None:
@@ -226,4 +233,8 @@ def _replace(path: Path, text: str) -> None:
         make_directory(path.parent, 0o755)
         write_atomically(path, text.encode(), 0o644)
     except OSError as error:
-        raise Refused("file", f"{path}: cannot be written: {error.strerror}", "Call it as root (sudo).") from error
+        raise Refused(
+            "file",
+            Text.of("{path}: cannot be written: {reason}", path=path, reason=error.strerror),
+            "Call it as root (sudo).",
+        ) from error

@@ -18,6 +18,7 @@ from edge.features.admin.support import gather
 from edge.features.fleet.package_upgrade import find_versions
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.model.plant import Operation, OperationType
 
 RECORDING = ".jsonl"
@@ -59,7 +60,15 @@ async def _record(core: GatewayParts, main: Path | None, operation: Operation, r
     text = operation.arguments.get("seconds", str(_USUAL_RECORDING_S))
     seconds = int(text) if text.isdecimal() and text.isascii() and len(text) <= len(str(LONGEST_RECORDING_S)) else 0
     if not 0 < seconds <= LONGEST_RECORDING_S:
-        raise Refused("record", f"{text!r} is not a number of seconds up to {LONGEST_RECORDING_S}", "Use --seconds 60.")
+        raise Refused(
+            "record",
+            Text.of(
+                "{text!r} is not a number of seconds up to {longest_recording_s}",
+                text=text,
+                longest_recording_s=LONGEST_RECORDING_S,
+            ),
+            "Use --seconds 60.",
+        )
     file, lines = new_file(core, operation, RECORDING), 0
 
     def count(_: object) -> None:

@@ -21,6 +21,7 @@ from edge.app.redaction import Redact, redact_data, redact_settings, redactor
 from edge.config import EquipmentSettings, MqttEquipmentSettings, Settings, broker_settings
 from edge.foundation.errors import Refused, SettingsError, Unavailable, unwrap_group
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, open_session
 from edge.model.cloudevent import JSON, decode_data
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord
@@ -43,9 +44,12 @@ def create_file(file: Path) -> FileIO:
     try:
         return file.open("xb", buffering=0)
     except FileExistsError:
-        raise Unavailable(f"{file} exists already", "Name a new file, or remove that one.") from None
+        raise Unavailable(Text.of("{file} exists already", file=file), "Name a new file, or remove that one.") from None
     except OSError as error:
-        raise Unavailable(f"{file} cannot be written: {error.strerror}", "Name a file in a writable folder.") from error
+        raise Unavailable(
+            Text.of("{file} cannot be written: {reason}", file=file, reason=error.strerror),
+            "Name a file in a writable folder.",
+        ) from error
 
 
 class RecordingHeader(Struct, frozen=True, kw_only=True):
@@ -156,12 +160,15 @@ class _Recorder:
         written = msgspec.json.encode(line) + b"\n"
         if len(written) > self._room:
             limit = f"its limit of {self._most_bytes:,} bytes is reached"
-            raise Unavailable(f"the recording ends: {limit}", "Records written before are kept. Set a higher limit.")
+            raise Unavailable(
+                Text.of("the recording ends: {limit}", limit=limit),
+                "Records written before are kept. Set a higher limit.",
+            )
         self._room -= len(written)
         try:
             is_full = self._output.write(written) < len(written)
         except OSError as error:
-            raise Unavailable(f"the recording ends: {error.strerror}", _NO_ROOM) from error
+            raise Unavailable(Text.of("the recording ends: {reason}", reason=error.strerror), _NO_ROOM) from error
         if is_full:
             raise Unavailable("the recording ends: the disk is full", _NO_ROOM)
 
@@ -213,7 +220,7 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, b
     if not await has_running_server(settings.redis):
         # A server of the recording would block the gateway: a directory has one server.
         advice = "Start the gateway first: its embedded store exists only while it runs."
-        raise Unavailable(f"no gateway runs the store {settings.redis.url}", advice)
+        raise Unavailable(Text.of("no gateway runs the store {url}", url=settings.redis.url), advice)
     begun: dict[str, Any] = {}
     is_begun = asyncio.Event()
 
@@ -240,14 +247,14 @@ async def _record_gateways(name: str, settings: Settings, recorder: _Recorder, b
                 yield place
     if recorder.is_empty:
         advice = "Check that it runs with this equipment in its settings: systemctl status microdcs-edge"
-        raise Unavailable(f"no gateway has sent traffic of {name}", advice)
+        raise Unavailable(Text.of("no gateway has sent traffic of {name}", name=name), advice)
 
 
 def _exchange_record(passed: TrafficRecord, after: float, redact: Redact) -> ExchangeRecord:
     try:
         gateway, data = redact_data([passed.gateway, passed.data], redact)
     except RecursionError as error:
-        raise Unavailable(f"{passed.gateway} sent data that is nested too deep") from error
+        raise Unavailable(Text.of("{gateway} sent data that is nested too deep", gateway=passed.gateway)) from error
     return ExchangeRecord(after=after, gateway=gateway, what=passed.what, data=data)
 
 

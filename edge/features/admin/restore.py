@@ -22,6 +22,7 @@ from edge.features.admin.backup import STORE, Progress
 from edge.features.admin.snapshot import KeyDump, StringKey, leased_instances, restore_dump
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.files import make_directory, write_atomically
+from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import operations
@@ -122,7 +123,7 @@ async def restore(
     try:
         await asyncio.to_thread(_write, plan)
     except OSError as error:
-        message = f"{error.filename} cannot be written: {error.strerror}"
+        message = Text.of("{filename} cannot be written: {reason}", filename=error.filename, reason=error.strerror)
         raise Unavailable(message, "Call it as root (sudo); the restore can be repeated.") from error
     for path in plan.files:
         progress(f"restored: {path}")
@@ -139,10 +140,10 @@ async def _open(settings: Settings, snapshot: list[KeyDump] | None) -> AsyncIter
 
 async def _refuse_over_work(store: Store) -> None:
     if there := sorted(await working_instances(store, await leased_instances(store))):
-        message = f"a gateway works on this store: {', '.join(there)}"
+        message = Text.of("a gateway works on this store: {there}", there=", ".join(there))
         raise Refused("busy", message, "Stop it (systemctl stop microdcs-edge), or use --force.")
     if running := await active_jobs(store):
-        message = f"the store has running jobs: {_listed(running)}"
+        message = Text.of("the store has running jobs: {listed}", listed=_listed(running))
         raise Refused("busy", message, "Wait for their end, or abort them (edge jobs abort JOB), or use --force.")
 
 
@@ -158,9 +159,17 @@ def _snapshot(file: Path, lines: bytes | None) -> list[KeyDump] | None:
         kept: list[KeyDump] = msgspec.json.Decoder(KeyDump).decode_lines(lines)
         version = next((int(key.value) for key in kept if isinstance(key, StringKey) and key.key == "form"), 0)
     except (msgspec.DecodeError, ValueError) as error:
-        raise Refused("archive", f"{file} cannot be used: {STORE}: {error}", "Use another backup.") from error
+        raise Refused(
+            "archive",
+            Text.of("{file} cannot be used: {store}: {reason}", file=file, store=STORE, reason=error),
+            "Use another backup.",
+        ) from error
     if version > STORE_VERSION:
-        message = f"the store of {file} was written by a newer version: its data have version {version}"
+        message = Text.of(
+            "the store of {file} was written by a newer version: its data have version {version}",
+            file=file,
+            version=version,
+        )
         raise Refused("archive", message, "Install the version that made the backup.")
     return kept
 
@@ -181,10 +190,18 @@ def _plan(
             continue
         path = at.of(name)
         if path is None:
-            raise Refused("archive", f"it contains {name!r}, which is not a file of a gateway", "Use another backup.")
+            raise Refused(
+                "archive",
+                Text.of("it contains {name!r}, which is not a file of a gateway", name=name),
+                "Use another backup.",
+            )
         if not any(is_below(path, item) for item in allowed):
             advice = "Name that path in the settings here first, or restore by hand."
-            raise Refused("archive", f"it would write {path}, which is not below {main.parent}", advice)
+            raise Refused(
+                "archive",
+                Text.of("it would write {path}, which is not below {parent}", path=path, parent=main.parent),
+                advice,
+            )
         files[path] = content, members[name]
     return _RestorePlan(files, list(_replaced(at, files)), settings)
 

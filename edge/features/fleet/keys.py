@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 from edge.features.fleet.signature import PublicKey, is_usable, public_key
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically
+from edge.foundation.text import Text
 
 logger = structlog.get_logger(__name__)
 
@@ -53,9 +54,11 @@ def read_private(file: Path, password: str) -> tuple[Ed25519PrivateKey, str]:
     try:
         key = load_pem_private_key(content, password.encode())
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise Refused("key", f"{file}: wrong password, or no encrypted private key", advice) from error
+        raise Refused(
+            "key", Text.of("{file}: wrong password, or no encrypted private key", file=file), advice
+        ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise Refused("key", f"{file} is not an Ed25519 key", advice)
+        raise Refused("key", Text.of("{file} is not an Ed25519 key", file=file), advice)
     return key, thumbprint(public_key(key.public_key(), "", ""))
 
 
@@ -64,9 +67,9 @@ def read_public(content: bytes) -> PublicKey:
     try:
         key = msgspec.json.decode(content, type=PublicKey)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Refused("key", f"no public key as JSON Web Key: {error}", _ADVICE) from error
+        raise Refused("key", Text.of("no public key as JSON Web Key: {reason}", reason=error), _ADVICE) from error
     if not is_usable(key) or key.kid != thumbprint(key):
-        raise Refused("key", f"{key.name or key.kid} is not an Ed25519 key with its own id", _ADVICE)
+        raise Refused("key", Text.of("{key} is not an Ed25519 key with its own id", key=key.name or key.kid), _ADVICE)
     return key
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 
 PACKAGE: Final = "microdcs-edge"
 _ASK: Final = ("apt-cache", "policy", PACKAGE)
@@ -44,20 +45,28 @@ async def find_versions(ask: Sequence[str] = _ASK, within_s: float = _CHECK_WITH
             env={**os.environ, "LC_ALL": "C"},
         )
     except OSError as error:
-        raise Refused("upgrade", f"{ask[0]}: {error.strerror}", "Only a Debian package is checked.") from error
+        raise Refused(
+            "upgrade",
+            Text.of("{ask}: {reason}", ask=ask[0], reason=error.strerror),
+            "Only a Debian package is checked.",
+        ) from error
     try:
         async with asyncio.timeout(within_s):
             output, _ = await process.communicate()
     except TimeoutError as error:
-        message = f"{ask[0]} did not answer within {within_s:g} s"
-        raise Unavailable(message, f"Call it in a terminal: {' '.join(ask)}") from error
+        message = Text.of("{ask} did not answer within {within_s:g} s", ask=ask[0], within_s=within_s)
+        raise Unavailable(message, Text.of("Call it in a terminal: {ask}", ask=" ".join(ask))) from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     found = parse_policy(output.decode(errors="replace"))
     if found is None or found.installed == _NONE:
-        raise Refused("upgrade", f"{PACKAGE} is not installed as a package here", "Upgrade it as it was installed.")
+        raise Refused(
+            "upgrade",
+            Text.of("{package} is not installed as a package here", package=PACKAGE),
+            "Upgrade it as it was installed.",
+        )
     return found
 
 
@@ -95,26 +104,44 @@ def upgrade_package(version: str, run: Run, sources: Path = SOURCES) -> str:
     other sources of this machine.
     """
     if not sources.is_file():
-        raise Refused("upgrade", f"{sources} does not exist", "Name the repository there, as the page on installation.")
+        raise Refused(
+            "upgrade",
+            Text.of("{sources} does not exist", sources=sources),
+            "Name the repository there, as the page on installation.",
+        )
     only = (f"-oDir::Etc::SourceList={sources}", "-oDir::Etc::SourceParts=/dev/null")
     renew = ("-oAPT::Get::List-Cleanup=0", "-oAPT::Update::Error-Mode=any", *_SIGNED_ONLY)
     _checked(run, "apt-get", "update", *only, *renew)
     found = parse_policy(_checked(run, "apt-cache", "policy", *only, PACKAGE))
     offered = _versions(_checked(run, "apt-cache", "madison", *only, PACKAGE))
     if found is None:
-        raise Refused("upgrade", f"apt does not know {PACKAGE}", "Install it from the repository first.")
+        raise Refused(
+            "upgrade", Text.of("apt does not know {package}", package=PACKAGE), "Install it from the repository first."
+        )
     target = version or found.candidate
     if target == found.installed:
         return f"{PACKAGE} {target} is installed already"
     if target not in offered:
-        raise Refused("upgrade", f"the repository has no {PACKAGE} {target}", f"It has: {', '.join(offered) or 'none'}")
+        raise Refused(
+            "upgrade",
+            Text.of("the repository has no {package} {target}", package=PACKAGE, target=target),
+            Text.of("It has: {offered}", offered=", ".join(offered) or "none"),
+        )
     if run(("dpkg", "--compare-versions", target, "gt", found.installed))[0]:
-        raise Refused("upgrade", f"{target} is not newer than {found.installed}", "Go back by hand, as the page says.")
+        raise Refused(
+            "upgrade",
+            Text.of("{target} is not newer than {installed}", target=target, installed=found.installed),
+            "Go back by hand, as the page says.",
+        )
     options = ("--yes", "--only-upgrade", "--no-remove", "-oDPkg::Lock::Timeout=600", *_SIGNED_ONLY, *_KEEP_OUR_FILES)
     log = _checked(run, "apt-get", "install", *options, f"{PACKAGE}={target}")
     state = _checked(run, "dpkg-query", "--show", "--showformat=${Version} ${db:Status-Status}", PACKAGE).strip()
     if state != f"{target} installed":
-        raise Refused("upgrade", f"{PACKAGE} is now: {state}", "Look at it by hand: sudo apt --fix-broken install")
+        raise Refused(
+            "upgrade",
+            Text.of("{package} is now: {state}", package=PACKAGE, state=state),
+            "Look at it by hand: sudo apt --fix-broken install",
+        )
     return f"{PACKAGE} {target} replaces {found.installed}\n{log}"
 
 

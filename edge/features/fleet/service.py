@@ -27,6 +27,7 @@ from edge.features.fleet.upgrade_record import follow_upgrade, request_upgrade
 from edge.foundation.computer import child_environment
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.model.user import Session
 from edge.store import logins
 from edge.store.background import retry_while_unavailable
@@ -158,7 +159,15 @@ class FleetExecutor:
         is_number = minutes.isdecimal() and minutes.isascii() and len(minutes) <= len(str(_MOST_MINUTES))
         if name not in LOG_LEVELS or not is_number or not 0 < int(minutes) <= _MOST_MINUTES:
             levels = ", ".join(LOG_LEVELS)
-            raise Refused("fleet", f"the levels are {levels}, for at most {_MOST_MINUTES} minutes", "Correct them.")
+            raise Refused(
+                "fleet",
+                Text.of(
+                    "the levels are {levels}, for at most {most_minutes} minutes",
+                    levels=levels,
+                    most_minutes=_MOST_MINUTES,
+                ),
+                "Correct them.",
+            )
         set_level(name)
         if self._usual_level_due is not None:
             self._usual_level_due.cancel()
@@ -206,14 +215,18 @@ async def _run_edge(arguments: list[str], environment: Mapping[str, str]) -> str
         async with asyncio.timeout(_COMMAND_WITHIN_S):
             output, errors, _ = await asyncio.gather(_head_of(process.stdout), _head_of(process.stderr), process.wait())
     except TimeoutError as error:
-        raise Unavailable(f"the command did not end within {_COMMAND_WITHIN_S:.0f} s") from error
+        raise Unavailable(
+            Text.of("the command did not end within {command_within_s:.0f} s", command_within_s=_COMMAND_WITHIN_S)
+        ) from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     # A command that reports faults of what it examines has an output, too.
     if process.returncode and not output:
-        reason = errors.decode(errors="replace").strip()[-1000:] or f"exit status {process.returncode}"
+        reason = errors.decode(errors="replace").strip()[-1000:] or Text.of(
+            "exit status {returncode}", returncode=process.returncode
+        )
         raise Refused("fleet", reason)
     return output.decode(errors="replace").strip()
 

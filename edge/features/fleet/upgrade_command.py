@@ -35,6 +35,7 @@ from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.signature import FleetCommand, FleetState, PublicKey
 from edge.features.fleet.upgrade_record import FOLDER, UpgradeRecord
 from edge.foundation.errors import EdgeError, Refused
+from edge.foundation.text import Text
 
 _VERSION: Final = re.compile(r"[0-9][A-Za-z0-9.+:~-]{0,99}")
 _OTHERS_MAY_WRITE: Final = 0o022
@@ -64,7 +65,9 @@ def execute_upgrade(text: str, host: UpgradeHost, on_begun: Callable[[str], None
         deciding = settings_files(main_file(host.settings, {}), keys)
         if found := list(writable_by_others(deciding, host.owner)):
             raise Refused(
-                "upgrade", f"others than root may change {found[0]}", "Set its owner to root, and chmod go-w."
+                "upgrade",
+                Text.of("others than root may change {found}", found=found[0]),
+                "Set its owner to root, and chmod go-w.",
             )
         now_s = int(host.now_s())
         command, key = admit_upgrade(text, settings, read_folder(keys), now_s)
@@ -101,9 +104,9 @@ def admit_upgrade(
         case Admitted(command, key) if command.cmd == UPGRADE:
             return command, key
         case Admitted(command):
-            raise Refused("upgrade", f"{command.cmd!r} is not a upgrade")
+            raise Refused("upgrade", Text.of("{cmd!r} is not a upgrade", cmd=command.cmd))
         case RefusedCommand(refusal=refusal, reason=reason):
-            raise Refused("upgrade", f"{refusal.value}: {reason}")
+            raise Refused("upgrade", Text.of("{refusal}: {reason}", refusal=refusal.value, reason=reason))
         case NotAuthentic(reason):
             raise Refused("upgrade", reason)
         case NotForUs():
@@ -115,7 +118,9 @@ def wanted_version(arguments: tuple[str, ...]) -> str:
     named = [text.partition("=")[2] for text in argv(UPGRADE, arguments)[1:]]
     version = named[-1] if named else ""
     if version and not _VERSION.fullmatch(version):
-        raise Refused("upgrade", f"{version[:100]!r} is not a version", "Name one as in 0.2.0+deb13u1.")
+        raise Refused(
+            "upgrade", Text.of("{version!r} is not a version", version=version[:100]), "Name one as in 0.2.0+deb13u1."
+        )
     return version
 
 

@@ -14,6 +14,7 @@ import msgspec
 from edge.features.fleet.signature import FleetState
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import write_atomically
+from edge.foundation.text import Text
 
 FOLDER: Final = Path("/var/lib/microdcs-edge-upgrade")
 """Owned by root; the group of the gateway may read it."""
@@ -131,9 +132,20 @@ async def request_upgrade(id: str, text: str, socket: Path = SOCKET, folder: Pat
         async with asyncio.timeout(_ANSWER_WITHIN_S):
             reply = await _ask(text, socket)
     except TimeoutError as error:
-        raise Unavailable(f"{socket} did not answer within {_ANSWER_WITHIN_S:.0f} s") from error
+        raise Unavailable(
+            Text.of(
+                "{socket} did not answer within {answer_within_s:.0f} s",
+                socket=socket,
+                answer_within_s=_ANSWER_WITHIN_S,
+            )
+        ) from error
     except OSError as error:
-        problem = f"this gateway is not upgraded by commands: {socket}: {error.strerror}. {_ADVICE}"
+        problem = Text.of(
+            "this gateway is not upgraded by commands: {socket}: {reason}. {advice}",
+            socket=socket,
+            reason=error.strerror,
+            advice=_ADVICE,
+        )
         raise Refused("upgrade", problem, _ADVICE) from error
     if reply.state is not FleetState.EXECUTING:
         raise Refused("upgrade", reply.reason)

@@ -17,6 +17,7 @@ from edge.features.flows.public_form import public_cycle, public_detail, public_
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 from edge.model.isa95 import Payload
@@ -146,7 +147,7 @@ class FlowCalls:
             if faults:
                 refused.append(f"flow {_id(document)!r} has faults: {'; '.join(faults)}{more}")
         if refused:
-            raise Refused("invalid_payload", f"{'; '.join(refused)}.")
+            raise Refused("invalid_payload", Text.of("{refused}.", refused="; ".join(refused)))
 
     async def _status(self, flow: FlowRecord) -> object:
         if self._version > 1:

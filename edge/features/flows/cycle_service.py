@@ -12,6 +12,7 @@ from edge.features.flows.plan import Fault, Plan, Plans, Rejected
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, Written
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock
+from edge.foundation.text import Text
 
 LONGEST_REASON: Final = 1000
 
@@ -91,10 +92,17 @@ class FlowService:
             flow = await self.load(flow_id)
             record = await self._state.load_cycle(flow, flow.last_cycle) if flow.in_cycle else None
             if record is None:
-                raise Refused("no_cycle", f"flow {flow_id!r} has no running cycle.", "Show the flow to see its state.")
+                raise Refused(
+                    "no_cycle",
+                    Text.of("flow {flow_id!r} has no running cycle.", flow_id=flow_id),
+                    "Show the flow to see its state.",
+                )
             plan = self._plans.of(record.document)
             if not isinstance(plan, Plan):
-                raise Refused("unknown_kind", f"flow {flow_id!r} has node kinds that are not installed here.")
+                raise Refused(
+                    "unknown_kind",
+                    Text.of("flow {flow_id!r} has node kinds that are not installed here.", flow_id=flow_id),
+                )
             cycle = move(plan, record.cycle)
             after, moved = decision.move_cycle(flow, record, cycle, self._plan(flow), self._clock())
             written = Written(flow, after) if after is not flow else None
@@ -104,7 +112,10 @@ class FlowService:
     def _terminated(self, plan: Plan, cycle: Cycle, component: int | None, node: str | None, reason: str) -> Cycle:
         if node is not None:
             if node not in plan.nodes or cycle.tasks[node].has_ended:
-                raise Refused("unknown_node", f"flow {plan.id!r} has no node {node!r} that has not ended.")
+                raise Refused(
+                    "unknown_node",
+                    Text.of("flow {plan!r} has no node {node!r} that has not ended.", plan=plan.id, node=node),
+                )
             return advance(plan, cycle, NodeTerminated(node, reason), self._clock()).cycle
         nodes: Iterable[str] = plan.nodes if component is None else _component(plan, component)
         # Their successors are skipped; a merge may start because of that.
@@ -122,7 +133,11 @@ class FlowService:
         """Return a flow."""
         flow = await self._state.load_flow(flow_id)
         if flow is None:
-            raise Refused("unknown_flow", f"there is no flow {flow_id!r}.", "List the flows to see their ids.")
+            raise Refused(
+                "unknown_flow",
+                Text.of("there is no flow {flow_id!r}.", flow_id=flow_id),
+                "List the flows to see their ids.",
+            )
         return flow
 
     async def load_all(self) -> list[FlowRecord]:
@@ -145,19 +160,29 @@ class FlowService:
     def _plan(self, flow: FlowRecord) -> Plan:
         match self.plan_of(flow):
             case Rejected():
-                raise Refused("unknown_kind", f"flow {flow.flow_id!r} has node kinds that are not installed here.")
+                raise Refused(
+                    "unknown_kind",
+                    Text.of("flow {flow_id!r} has node kinds that are not installed here.", flow_id=flow.flow_id),
+                )
             case plan:
                 return plan
 
 
 def _component(plan: Plan, index: int) -> tuple[str, ...]:
     if not 0 <= index < len(plan.components):
-        reason = f"flow {plan.id!r} has no component {index}; it has {len(plan.components)}, counted from 0."
+        reason = Text.of(
+            "flow {plan!r} has no component {index}; it has {count}, counted from 0.",
+            plan=plan.id,
+            index=index,
+            count=len(plan.components),
+        )
         raise Refused("unknown_component", reason)
     return plan.components[index]
 
 
 def _checked_reason(reason: str) -> str:
     if not reason or len(reason) > LONGEST_REASON:
-        raise Refused("invalid_payload", f"a reason has 1 to {LONGEST_REASON} characters.")
+        raise Refused(
+            "invalid_payload", Text.of("a reason has 1 to {longest_reason} characters.", longest_reason=LONGEST_REASON)
+        )
     return reason

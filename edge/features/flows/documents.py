@@ -14,6 +14,7 @@ from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.state import FlowChange, FlowStatus, Written
 from edge.foundation.errors import Defect, Refused
+from edge.foundation.text import Text
 from edge.store.client import Store
 
 _STOPPED: Final = "stopped"
@@ -72,7 +73,9 @@ class FlowDocuments:
         text = msgspec.json.encode(described.content).decode()
         plan = self._plans.of(text)
         if not isinstance(plan, Plan):
-            raise Refused("flow", f"{described.file}: the flow has faults", "`edge check station` names them.")
+            raise Refused(
+                "flow", Text.of("{file}: the flow has faults", file=described.file), "`edge check station` names them."
+            )
         state = RedisFlowState(target.store, target.guard)
         while await target.holds():
             before, now = await state.load_flow(plan.id), target.clock()

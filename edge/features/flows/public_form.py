@@ -12,6 +12,7 @@ from edge.features.flows.node_task import LARGEST_INLINE, WorkerProgress
 from edge.features.flows.plan import Plan
 from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.instant import rfc3339
 from edge.ports.flow import PublicCycle, PublicCycleSummary, PublicFlow, PublicFlowDetail, PublicNode
 
@@ -57,7 +58,11 @@ async def load_cycle(service: FlowService, flow: FlowRecord, number: int | None)
     """Return a cycle of a flow, without a number the last, None before the first. Raises Refused for an unknown one."""
     record = await service.load_cycle(flow, number)
     if record is None and number is not None:
-        raise Refused("unknown_cycle", f"cycle {number} of flow {flow.flow_id!r} is not kept.", "Look at the flow.")
+        raise Refused(
+            "unknown_cycle",
+            Text.of("cycle {number} of flow {flow_id!r} is not kept.", number=number, flow_id=flow.flow_id),
+            "Look at the flow.",
+        )
     return record
 
 

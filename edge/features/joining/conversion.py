@@ -9,6 +9,7 @@ from edge.equipment.identifiers import identifier, validate_identifiers, validat
 from edge.features.joining.schema import Result
 from edge.features.joining.trace import trace_data
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.sfc.identifiers import parse_command_id
 from edge.station.equipment import Command
 
@@ -80,7 +81,13 @@ def validate_command(command: Command) -> None:
     validate_named_identifiers(command, "identifiers")
     wanted = command.parameters.get("classification", "single")
     if wanted not in CLASSIFICATIONS:
-        raise Refused("parameters", f"the parameter classification has to be one of {', '.join(CLASSIFICATIONS)}")
+        raise Refused(
+            "parameters",
+            Text.of(
+                "the parameter classification has to be one of {classifications}",
+                classifications=", ".join(CLASSIFICATIONS),
+            ),
+        )
 
 
 def classification_of(meta: Mapping[str, Any]) -> str:
@@ -158,7 +165,7 @@ def answer_data(result: Result, parts: Sequence[Result] = ()) -> dict[str, Any]:
     state = meta.get("ResultState")
     if state in _UNFINISHED or meta.get("Classification") == _INTERVENTION:
         why = meta.get("ResultEvaluationDetails") or meta.get("Description") or _UNFINISHED.get(state, "Aborted")
-        raise Refused("device", f"the joining did not come to its end: {why}")
+        raise Refused("device", Text.of("the joining did not come to its end: {why}", why=why))
     data = result_data(result)
     if parts and "results" not in data:
         data["results"] = _by_name((str(n), result_data(part)) for n, part in enumerate(parts, 1))

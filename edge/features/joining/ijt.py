@@ -35,6 +35,7 @@ from edge.features.joining.settings import IjtSettings
 from edge.features.joining.state import ControllerState
 from edge.features.joining.tool import JoiningTool, OpenRelease
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, EventField, TypeName
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Repetition, StationPort
@@ -359,7 +360,9 @@ class Controller:
             if self._error:
                 raise await self._end_after_error(command)
             if reason := self._results.unreadable:
-                raise DeviceOutcomeUnknownError(f"the controller has reported a result that cannot be read: {reason}")
+                raise DeviceOutcomeUnknownError(
+                    Text.of("the controller has reported a result that cannot be read: {reason}", reason=reason)
+                )
             ended = await self._results.changed.wait_until(
                 lambda: bool(self._results.find(command) or self._error or self._results.unreadable), self._times.poll
             )
@@ -381,18 +384,19 @@ class Controller:
     async def _check_skipped(self, command: Command) -> None:
         """Raise DeviceOutcomeUnknownError when the controller is no longer at work: the skipped result may be it."""
         if await self._tool.occupant() != command.command_id and not self._results.find(command):
-            message = (
-                f"a result of the controller was skipped, which may be that of the command: {self._results.skip_reason}"
+            message = Text.of(
+                "a result of the controller was skipped, which may be that of the command: {skip_reason}",
+                skip_reason=self._results.skip_reason,
             )
             raise DeviceOutcomeUnknownError(message)
 
     async def _end_after_error(self, command: Command) -> Refused:
         """Abort a joining after an error of the controller: it may still turn. Return the error of its command."""
-        reason = f"the controller reports an error: {self._error}"
+        reason = Text.of("the controller reports an error: {reason}", reason=self._error)
         try:
             async with self._starting:
                 await self._tool.make_safe(command, is_running=True)
         except Refused as refusal:
             self._tool.make_safe_at_rest(command, is_running=True)
-            reason = f"{reason}; {refusal.message}"
+            reason = Text.of("{reason}; {refusal}", reason=reason, refusal=refusal.message)
         return Refused("device", reason)

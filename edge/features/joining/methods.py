@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, Final
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, Node
 
 STEP_SECONDS: Final = 10.0
@@ -36,10 +37,17 @@ class IjtMethods:
                 output_count is None or len(outputs) == output_count
             ):
                 if status:
-                    raise Refused("device", f"{name}: {message or f'the controller says status {status}'}")
+                    raise Refused(
+                        "device",
+                        Text.of(
+                            "{name}: {message}", name=name, message=message or f"the controller says status {status}"
+                        ),
+                    )
                 return outputs
             case _:
-                raise Refused("device", f"{name}: what the controller answers is not what OPC 40450-1 says")
+                raise Refused(
+                    "device", Text.of("{name}: what the controller answers is not what OPC 40450-1 says", name=name)
+                )
 
     async def call_step(self, name: str, *arguments: Any) -> None:
         """Call a method of a stop; raises Refused also when it is not answered within `STEP_SECONDS`."""
@@ -47,7 +55,9 @@ class IjtMethods:
             async with asyncio.timeout(STEP_SECONDS):
                 await self.call(name, *arguments)
         except TimeoutError:
-            raise Refused("device", f"{name}: no answer within {STEP_SECONDS:g} s") from None
+            raise Refused(
+                "device", Text.of("{name}: no answer within {step_seconds:g} s", name=name, step_seconds=STEP_SECONDS)
+            ) from None
 
     async def call_result_method(self, name: str, *arguments: Any, output_count: int | None = None) -> list[Any]:
         """Call a method of OPC 40001-101, which returns an Error as its last output; return the outputs before it.
@@ -57,10 +67,14 @@ class IjtMethods:
         match await self._session.call(self._owners[name], name, *arguments):
             case [*outputs, int(error)] if output_count is None or len(outputs) == output_count:
                 if error:
-                    raise Refused("device", f"{name}: the controller says error {error}")
+                    raise Refused(
+                        "device", Text.of("{name}: the controller says error {reason}", name=name, reason=error)
+                    )
                 return outputs
             case _:
-                raise Refused("device", f"{name}: what the controller answers is not what OPC 40001-101 says")
+                raise Refused(
+                    "device", Text.of("{name}: what the controller answers is not what OPC 40001-101 says", name=name)
+                )
 
 
 async def find_methods(session: ClientSession, system: Node) -> IjtMethods:

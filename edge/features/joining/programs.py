@@ -8,6 +8,7 @@ from edge.equipment.identifiers import identifier
 from edge.features.joining.conversion import process
 from edge.features.joining.methods import IjtMethods
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.station.equipment import Command
 
 _LARGEST = 2**32 - 1
@@ -42,7 +43,14 @@ def counter_calls(command: Command) -> Iterator[tuple[str, tuple[int, ...]]]:
         if isinstance(value, str) and value.isdecimal():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
-            raise Refused("parameters", f"the parameter {parameter} has to be a whole number from 0, not {value!r}")
+            raise Refused(
+                "parameters",
+                Text.of(
+                    "the parameter {parameter} has to be a whole number from 0, not {value!r}",
+                    parameter=parameter,
+                    value=value,
+                ),
+            )
         yield method, (value,)
 
 
@@ -104,7 +112,9 @@ class JoiningPrograms:
             what = f"joint {_joined(joint)}" if joint else f"joining process {_joined(wanted)}"
             entries, fields = (self._joints, _JOINT_NAMES) if joint else (self._processes, _NAMES)
             known = [_shown(entry, fields) for entry in entries[:_LISTED]]
-            raise Refused("device", f"the controller has no {what}; it has {_joined(known)}")
+            raise Refused(
+                "device", Text.of("the controller has no {what}; it has {joined}", what=what, joined=_joined(known))
+            )
 
     def _has(self, wanted: set[str], joint: set[str]) -> bool:
         return _lists(self._processes, _NAMES, wanted) and _lists(self._joints, _JOINT_NAMES, joint)

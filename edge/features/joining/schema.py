@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 
 Result = Mapping[str, Any]
 """A ResultDataType (OPC 40001-101) in plain Python."""
@@ -89,7 +90,9 @@ def parse_result(raw: Any) -> Result:
     try:
         _check(raw)
     except msgspec.ValidationError as error:
-        raise Refused("unreadable", f"a result is not as OPC 40001-101 has it: {error}") from error
+        raise Refused(
+            "unreadable", Text.of("a result is not as OPC 40001-101 has it: {reason}", reason=error)
+        ) from error
     result: Result = raw
     return result
 

@@ -13,6 +13,7 @@ from edge.features.joining.methods import STEP_SECONDS, IjtMethods
 from edge.features.joining.programs import JoiningPrograms, counter_calls, selected_joint
 from edge.foundation.errors import Refused, unwrap_group
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.station.equipment import Command
 
 _REASON = "requested by the station"
@@ -132,7 +133,7 @@ class JoiningTool:
             raise Refused("device", "the controller has no method to abort a joining")
         if stops in declined and not await self.lock.is_disabled():
             reasons = (reason for step, reason in declined.items() if step in steps)
-            raise Refused("device", f"the tool may still be enabled: {'; '.join(reasons)}")
+            raise Refused("device", Text.of("the tool may still be enabled: {reasons}", reasons="; ".join(reasons)))
         if self._release.command is not None and self._release.command.command_id == command.command_id:
             self._release.command = None
         for step, reason in declined.items():
@@ -144,7 +145,7 @@ class JoiningTool:
 
     async def _call_required(self, name: str, what: str, *arguments: Any) -> None:
         if name not in self._methods:
-            raise Refused("device", f"{name}: the controller has no method to {what}")
+            raise Refused("device", Text.of("{name}: the controller has no method to {what}", name=name, what=what))
         await self._methods.call(name, self._uri, *arguments)
 
     def _release_steps(self, command: Command) -> dict[str, tuple[Any, ...]]:

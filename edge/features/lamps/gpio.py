@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.text import Text
 from edge.links.connection_fault import ConnectionFailed
 from edge.model.equipment_connection import ConnectionFault
 
@@ -57,7 +58,7 @@ class GpioLines:
         try:
             self._lamps.set_values(values)
         except OSError as error:
-            raise Unavailable(f"GPIO lines cannot be set: {error.strerror}") from error
+            raise Unavailable(Text.of("GPIO lines cannot be set: {reason}", reason=error.strerror)) from error
 
     async def pressed(self) -> str:
         """Wait until a button is pressed; return its name. Raises Unavailable when the lines are gone."""
@@ -73,7 +74,7 @@ class GpioLines:
         except OSError as error:
             # Otherwise the event loop would call this again at once, without end.
             asyncio.get_running_loop().remove_reader(buttons.fd)
-            self._pressed.put_nowait(Unavailable(f"GPIO lines cannot be read: {error.strerror}"))
+            self._pressed.put_nowait(Unavailable(Text.of("GPIO lines cannot be read: {reason}", reason=error.strerror)))
             return
         for edge in edges:
             if self._pressed.qsize() < _PRESSES_WAITING:
@@ -142,7 +143,8 @@ def open_lines(
                 stack.callback(loop.remove_reader, inputs.fd)
         except OSError as error:
             raise Unavailable(
-                f"lines of GPIO chip {chip}: {error.strerror}", "`gpioinfo` shows who has a line; edge hw check"
+                Text.of("lines of GPIO chip {chip}: {reason}", chip=chip, reason=error.strerror),
+                "`gpioinfo` shows who has a line; edge hw check",
             ) from error
         yield lines
 
@@ -156,5 +158,5 @@ def _device(label: str, devices: Path) -> Path:
             labels.append(chip.get_info().label)
         if labels[-1] == label:
             return device
-    advice = f"There are: {', '.join(labels) or 'none'}. edge hw check"
-    raise ConnectionFailed(ConnectionFault.UNREACHABLE, f"there is no GPIO chip {label}", advice)
+    advice = Text.of("There are: {labels}. edge hw check", labels=", ".join(labels) or "none")
+    raise ConnectionFailed(ConnectionFault.UNREACHABLE, Text.of("there is no GPIO chip {label}", label=label), advice)

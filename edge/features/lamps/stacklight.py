@@ -17,6 +17,7 @@ from edge.features.lamps.alarm_lamps import FollowAlarms, no_alarms, show_alarms
 from edge.features.lamps.gpio import Lines, open_lines
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.model.cloudevent import new_id
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentEvent, StationPort
@@ -142,9 +143,9 @@ class StackLight:
         if command.phase is Phase.RESET:
             wanted = dict.fromkeys(self._lamps, False)
         if not wanted:
-            raise Refused("device", f"no parameter names a lamp: {', '.join(sorted(self._lamps))}")
+            raise Refused("device", Text.of("no parameter names a lamp: {lamps}", lamps=", ".join(sorted(self._lamps))))
         if wrong := [name for name, wish in wanted.items() if not isinstance(wish, bool)]:
-            raise Refused("device", f"expected true or false: {', '.join(sorted(wrong))}")
+            raise Refused("device", Text.of("expected true or false: {wrong}", wrong=", ".join(sorted(wrong))))
         if command.phase is Phase.START:
             await permit_start(self._station, command)
         await self._lines.switch(wanted)

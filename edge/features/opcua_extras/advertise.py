@@ -14,6 +14,7 @@ from edge.cli.terminal.store_access import settings_option
 from edge.config import Settings
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically
+from edge.foundation.text import Text
 
 DIRECTORY: Final = Path("/etc/avahi/services")
 """The directory that avahi-daemon watches; without avahi-daemon it is absent."""
@@ -63,7 +64,9 @@ def update_service_file(settings: Settings | None, directory: Path) -> FileChang
         return _remove(directory)
     path, content = directory / _FILE, service_file(settings)
     if not directory.is_dir():
-        raise Refused("mdns", f"there is no directory {directory}", "Install avahi-daemon.")
+        raise Refused(
+            "mdns", Text.of("there is no directory {directory}", directory=directory), "Install avahi-daemon."
+        )
     if read_service_file(directory) == content:
         return FileChange.UNCHANGED
     write_atomically(path, content.encode(), 0o644)
@@ -101,6 +104,6 @@ def advertise(settings_file: Path | None, *, remove: bool) -> None:
     try:
         change = update_service_file(settings, DIRECTORY)
     except OSError as error:
-        problem = f"{error.filename or DIRECTORY}: {error.strerror}"
+        problem = Text.of("{filename}: {reason}", filename=error.filename or DIRECTORY, reason=error.strerror)
         raise Refused("file", problem, "Call it as root (sudo).") from error
     print_text(change.value)

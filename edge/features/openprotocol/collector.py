@@ -21,6 +21,7 @@ from edge.features.openprotocol.reports import RememberedResult, batch_of, claim
 from edge.features.openprotocol.settled import OnOwn, SettledTightenings, is_confirmed
 from edge.features.openprotocol.state import ToolState
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.station.equipment import Command
 
 MOST_REQUESTS = 20
@@ -116,7 +117,9 @@ class TighteningCollector:
         if not is_batch(command):
             return results
         if missing := lacking(results):
-            raise DeviceOutcomeUnknownError(f"the batch has ended, and {missing} of its results have not come")
+            raise DeviceOutcomeUnknownError(
+                Text.of("the batch has ended, and {missing} of its results have not come", missing=missing)
+            )
         self._ledger.close(command.command_id, self._batch(command))
         return results
 

@@ -9,6 +9,7 @@ from edge.equipment.identifiers import identifier, validate_identifiers
 from edge.features.openprotocol.protocol.trace import CurveMessage
 from edge.foundation.errors import Refused
 from edge.foundation.instant import local
+from edge.foundation.text import Text
 from edge.station.equipment import Command
 
 TighteningResult: TypeAlias = Mapping[str, Any]
@@ -37,11 +38,22 @@ def validate_command(command: Command, correlation: str) -> None:
         raise Refused("parameters", "a command has either the parameter parameter_set or the parameter job")
     wanted = command.parameters.get("classification", "single")
     if wanted not in _CLASSIFICATIONS:
-        raise Refused("parameters", f"the parameter classification has to be one of {', '.join(_CLASSIFICATIONS)}")
+        raise Refused(
+            "parameters",
+            Text.of(
+                "the parameter classification has to be one of {classifications}",
+                classifications=", ".join(_CLASSIFICATIONS),
+            ),
+        )
     validate_identifiers(command, ("vin",))
     vin, longest = identifier(command, "vin"), VIN_LENGTH if correlation == "mark" else _IDENTIFIER_LENGTH
     if len(vin) > longest or not vin.isascii() or not vin.isprintable():
-        raise Refused("parameters", f"the parameter vin has to be at most {longest} ASCII characters: {vin!r}")
+        raise Refused(
+            "parameters",
+            Text.of(
+                "the parameter vin has to be at most {longest} ASCII characters: {vin!r}", longest=longest, vin=vin
+            ),
+        )
 
 
 def number_of(command: Command, name: str) -> int | None:
@@ -53,7 +65,15 @@ def number_of(command: Command, name: str) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
-        raise Refused("parameters", f"the parameter {name} has to be a number from 1 to {largest}, not {value!r}")
+        raise Refused(
+            "parameters",
+            Text.of(
+                "the parameter {name} has to be a number from 1 to {largest}, not {value!r}",
+                name=name,
+                largest=largest,
+                value=value,
+            ),
+        )
     return value
 
 

@@ -30,6 +30,7 @@ from edge.features.openprotocol.times import OpenProtocolTimes
 from edge.features.openprotocol.tool import TighteningTool
 from edge.foundation.errors import Refused
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 
@@ -177,7 +178,7 @@ class TighteningDevice:
             case Mid.ALARM_ACKNOWLEDGED:
                 self._alarm = ""
             case _:
-                raise Refused("unknown_type", f"MID {mid:04d} was not subscribed to")
+                raise Refused("unknown_type", Text.of("MID {mid:04d} was not subscribed to", mid=mid))
         if mid in ACKNOWLEDGEMENTS:
             await self._session.send(ACKNOWLEDGEMENTS[mid])
         self._results.changed.set()
@@ -348,7 +349,9 @@ class TighteningDevice:
         """
         if self._correlation == "next" and not self._results.is_expected(command):
             reason = "the gateway was restarted while the tool was enabled"
-            raise DeviceOutcomeUnknownError(f"{reason}, and a result without a mark cannot be found again")
+            raise DeviceOutcomeUnknownError(
+                Text.of("{reason}, and a result without a mark cannot be found again", reason=reason)
+            )
         wanted = identifier_of(command, self._correlation)
         self._results.remember(command)
         if wanted:
@@ -372,7 +375,9 @@ class TighteningDevice:
             return
         came = len(self._results.parts(command))
         known = f"the rest of its batch, {came} results have come" if came else "its result"
-        message = f"the tool was enabled, and the controller has neither {known} nor its identifier"
+        message = Text.of(
+            "the tool was enabled, and the controller has neither {known} nor its identifier", known=known
+        )
         raise DeviceOutcomeUnknownError(message)
 
     async def _result(self, command: Command) -> None:
@@ -399,5 +404,7 @@ class TighteningDevice:
         self._demand_release()
         await self._results.search(command)
         if not self._results.find(command):
-            message = f"the controller has reported a result that cannot be read: {self._unreadable}"
+            message = Text.of(
+                "the controller has reported a result that cannot be read: {unreadable}", unreadable=self._unreadable
+            )
             raise DeviceOutcomeUnknownError(message)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 
 _NAME = "unsettled_results"
 _MOST = 300
@@ -80,7 +81,7 @@ class ResultInbox:
         async with self._writing:
             frames = await self._load() | {frame.key: frame}
             if len(frames) > _MOST:
-                raise Unavailable(f"{_MOST} results are not settled yet")
+                raise Unavailable(Text.of("{most} results are not settled yet", most=_MOST))
             await self._write(frames)
             self._frames = frames
         return frame.key

@@ -10,6 +10,7 @@ from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Decline, Mid, new_message, parse_message, revisions_of
 from edge.features.openprotocol.protocol.session import OpenProtocolSession, PermitRequest
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.station.equipment import Command, ConnectionLease
 
 _CLOCK_TOLERANCE = timedelta(seconds=2)
@@ -84,7 +85,9 @@ class TighteningTool:
         except DeclinedError as declined:
             if self._correlation == "mark":
                 raise Refused(
-                    "device", f"the identifier: {declined.message}", 'Set correlation = "next".'
+                    "device",
+                    Text.of("the identifier: {declined}", declined=declined.message),
+                    'Set correlation = "next".',
                 ) from declined
             _log.info("identifier declined", command=command.command_id, reason=declined.message)
             return ""
@@ -158,10 +161,12 @@ class TighteningTool:
         try:
             await self.disable()
         except Refused as refusal:
-            raise Refused("device", f"the tool may still be enabled: {refusal.message}") from refusal
+            raise Refused(
+                "device", Text.of("the tool may still be enabled: {refusal}", refusal=refusal.message)
+            ) from refusal
         if not_aborted and not self._locks:
             # Without the lock nothing else stops the job.
-            raise Refused("device", f"the job may still run: {not_aborted}")
+            raise Refused("device", Text.of("the job may still run: {not_aborted}", not_aborted=not_aborted))
         if not_aborted:
             _log.warning("stop step declined", command=command.command_id, reason=not_aborted)
 

@@ -25,6 +25,7 @@ from edge.features.page.problems import Denied, problem_of
 from edge.features.page.services import WebServices
 from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import EdgeError, Refused
+from edge.foundation.text import Text
 from edge.model.instant import to_microseconds
 
 logger = structlog.get_logger(__name__)
@@ -87,7 +88,12 @@ class Api:
             action = f"{operation.method} {operation.path}"
             self._services.audit.refused_role(caller, action)
             needed = operation.role.name.lower()
-            raise Denied(403, "forbidden", f"this needs the role {needed}.", "Log in as a user with this role.")
+            raise Denied(
+                403,
+                "forbidden",
+                Text.of("this needs the role {needed}.", needed=needed),
+                "Log in as a user with this role.",
+            )
         return caller
 
     async def _log_in(self, request: Request) -> Response:
@@ -170,12 +176,18 @@ def json_response(content: msgspec.Struct, status: int = 200) -> Response:
 async def decoded(request: Request, kind: type[_T]) -> _T:
     """Return the body of a request. Raises Denied for another media type, Refused for another content."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
-        raise Denied(415, "media_type", "the body is not JSON.", f"Send it with Content-Type: {_JSON}.")
+        raise Denied(
+            415, "media_type", "the body is not JSON.", Text.of("Send it with Content-Type: {json}.", json=_JSON)
+        )
     try:
         return _converted(await request.body(), kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        advice = f"The types are in {PREFIX}/openapi.json."
-        raise Refused("invalid_payload", f"the body is not of the type {kind.__name__}: {error}.", advice) from None
+        advice = Text.of("The types are in {prefix}/openapi.json.", prefix=PREFIX)
+        raise Refused(
+            "invalid_payload",
+            Text.of("the body is not of the type {name}: {reason}.", name=kind.__name__, reason=error),
+            advice,
+        ) from None
 
 
 def _converted(body: bytes, kind: type[_T]) -> _T:

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from edge.features.page.operation import ApiCall, ApiOperation, Execute, Svg
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.user import Role
 from edge.ports.flow import PublicFlow, PublicFlowDetail
 
@@ -73,7 +74,9 @@ async def flow_graph(flows: "FlowService", flow_id: str, number: int | None) -> 
     flow = await flows.load(flow_id)
     plan = flows.plan_of(flow)
     if not isinstance(plan, Plan):
-        raise Refused("unknown_kind", f"flow {flow_id!r} has node kinds that are not installed here.")
+        raise Refused(
+            "unknown_kind", Text.of("flow {flow_id!r} has node kinds that are not installed here.", flow_id=flow_id)
+        )
     record = await load_cycle(flows, flow, number)
     # The flow may have been replaced since this cycle.
     fits = record is not None and record.cycle.tasks.keys() == plan.nodes.keys()
@@ -102,7 +105,11 @@ def cycle_number(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= 15):  # noqa: PLR2004 - an exact number of JSON
-        raise Refused("invalid_query", f"{text!r} is not a number of a cycle.", "Leave it out for the last cycle.")
+        raise Refused(
+            "invalid_query",
+            Text.of("{text!r} is not a number of a cycle.", text=text),
+            "Leave it out for the last cycle.",
+        )
     return int(text)
 
 

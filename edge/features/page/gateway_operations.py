@@ -23,6 +23,7 @@ from edge.features.page.models import EquipmentList, Status
 from edge.features.page.operation import ApiCall, ApiOperation, Execute
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.model.equipment_health import public_equipment
 from edge.model.instant import rfc3339
@@ -127,7 +128,11 @@ async def _log(services: WebServices, call: ApiCall) -> models.LogPage:
 def log_page(services: WebServices, level: str, text: str) -> models.LogPage:
     """Return the records at least as severe as a level that contain a text. Raises Refused for an unknown level."""
     if level and level not in LEVELS:
-        raise Refused("invalid_query", f"{level!r} is not a level.", f"Levels are {', '.join(LEVELS)}.")
+        raise Refused(
+            "invalid_query",
+            Text.of("{level!r} is not a level.", level=level),
+            Text.of("Levels are {levels}.", levels=", ".join(LEVELS)),
+        )
     least, needle = LEVELS.index(level or "debug"), text.casefold()
     found = [
         entry
@@ -185,7 +190,11 @@ async def _delete_lock(services: WebServices, call: ApiCall) -> models.LockList:
     asked: models.LockDeletion = call.body
     found = await find_locks(services.store, (LockKind(asked.kind),), (asked.id,))
     if not found:
-        raise Refused("unknown_lock", f"there is no lock of {asked.kind} {asked.id!r}.", "Look at the list of locks.")
+        raise Refused(
+            "unknown_lock",
+            Text.of("there is no lock of {kind} {asked!r}.", kind=asked.kind, asked=asked.id),
+            "Look at the list of locks.",
+        )
     action = "locks delete --force" if asked.force else "locks delete"
     record = services.audit.record_of(call.caller, action, f"{asked.kind} {asked.id}", "")
 
@@ -200,7 +209,11 @@ async def _delete_lock(services: WebServices, call: ApiCall) -> models.LockList:
 async def _end_session(services: WebServices, call: ApiCall) -> models.SessionOverview:
     asked: models.SessionEnd = call.body
     if not await request_end(services.store, [asked.id]):
-        raise Refused("unknown_session", f"there is no session {asked.id!r}.", "Look at the list of sessions.")
+        raise Refused(
+            "unknown_session",
+            Text.of("there is no session {asked!r}.", asked=asked.id),
+            "Look at the list of sessions.",
+        )
     services.audit.called(call.caller, "sessions end", asked.id, "")
     return await _sessions(services, call)
 

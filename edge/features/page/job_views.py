@@ -23,6 +23,7 @@ from edge.features.page.models import (
     Waits,
 )
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.instant import rfc3339
 from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, has_ended, next_status
@@ -203,7 +204,9 @@ async def job_chart(store: Store, job_id: str, now: int) -> str:
     """Return the running chart of a job as SVG. Raises Refused for an unknown job and for one without a run."""
     stored = await load(store, job_id)
     if not (stored.run and stored.net):
-        raise Refused("no_chart", f"job {job_id!r} has not started.", "It has a chart once it was started.")
+        raise Refused(
+            "no_chart", Text.of("job {job_id!r} has not started.", job_id=job_id), "It has a chart once it was started."
+        )
     marks = marks_of(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent)
     chart = read_chart(stored.net.recipe)
     await asyncio.sleep(REST_S)  # each part takes a millisecond or more: the others run between them
@@ -216,7 +219,7 @@ async def job_gantt(store: Store, job_id: str, now: int) -> str:
     """Return the timeline of steps and actions as SVG. Raises Refused when no history is recorded."""
     found = await load_recorded(store, job_id, MOST_DECISIONS, REST_S)
     if isinstance(found, NotRecorded):
-        raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
+        raise Refused("no_history", Text.of("{reason}.", reason=found.reason), "Look at the list of jobs.")
     run = found.stored.run
     until = now if run.ended_at is None else run.ended_at
     return "".join(await in_slices(gantt_lines("", found.net, timeline(found.records), until), REST_S))
@@ -226,7 +229,7 @@ async def job_history(store: Store, job_id: str, most: int = MOST_DECISIONS) -> 
     """Return the newest decisions about a job. Raises Refused when none is recorded."""
     found = await load_recorded(store, job_id, most, REST_S)
     if isinstance(found, NotRecorded):
-        raise Refused("no_history", f"{found.reason}.", "Look at the list of jobs.")
+        raise Refused("no_history", Text.of("{reason}.", reason=found.reason), "Look at the list of jobs.")
     return JobHistory(job_order_id=job_id, decisions=tuple(map(_decision, found.records)))
 
 

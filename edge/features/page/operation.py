@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from edge.features.page.caller import WebCaller
 from edge.features.page.problems import Denied
 from edge.features.page.services import WebServices
+from edge.foundation.text import Text
 from edge.model.isa95 import ReturnStatus
 from edge.model.user import Role
 from edge.station.job_call import CallAnswer
@@ -65,21 +66,37 @@ def source_of(services: WebServices) -> str:
 
 
 def refusal_of(answer: CallAnswer) -> str:
-    """Return why a call was refused; empty for one that was done."""
+    """Return why a call was refused, for the audit trail; empty for one that was done."""
     is_done = answer.status is ReturnStatus.NO_ERROR
-    return "" if is_done else "; ".join(answer.reasons) or answer.status.name or "refused"
+    return "" if is_done else str(_reason_of(answer))
+
+
+def _reason_of(answer: CallAnswer) -> Text:
+    return answer.reason if answer.reasons else Text(answer.status.words)
 
 
 def refuse_unless_done(answer: CallAnswer, method: str) -> None:
     """Raise Denied for a call that was refused."""
-    reasons = refusal_of(answer)
+    reasons = _reason_of(answer)
     match answer.status:
         case ReturnStatus.NO_ERROR:
             return
         case ReturnStatus.INVALID_JOB_ORDER_STATUS:
-            raise Denied(409, "invalid_state", f"{method} is refused: {reasons}.", "Look at the state of the job.")
+            raise Denied(
+                409,
+                "invalid_state",
+                Text.of("{method} is refused: {reasons}.", method=method, reasons=reasons),
+                "Look at the state of the job.",
+            )
         case ReturnStatus.UNKNOWN_JOB_ORDER_ID:
-            raise Denied(404, "unknown_job", f"{method} is refused: {reasons}.", "Look at the list of jobs.")
+            raise Denied(
+                404,
+                "unknown_job",
+                Text.of("{method} is refused: {reasons}.", method=method, reasons=reasons),
+                "Look at the list of jobs.",
+            )
         case _:
             advice = "Look at what the station accepts: mode, Work Masters, limit."
-            raise Denied(422, "refused", f"{method} is refused: {reasons}.", advice)
+            raise Denied(
+                422, "refused", Text.of("{method} is refused: {reasons}.", method=method, reasons=reasons), advice
+            )

@@ -26,6 +26,7 @@ from edge.features.page.result_operations import RESULT_OPERATIONS
 from edge.features.page.services import WebServices
 from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention
@@ -64,7 +65,11 @@ def identity(caller: WebCaller) -> models.Identity:
 async def _jobs(services: WebServices, call: ApiCall) -> models.JobPage:
     states = [word for word in call.query.get("state", "").split(",") if word]
     if wrong := [state for state in states if state not in job_views.STATES]:
-        raise Refused("invalid_query", f"{wrong[0]!r} is not a state.", f"States are {', '.join(job_views.STATES)}.")
+        raise Refused(
+            "invalid_query",
+            Text.of("{wrong!r} is not a state.", wrong=wrong[0]),
+            Text.of("States are {states}.", states=", ".join(job_views.STATES)),
+        )
     text, skip = call.query.get("text", ""), job_offset(call.query.get("offset", ""))
     return await job_views.list_jobs(services.store, services.scopes, states, text, MOST_JOBS, skip)
 
@@ -72,7 +77,9 @@ async def _jobs(services: WebServices, call: ApiCall) -> models.JobPage:
 def job_offset(text: str) -> int:
     """Return how many jobs a list leaves out at its beginning. Raises Refused for another text."""
     if not (text == "" or (text.isascii() and text.isdecimal() and len(text) < 10)):  # noqa: PLR2004 - no such list
-        raise Refused("invalid_query", f"{text!r} is not a number of jobs.", "Leave it out for the first jobs.")
+        raise Refused(
+            "invalid_query", Text.of("{text!r} is not a number of jobs.", text=text), "Leave it out for the first jobs."
+        )
     return int(text or 0)
 
 
@@ -169,7 +176,12 @@ async def _intervene(services: WebServices, call: ApiCall) -> models.MethodDone:
     kind = Intervention(asked.kind)
     if call.caller.role < INTERVENTION_ROLES[kind]:
         needed = INTERVENTION_ROLES[kind].name.lower()
-        raise Denied(403, "forbidden", f"{kind} needs the role {needed}.", "Log in as a user with this role.")
+        raise Denied(
+            403,
+            "forbidden",
+            Text.of("{kind} needs the role {needed}.", kind=kind, needed=needed),
+            "Log in as a user with this role.",
+        )
     signal = Intervene(
         kind,
         action=asked.action,

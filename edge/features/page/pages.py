@@ -44,6 +44,7 @@ from edge.features.page.services import WebServices
 from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.instant import local
+from edge.foundation.text import Text
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.engineering_unit import symbol_of
 from edge.model.instant import Instant, parse_instant
@@ -404,7 +405,9 @@ def templates() -> jinja2.Environment:
 async def _form(request: Request) -> Mapping[str, str]:
     """Return the fields of a form. Raises Denied for another media type."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-        raise Denied(415, "media_type", "the body is not a form.", f"Send it with Content-Type: {_FORM}.")
+        raise Denied(
+            415, "media_type", "the body is not a form.", Text.of("Send it with Content-Type: {form}.", form=_FORM)
+        )
     body = (await request.body()).decode(errors="replace")
     try:
         return {name: values[0] for name, values in parse_qs(body, max_num_fields=8).items()}

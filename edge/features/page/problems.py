@@ -4,12 +4,13 @@ from typing import Final
 
 from edge.features.page.models import Problem
 from edge.foundation.errors import EdgeError, Refused, Unavailable
+from edge.foundation.text import Text
 
 
 class Denied(EdgeError):
     """The request is refused before it is executed; `record` is the reason for the audit trail, empty for none."""
 
-    def __init__(self, status: int, kind: str, message: str, advice: str = "", record: str = "") -> None:
+    def __init__(self, status: int, kind: str, message: str | Text, advice: str | Text = "", record: str = "") -> None:
         super().__init__(message, advice)
         self.status = status
         self.kind = kind

@@ -9,6 +9,7 @@ from edge.features.page.operation import ApiCall, ApiOperation, Svg, refusal_of,
 from edge.features.page.recipe_models import ParameterLine, RecipeLine, RecipeList, SimulatedEvent, SimulationResult
 from edge.features.page.services import CheckRecipe, WebServices
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.isa95 import JobOrder, LocalizedText, OrderCall, Parameter, WorkMaster
 from edge.model.job_state import Cause
 from edge.model.json_value import plain_value
@@ -33,7 +34,11 @@ async def find_recipe(store: Store, scopes: Sequence[str], scope: str, id: str) 
     found = await resources.load_work_masters(store, scope, [id]) if scope in scopes else ()
     allowed = (await resources.load_allowed(store, scope)).work_masters if found else ()
     if not found or id not in allowed:
-        raise Refused("unknown_recipe", f"there is no Work Master {id!r} in {scope!r}.", "Look at the list of recipes.")
+        raise Refused(
+            "unknown_recipe",
+            Text.of("there is no Work Master {id!r} in {scope!r}.", id=id, scope=scope),
+            "Look at the list of recipes.",
+        )
     return found[0]
 
 
@@ -64,7 +69,9 @@ async def recipe_chart(store: Store, scopes: Sequence[str], check: CheckRecipe, 
     found = await find_recipe(store, scopes, scope, id)
     result = await check(found.data, ())
     if not result.chart:
-        raise Refused("no_chart", f"Work Master {id!r} has no recipe that can be drawn.", "Check its recipe.")
+        raise Refused(
+            "no_chart", Text.of("Work Master {id!r} has no recipe that can be drawn.", id=id), "Check its recipe."
+        )
     return result.chart
 
 
@@ -106,14 +113,20 @@ async def _check(services: WebServices, call: ApiCall) -> recipe_models.RecipeRe
 async def _simulate(services: WebServices, call: ApiCall) -> recipe_models.SimulationResult:
     checked = await services.tools.check(call.body.recipe, ())
     if checked.faults:
-        raise Refused("invalid_recipe", f"the recipe has faults: {'; '.join(checked.faults)[:1000]}.", "Check it.")
+        raise Refused(
+            "invalid_recipe",
+            Text.of("the recipe has faults: {faults}.", faults="; ".join(checked.faults)[:1000]),
+            "Check it.",
+        )
     return simulation_result(await services.tools.simulate(call.body.recipe, call.body.script))
 
 
 async def _order(services: WebServices, call: ApiCall) -> MethodDone:
     asked: recipe_models.JobOrderBody = call.body
     if asked.scope not in services.scopes:
-        raise Refused("unknown_scope", f"this gateway has no scope {asked.scope!r}.", "Look at the status.")
+        raise Refused(
+            "unknown_scope", Text.of("this gateway has no scope {scope!r}.", scope=asked.scope), "Look at the status."
+        )
     order = JobOrder(
         job_order_id=asked.id,
         work_master_id=(WorkMaster(id=asked.work_master),),

@@ -11,6 +11,7 @@ import msgspec
 from edge.features.page.recipe_check import LENGTH_BYTES, CheckRequest
 from edge.features.page.recipe_models import RecipeResult
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 
 _MOST_WAITING: Final = 8
 _WITHIN_S: Final = 15.0
@@ -45,7 +46,11 @@ class RecipeProcess:
         Raises Refused while too many checks wait, Unavailable when one takes too long or its process ends.
         """
         if self._waiting >= self._most_waiting:
-            raise Refused("busy", f"{self._waiting} recipes wait for their check.", "Try again in a few seconds.")
+            raise Refused(
+                "busy",
+                Text.of("{waiting} recipes wait for their check.", waiting=self._waiting),
+                "Try again in a few seconds.",
+            )
         request = msgspec.json.encode(CheckRequest(recipe, tuple(active)))
         self._waiting += 1
         try:
@@ -73,7 +78,7 @@ class RecipeProcess:
                 result = await _answer(process, request)
         except TimeoutError:
             await self.close()
-            message = f"the check of the recipe took more than {self._within_s:g} s"
+            message = Text.of("the check of the recipe took more than {within_s:g} s", within_s=self._within_s)
             raise Unavailable(message, "Check it in a terminal: edge check recipe") from None
         except (OSError, asyncio.IncompleteReadError) as error:
             await self.close()

@@ -12,6 +12,7 @@ from msgspec import Struct
 from edge.features.page.plot import PlotPoint, plot_svg
 from edge.features.traces.files import media_type_of, read_file
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.instant import Instant, rfc3339
 from edge.model.json_value import LONGEST_TEXT, plain_value, short_value
 from edge.model.result_part import MEMBER as PARTS
@@ -195,7 +196,11 @@ def _reference(stored: StoredJob, digest: str, kind: type[Reference]) -> Referen
     ) is None:
         job_id = stored.job.job_id
         is_trace = kind is TraceReference
-        reason = f"job {job_id!r} has no trace {digest!r}." if is_trace else f"job {job_id!r} has no file {digest!r}."
+        reason = (
+            Text.of("job {job_id!r} has no trace {digest!r}.", job_id=job_id, digest=digest)
+            if is_trace
+            else Text.of("job {job_id!r} has no file {digest!r}.", job_id=job_id, digest=digest)
+        )
         raise Refused("unknown_trace", reason, "Look at the results of the job.")
     return reference
 
@@ -203,7 +208,11 @@ def _reference(stored: StoredJob, digest: str, kind: type[Reference]) -> Referen
 def _drawn(content: bytes, number: int) -> str:
     channels = _channels(content)
     if not 0 <= number < len(channels):
-        raise Refused("unknown_trace", f"the trace has no curve {number}.", f"It has {len(channels)}.")
+        raise Refused(
+            "unknown_trace",
+            Text.of("the trace has no curve {number}.", number=number),
+            Text.of("It has {count}.", count=len(channels)),
+        )
     channel = channels[number]
     title = " ".join(filter(None, (channel.step, channel.name, f"[{channel.unit}]" if channel.unit else "")))
     interval, offset = channel.interval_ms or 1.0, channel.offset_ms or 0.0
@@ -217,7 +226,9 @@ def _channels(content: bytes) -> tuple[TraceChannel, ...]:
         unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(content, _MOST_TRACE_BYTES)
         return msgspec.json.decode(unpacked, type=ResultTrace).channels
     except (zlib.error, msgspec.DecodeError) as error:
-        raise Refused("unreadable", f"the trace cannot be read: {error}.", "Take another copy.") from None
+        raise Refused(
+            "unreadable", Text.of("the trace cannot be read: {reason}.", reason=error), "Take another copy."
+        ) from None
 
 
 def thinned(values: Sequence[float], most: int) -> Iterable[tuple[int, float]]:

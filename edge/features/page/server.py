@@ -33,6 +33,7 @@ from edge.features.page.services import WebServices
 from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import TaskGroup, background_task
+from edge.foundation.text import Text
 
 # Starlette imports it at the first stream of changes: the gateway would stand still for a tenth of a second.
 importlib.import_module("anyio._backends._asyncio")
@@ -236,7 +237,12 @@ def _listener(address: WebAddress) -> socket.socket:
         family, *_, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(place[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
-        message = f"cannot listen for browsers at {address.host}:{address.port}: {error.strerror or error}"
+        message = Text.of(
+            "cannot listen for browsers at {host}:{port}: {reason}",
+            host=address.host,
+            port=address.port,
+            reason=error.strerror or error,
+        )
         raise Unavailable(message, "Is another program there already, and is the address ours?") from None
     listener.setblocking(False)  # noqa: FBT003 - the signature of socket
     return listener

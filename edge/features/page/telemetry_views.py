@@ -18,6 +18,7 @@ from edge.features.page.models import (
 from edge.features.page.plot import PlotLimit, PlotPoint, plot_svg
 from edge.features.page.services import DefinitionOf, TrendSource
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.engineering_unit import symbol_of
 from edge.model.instant import rfc3339
 from edge.model.json_value import short_value
@@ -44,7 +45,11 @@ async def list_alarms(store: Store, languages: Sequence[str]) -> AlarmList:
 async def alarm_history(store: Store, before: str, most: int, languages: Sequence[str]) -> AlarmHistory:
     """Return the newest changes of alarms before a position. Raises Refused for what is not a position."""
     if before and not _POSITION.fullmatch(before):
-        raise Refused("invalid_query", f"{before!r} is not a position.", "Leave it out for the newest changes.")
+        raise Refused(
+            "invalid_query",
+            Text.of("{before!r} is not a position.", before=before),
+            "Leave it out for the newest changes.",
+        )
     page = await alarms.page(store, f"({before}" if before else "+", "-", most, is_backward=True)
     found = tuple(public_alarm_change(item.alarm, item.kind, languages) for item in page.items)
     return AlarmHistory(changes=found, before=page.next)
@@ -65,7 +70,7 @@ async def tag_points(store: Store, trends: TrendSource | None, tag: str) -> Poin
         raise Refused("telemetry_off", "telemetry is off on this gateway.", "Switch it on: [telemetry] mode = on.")
     line = await tags.load_last_of(store, tag)
     if line is None:
-        raise Refused("unknown_tag", f"there is no tag {tag!r}.", "Look at the list of tags.")
+        raise Refused("unknown_tag", Text.of("there is no tag {tag!r}.", tag=tag), "Look at the list of tags.")
     return await trends.points(tag, _sample(line))
 
 
@@ -83,7 +88,11 @@ def control_chart_svg(charts: Sequence[ControlChartView], rule: str, subject: st
     """Return a control chart as SVG. Raises Refused for an unknown one."""
     found = next((chart for chart in charts if (chart.rule, chart.subject) == (rule, subject)), None)
     if found is None:
-        raise Refused("unknown_chart", f"rule {rule!r} has no control chart of {subject!r}.", "Look at the list.")
+        raise Refused(
+            "unknown_chart",
+            Text.of("rule {rule!r} has no control chart of {subject!r}.", rule=rule, subject=subject),
+            "Look at the list.",
+        )
     # The signs of ISO 7870-2 need no translation.
     limits = (("CL", found.mean), ("LCL", found.lower), ("UCL", found.upper))
     return plot_svg(

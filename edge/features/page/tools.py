@@ -21,6 +21,7 @@ from edge.features.page.gateway_models import CertificateView, FindingList, Find
 from edge.features.page.recipe_process import RecipeProcess
 from edge.features.page.services import GatewayTools
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.model.instant import rfc3339
 from edge.model.user import PublicUser
 from edge.opcua.application_certificate import application_uris, certificate_files
@@ -122,7 +123,11 @@ class Simulator:
     async def simulate(self, recipe: Any, script: Any) -> dict[str, Any]:
         """Return what the simulation prints. Raises Refused for an invalid script, and while too many wait."""
         if self._waiting >= self._most_waiting:
-            raise Refused("busy", f"{self._waiting} simulations wait for their turn.", "Try again in a few seconds.")
+            raise Refused(
+                "busy",
+                Text.of("{waiting} simulations wait for their turn.", waiting=self._waiting),
+                "Try again in a few seconds.",
+            )
         self._waiting += 1
         try:
             async with self._lock:
@@ -141,7 +146,9 @@ class Simulator:
         ended = await self._run("simulate", str(files["recipe"]), *named, "--json", within_s=_SIMULATION_S)
         if ended.status:
             reason = ended.errors.decode(errors="replace").replace(folder, "").strip()[:1000]
-            raise Refused("invalid_script", f"the simulation is refused: {reason}", "Correct the script.")
+            raise Refused(
+                "invalid_script", Text.of("the simulation is refused: {reason}", reason=reason), "Correct the script."
+            )
         found: dict[str, Any] = msgspec.json.decode(ended.output)
         return found
 
@@ -175,8 +182,8 @@ async def run_edge(*arguments: str, within_s: float, most_bytes: int = _MOST_OUT
             output, errors = await asyncio.gather(_read(process.stdout, most_bytes), _read(process.stderr, most_bytes))
             return EndedCommand(await process.wait(), output, errors)
     except TimeoutError:
-        message = f"edge {arguments[0]} took more than {within_s:g} s"
-        raise Unavailable(message, f"Call it in a terminal: edge {arguments[0]}") from None
+        message = Text.of("edge {arguments} took more than {within_s:g} s", arguments=arguments[0], within_s=within_s)
+        raise Unavailable(message, Text.of("Call it in a terminal: edge {arguments}", arguments=arguments[0])) from None
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -188,7 +195,11 @@ async def _read(stream: asyncio.StreamReader | None, most_bytes: int) -> bytes:
     while stream and (part := await stream.read(1 << 16)):
         found += part
         if len(found) > most_bytes:
-            raise Refused("too_long", f"it prints more than {most_bytes} bytes.", "Shorten the horizon of the script.")
+            raise Refused(
+                "too_long",
+                Text.of("it prints more than {most_bytes} bytes.", most_bytes=most_bytes),
+                "Shorten the horizon of the script.",
+            )
     return bytes(found)
 
 
@@ -229,7 +240,11 @@ def _trust(parts: GatewayParts, wanted: str) -> str:
         found = [file for file in certificate_files(rejected) if thumbprint(file.certificate).upper() == wanted]
         if not found:
             advice = "Look at the list of certificates."
-            raise Refused("unknown_certificate", f"no rejected certificate has the thumbprint {wanted}.", advice)
+            raise Refused(
+                "unknown_certificate",
+                Text.of("no rejected certificate has the thumbprint {wanted}.", wanted=wanted),
+                advice,
+            )
         add_certificate(found[0].certificate, Path(settings.trusted))
         for entry in found:
             entry.path.unlink(missing_ok=True)
@@ -242,4 +257,6 @@ def _file_errors() -> Iterator[None]:
         yield
     except OSError as error:
         advice = "The service needs access to the folders of [opcua] pki and trusted."
-        raise Refused("file", f"{error.filename}: {error.strerror}", advice) from error
+        raise Refused(
+            "file", Text.of("{filename}: {reason}", filename=error.filename, reason=error.strerror), advice
+        ) from error

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from edge.foundation.errors import Refused, SettingsError, Unavailable
+from edge.foundation.text import Text
 from edge.links.connection_fault import ConnectionFailed
 from edge.model.equipment_connection import ConnectionFault
 
@@ -64,7 +65,7 @@ class LineFramer:
                 continue
             elif len(self._buffer) >= LINE_BYTES:
                 self._buffer, self._is_skipping = b"", True
-                yield Refused("too_large", f"a line has more than {LINE_BYTES} bytes")
+                yield Refused("too_large", Text.of("a line has more than {line_bytes} bytes", line_bytes=LINE_BYTES))
             elif not self._is_skipping:
                 self._buffer += character
 
@@ -90,7 +91,16 @@ class LineFramer:
             else:
                 what = "ETX" if self._framed else "line end"
                 advice = "Let the reader send CR and LF after each code, or set gap."
-                yield Refused("unreadable", f"no {what} within {UNENDED_SECONDS:g} s after {line[:40]!r}", advice)
+                yield Refused(
+                    "unreadable",
+                    Text.of(
+                        "no {what} within {unended_seconds:g} s after {line!r}",
+                        what=what,
+                        unended_seconds=UNENDED_SECONDS,
+                        line=line[:40],
+                    ),
+                    advice,
+                )
 
     def _ends(self, byte: bytes) -> bool:
         return byte == _ETX if self._framed else byte in _LINE_ENDS
@@ -122,7 +132,9 @@ async def open_tcp_lines(
         async with asyncio.timeout(connect_s):
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
-        raise Unavailable(f"cannot connect to {host}:{port}: {str(error) or 'no answer'}") from error
+        raise Unavailable(
+            Text.of("cannot connect to {host}:{port}: {reason}", host=host, port=port, reason=str(error) or "no answer")
+        ) from error
     if keepalive_s:
         _probe(writer.get_extra_info("socket"), keepalive_s)
     try:
@@ -147,7 +159,9 @@ async def _lines_of(reader: asyncio.StreamReader, place: str, framer: LineFramer
         try:
             received = await _next(lambda: reader.read(_READ_BYTES), framer, place, silence_s)
         except OSError as error:
-            raise Unavailable(f"the connection to {place} is lost: {error.strerror or error}") from error
+            raise Unavailable(
+                Text.of("the connection to {place} is lost: {reason}", place=place, reason=error.strerror or error)
+            ) from error
         if received == b"":
             return
         for line in framer.end() if received is None else framer.lines(received):
@@ -177,7 +191,10 @@ async def _audible(place: str, silence_s: float) -> AsyncIterator[None]:
         # Of the operating system, when the probes of a connection are not answered.
         if not limit.expired():
             raise
-        raise ReaderSilent(ConnectionFault.SILENT, f"{place} has sent nothing for {silence_s:g} s") from error
+        raise ReaderSilent(
+            ConnectionFault.SILENT,
+            Text.of("{place} has sent nothing for {silence_s:g} s", place=place, silence_s=silence_s),
+        ) from error
 
 
 @asynccontextmanager
@@ -195,7 +212,7 @@ async def open_serial_lines(
         advice = "Add the user of the service to the group of the port (dialout)."
         raise SettingsError([f"{path}: this user may not open it"], advice) from error
     except OSError as error:
-        raise Unavailable(f"cannot open {path}: {error.strerror}") from error
+        raise Unavailable(Text.of("cannot open {path}: {reason}", path=path, reason=error.strerror)) from error
     try:
         _set_raw(descriptor, path, baud)
         yield _lines_at(descriptor, path, LineFramer(framed=framed, gap_s=gap_s), silence_s)
@@ -229,7 +246,7 @@ async def _lines_at(descriptor: int, path: str, framer: LineFramer, silence_s: f
             except BlockingIOError:
                 continue
             except OSError as error:
-                raise Unavailable(f"{path} is lost: {error.strerror}") from error
+                raise Unavailable(Text.of("{path} is lost: {reason}", path=path, reason=error.strerror)) from error
             if not received:
                 return
             for line in framer.lines(received):

@@ -17,6 +17,7 @@ from edge.features.readers.line_stream import LineStream, ReaderSilent, open_ser
 from edge.features.readers.scanned_job import ScannedJob, StartScanned, to_job_order_id
 from edge.features.readers.settings import GS1_MEMBER, ReaderSettings
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.cloudevent import new_id
 from edge.station.equipment import Command, EquipmentEvent, StationPort
 from edge.store.background import retry_while_unavailable
@@ -40,7 +41,12 @@ def decode_code(line: bytes, encoding: str) -> str | UnreadableEventError:
     try:
         code = line.decode(_CODECS[encoding]).strip(" ")
     except UnicodeDecodeError as error:
-        reason = f"byte {error.start + 1} is not {encoding}: 0x{line[error.start]:02X}"
+        reason = Text.of(
+            "byte {start} is not {encoding}: 0x{line:02X}",
+            start=error.start + 1,
+            encoding=encoding,
+            line=line[error.start],
+        )
         return UnreadableEventError(reason, line, "Set encoding to that of the reader.")
     if _REPLACEMENT in code:
         return UnreadableEventError("the reader replaced characters that it could not encode", line)
@@ -48,7 +54,9 @@ def decode_code(line: bytes, encoding: str) -> str | UnreadableEventError:
 
 
 async def _start_nothing(job: ScannedJob) -> None:
-    raise Refused("device", f"the gateway starts no jobs from codes: {job.job_order_id}")
+    raise Refused(
+        "device", Text.of("the gateway starts no jobs from codes: {job_order_id}", job_order_id=job.job_order_id)
+    )
 
 
 def open_reader(
@@ -167,7 +175,9 @@ class CodeReader:
         if not self._settings.pattern:
             return {}
         if (match := self._pattern.fullmatch(code)) is None:
-            raise UnreadableEventError(f"the code {code!r} does not match the pattern", code.encode())
+            raise UnreadableEventError(
+                Text.of("the code {code!r} does not match the pattern", code=code), code.encode()
+            )
         return {name: value for name, value in match.groupdict().items() if value is not None}
 
     def _identifiers(self, code: str) -> dict[str, str]:
@@ -178,7 +188,9 @@ class CodeReader:
             values = parse_element_strings(code)
         except NotGs1Error as error:
             if self._settings.gs1 == "required":
-                raise UnreadableEventError(f"the code {code!r} is not a GS1 code: {error}", code.encode()) from None
+                raise UnreadableEventError(
+                    Text.of("the code {code!r} is not a GS1 code: {reason}", code=code, reason=error), code.encode()
+                ) from None
             return {}
         return {f"{GS1_MEMBER}{number}": value for number, value in values.items()}
 
@@ -186,7 +198,12 @@ class CodeReader:
         """Return the text of a code that identifies its job."""
         member = self._settings.job_id or "code"
         if not (text := data.get(member)):
-            fault = f"the code {data['code']!r} has no {member}{_gs1_fault(data['code'], member)}"
+            fault = Text.of(
+                "the code {data!r} has no {member}{gs1_fault}",
+                data=data["code"],
+                member=member,
+                gs1_fault=_gs1_fault(data["code"], member),
+            )
             raise UnreadableEventError(fault, data["code"].encode())
         return text
 

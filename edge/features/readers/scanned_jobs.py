@@ -8,6 +8,7 @@ import structlog
 
 from edge.features.readers.scanned_job import ScannedJob
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
@@ -32,7 +33,7 @@ class ScannedJobs:
         try:
             self._waiting.put_nowait(job)
         except asyncio.QueueFull:
-            message = f"{_WAITING} scanned jobs wait for their start"
+            message = Text.of("{waiting} scanned jobs wait for their start", waiting=_WAITING)
             raise Refused("too_many", message, "Read the code again later.") from None
 
     async def run(self, jobs: JobService) -> None:
@@ -47,7 +48,7 @@ class ScannedJobs:
             if answer.status is ReturnStatus.NO_ERROR:
                 _log.info("scanned job started", job=job.job_order_id)
             else:
-                reason = "; ".join(answer.reasons) or answer.status.name
+                reason = str(answer.reason) or answer.status.name
                 _log.warning("scanned job refused", job=job.job_order_id, reason=reason)
 
     def _call(self, job: ScannedJob) -> JobCall:

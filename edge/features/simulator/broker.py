@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.links.host_addresses import free_port
 
 START_SECONDS = 30.0
@@ -127,7 +128,9 @@ class LocalBroker:
 
     def _failed(self) -> Unavailable:
         last_words = (self.directory / "mosquitto.log").read_text(errors="replace")[-1000:]
-        return Unavailable(f"mosquitto did not start on port {self.port}:\n{last_words}")
+        return Unavailable(
+            Text.of("mosquitto did not start on port {port}:\n{last_words}", port=self.port, last_words=last_words)
+        )
 
 
 @asynccontextmanager
@@ -140,7 +143,9 @@ async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterato
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_DAEMON_DIRECTORIES))
     found = shutil.which(program, path=path)
     if found is None:
-        raise Unavailable(f"{program} is not installed", "Install it: sudo apt-get install mosquitto")
+        raise Unavailable(
+            Text.of("{program} is not installed", program=program), "Install it: sudo apt-get install mosquitto"
+        )
     with tempfile.TemporaryDirectory(prefix="edge-mosquitto-") as directory:
         broker = LocalBroker(found, Path(directory), further)
         await broker.start()

@@ -33,6 +33,7 @@ from edge.features.simulator.observed_job import COMPLETED, ObservedJob, apply_s
 from edge.features.simulator.process import Process, open_process, run_process
 from edge.foundation.errors import Defect, EdgeError, Refused, Unavailable
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.links.host_addresses import free_port
 from edge.links.mqtt import Message, open_session, to_event
 from edge.links.opcua import ClientSession as OpcuaSession
@@ -267,7 +268,7 @@ def _recipe(file: str) -> tuple[Recipe, dict[str, Any]]:
     data = json.loads(resources.files("edge.features.simulator").joinpath("recipes", file).read_bytes())
     recipe, faults = parse_recipe(data)
     if recipe is None or faults:
-        raise Defect(f"the example recipe has faults: {'; '.join(faults)}")
+        raise Defect(Text.of("the example recipe has faults: {faults}", faults="; ".join(faults)))
     return recipe, data
 
 
@@ -279,8 +280,10 @@ async def _demonstrate(parts: _Parts, mes: Mes, view: DemoView, chart: Path | No
         if chart is not None:
             await _draw(parts.settings, chart, view)
     except EdgeError as error:
-        message = f"{error.message}\nthe gateway said last:\n{parts.gateway.last_lines()}"
-        raise Unavailable(message, error.advice) from error
+        message = Text.of(
+            "{reason}\nthe gateway said last:\n{last_lines}", reason=error, last_lines=parts.gateway.last_lines()
+        )
+        raise Unavailable(message, error.advice_text) from error
     steps, sent, took = job.active_steps, job.commands, job.milliseconds
     view.verdict(f"DEMO OK  {job.status}, {steps} steps, {sent} commands, {took} ms")
 
@@ -343,7 +346,9 @@ async def _store_and_start(mes: Mes, view: DemoView, job_order_id: str = _JOB_OR
     answer = await mes.call(_SCOPE, "StoreAndStart", OrderCall(job_order=order))
     view.report("", f"called StoreAndStart for {job_order_id}; the station answered {answer.status.name}")
     if answer.status is not ReturnStatus.NO_ERROR:
-        raise Refused("job", f"the station did not take the job: {answer.reasons or answer.status!r}")
+        raise Refused(
+            "job", Text.of("the station did not take the job: {reasons!r}", reasons=answer.reasons or answer.status)
+        )
 
 
 async def _read_back(client: OpcuaSession, view: DemoView) -> None:
@@ -361,7 +366,9 @@ async def _read_back(client: OpcuaSession, view: DemoView) -> None:
 
     # The lists show a commit of the store with a short delay.
     if not await wait_until(agree, _SETTLE_SECONDS):
-        raise Unavailable(f"over OPC UA the job does not show as {COMPLETED}: {shown}")
+        raise Unavailable(
+            Text.of("over OPC UA the job does not show as {completed}: {shown}", completed=COMPLETED, shown=shown)
+        )
     (order,), (response,) = shown
     masters = ", ".join(master["ID"] for master in order["JobOrder"]["WorkMasterID"])
     view.report("OPC UA", "what a client reads:")

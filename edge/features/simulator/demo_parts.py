@@ -19,6 +19,7 @@ from edge.access.passwords import hash_password
 from edge.access.users import User, write_user
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.links.host_addresses import free_port
 from edge.model.user import Role
 
@@ -84,7 +85,11 @@ async def limit_demo() -> AsyncIterator[DemoLimit]:
     except TimeoutError:
         if limit and limit.failure:
             raise limit.failure from None
-        raise Unavailable(f"the demo did not come to its end within {DEADLINE_SECONDS:.0f} s") from None
+        raise Unavailable(
+            Text.of(
+                "the demo did not come to its end within {deadline_seconds:.0f} s", deadline_seconds=DEADLINE_SECONDS
+            )
+        ) from None
 
 
 async def wait_until(condition: Callable[[], bool | Awaitable[bool]], seconds: float) -> bool:
@@ -122,7 +127,12 @@ class OpcuaAddress(Struct, frozen=True):
             with socket.create_server((self.host, self.port)):
                 return self
         except OSError as error:
-            message = f"the OPC UA server cannot listen on {self.host}:{self.port}: {error.strerror}"
+            message = Text.of(
+                "the OPC UA server cannot listen on {host}:{port}: {reason}",
+                host=self.host,
+                port=self.port,
+                reason=error.strerror,
+            )
             raise Unavailable(message, "Choose another port or address: --port, --listen.") from error
 
     @property

@@ -31,6 +31,7 @@ from edge.features.simulator.demo_view import DemoView
 from edge.features.simulator.mes import Mes, open_mes
 from edge.features.simulator.process import Process, open_process, run_process
 from edge.foundation.errors import EdgeError, Unavailable
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.isa95 import Equipment, JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
@@ -169,8 +170,10 @@ async def open_flows_demo(view: DemoView, chart: Path, page: DemoPage | None = N
             await _show_shift_report(scene)
             await _show_components(scene, chart)
         except EdgeError as error:
-            message = f"{error.message}\nthe gateway said last:\n{gateway.last_lines()}"
-            raise Unavailable(message, error.advice) from error
+            message = Text.of(
+                "{reason}\nthe gateway said last:\n{last_lines}", reason=error, last_lines=gateway.last_lines()
+            )
+            raise Unavailable(message, error.advice_text) from error
         view.verdict(f"DEMO OK  3 flows, {len(scene.received[PRESS_TOPIC])} means published, 1 alarm of a shift report")
         limit.lift()
         async with repeated(page, partial(_repeat_work, scene)):
@@ -262,7 +265,7 @@ async def _show_components(scene: _FlowScene, chart: Path) -> None:
         "ship": "dependency_failed",
     }
     if found != expected:
-        raise Unavailable(f"the nodes ended as {found}")
+        raise Unavailable(Text.of("the nodes ended as {found}", found=found))
     scene.view.quote(*(await scene.edge_flows("draw", "--flow", document["id"])).rstrip().split("\n"))
     try:
         await scene.edge_flows("draw", "--flow", document["id"], "-o", str(chart))
@@ -307,7 +310,13 @@ async def _run_job(mes: Mes, job_id: str, torque: float) -> None:
     )
     answer = await mes.call(_SCOPE, "StoreAndStart", OrderCall(job_order=order))
     if answer.status is not ReturnStatus.NO_ERROR:
-        raise Unavailable(f"the station did not take job {job_id}: {answer.reasons or answer.status!r}")
+        raise Unavailable(
+            Text.of(
+                "the station did not take job {job_id}: {reasons!r}",
+                job_id=job_id,
+                reasons=answer.reasons or answer.status,
+            )
+        )
 
 
 async def _has_ended(scene: _FlowScene, count: int) -> bool:

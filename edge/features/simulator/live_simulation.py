@@ -31,6 +31,7 @@ from edge.features.simulator.script import (
 from edge.features.simulator.trace import Trace, TraceRecorder, rejected_at_load
 from edge.foundation.instant import Clock, now_ms
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.model.equipment_connection import ConnectionState
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
@@ -172,7 +173,7 @@ class LiveSimulation(Struct):
             order = JobOrder(job_order_id=job.id, work_master_id=(WorkMaster(id=_MASTER),))
             answer = await self._call(engine, Cause.STORE, OrderCall(job_order=order))
             if answer.status is not ReturnStatus.NO_ERROR:
-                raise ScriptError(f"job {job.id!r} cannot be stored: {'; '.join(answer.reasons)}")
+                raise ScriptError(Text.of("job {job!r} cannot be stored: {reasons}", job=job.id, reasons=answer.reason))
             self.runs[job.id] = new_run(job.id, _SCOPE, "", {})
         zero = self.recorder.zero = self.clock()
         for job in self.script.jobs:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from edge.config import MqttSettings
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, MqttSession, open_session, to_event, to_message
 from edge.model.cloudevent import CloudEvent, new_id
 from edge.model.event_types import ALARM_METHOD_TYPE, CONFIG_TYPE, METHOD_TYPE
@@ -162,7 +163,12 @@ class Mes:
                 answer = await waiting
         except TimeoutError:
             raise Unavailable(
-                f"no answer to {event.type} in scope {scope!r} within {deadline:g} s",
+                Text.of(
+                    "no answer to {type} in scope {scope!r} within {deadline:g} s",
+                    type=event.type,
+                    scope=scope,
+                    deadline=deadline,
+                ),
                 "Is the gateway running, and does it serve this scope?",
             ) from None
         finally:

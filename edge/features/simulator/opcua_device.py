@@ -14,6 +14,7 @@ import asyncua
 from asyncua import Node, ua
 
 from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.text import Text
 from edge.links.host_addresses import free_port
 from edge.opcua.server_transport import stop_listener
 from edge.opcua.structures import Structures
@@ -58,7 +59,7 @@ def _require_free(port: int) -> None:
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError as error:
-        message = f"cannot listen on 127.0.0.1:{port}: {error.strerror}"
+        message = Text.of("cannot listen on 127.0.0.1:{port}: {reason}", port=port, reason=error.strerror)
         raise Unavailable(message, "Stop the other program that uses this port, or choose another.") from error
 
 

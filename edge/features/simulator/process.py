@@ -10,6 +10,7 @@ from pathlib import Path
 import edge
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 
 _STOP_SECONDS = 8.0
 _POLL_SECONDS = 0.02
@@ -35,7 +36,11 @@ class Process:
         status = await self._child.wait()
         if not self._is_stopping:
             how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-            on_end(Unavailable(f"the {self.name} {how}:\n{self.last_lines()}"))
+            on_end(
+                Unavailable(
+                    Text.of("the {name} {how}:\n{last_lines}", name=self.name, how=how, last_lines=self.last_lines())
+                )
+            )
 
     async def wait_until_ready(self) -> None:
         """Wait until the log contains the text `ready`."""

@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from edge.foundation.errors import EdgeError
+from edge.foundation.text import Text
 from edge.model.recipe import MAX_SECONDS, Intervention
 from edge.sfc.signal import Intervene, MirrorCopy
 
@@ -171,7 +172,7 @@ def parse_script(data: object) -> Script:
     try:
         script = msgspec.convert(data, type=Script)
     except msgspec.ValidationError as error:
-        raise ScriptError(f"the script cannot be read: {error}") from error
+        raise ScriptError(Text.of("the script cannot be read: {reason}", reason=error)) from error
     if problems := list(_problems(script)):
         raise ScriptError("; ".join(problems))
     return script

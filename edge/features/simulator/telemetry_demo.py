@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.text import Text
+from rich.text import Text as RichText
 
 from edge.config import MqttSettings
 from edge.features.simulator.broker import open_broker
@@ -34,6 +34,7 @@ from edge.features.simulator.mes import Mes, open_mes
 from edge.features.simulator.process import Process, open_process
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.instant import milliseconds, parse_instant
 from edge.ports.alarm import AlarmCall, AlarmChangeKind, PublicAlarm, PublicAlarmChange
@@ -109,12 +110,12 @@ def trend_panel(trend: AlarmTrend) -> Padding:
         style = "green" if not alarm.active else "red" if alarm.severity >= trend_severity(trend) else "yellow"
         state = f"{alarm.state}, severity {alarm.severity}" if alarm.active else alarm.state
     shown = f"{trend.values[-1]:.1f} °C" if trend.values else "–"
-    title = Text.assemble((trend.tag, "bold"), "  ", (shown, level_style(trend, trend.values[-1:] or [0.0])))
+    title = RichText.assemble((trend.tag, "bold"), "  ", (shown, level_style(trend, trend.values[-1:] or [0.0])))
     panel = Panel(
-        Text("\n").join(_rows(trend)),
+        RichText("\n").join(_rows(trend)),
         title=title,
         title_align="left",
-        subtitle=Text(state, style=style),
+        subtitle=RichText(state, style=style),
         subtitle_align="right",
         border_style=style,
         expand=False,
@@ -134,7 +135,7 @@ def level_style(trend: AlarmTrend, values: Sequence[float]) -> str:
     return "bold red" if top > trend.high_high else "bold yellow" if top > trend.high else "green"
 
 
-def _rows(trend: AlarmTrend) -> Iterator[Text]:
+def _rows(trend: AlarmTrend) -> Iterator[RichText]:
     """Yield the lines of the chart, the highest first; limits are dotted lines behind the values."""
     columns = _columns(trend.values)
     step = (_MOST - _LEAST) / ROWS
@@ -145,7 +146,7 @@ def _rows(trend: AlarmTrend) -> Iterator[Text]:
     for row in reversed(range(ROWS)):
         bottom = _LEAST + row * step
         colour, label = limits.get(row, ("bright_black", ""))
-        line = Text(f"{label:>4} ", style=colour)
+        line = RichText(f"{label:>4} ", style=colour)
         for column in range(COLUMNS):
             part = columns[column] if column < len(columns) else []
             filled = (max(part) - bottom) / step if part else 0.0
@@ -226,8 +227,10 @@ async def open_telemetry_demo(console: Console, page: DemoPage | None = None) ->
         try:
             await _show_alarm(_TelemetryScene(view, console, trend, sensor, mes))
         except EdgeError as error:
-            message = f"{error.message}\nthe gateway said last:\n{gateway.last_lines()}"
-            raise Unavailable(message, error.advice) from error
+            message = Text.of(
+                "{reason}\nthe gateway said last:\n{last_lines}", reason=error, last_lines=gateway.last_lines()
+            )
+            raise Unavailable(message, error.advice_text) from error
         slowest = max(change.took_ms for change in trend.changes)
         changes = ", ".join(trend.kinds)
         view.verdict(f"DEMO OK  {len(trend.values)} samples, 1 alarm: {changes}; at the MES within {slowest} ms")
@@ -286,7 +289,7 @@ async def _send(parts: _TelemetryScene, values: Iterator[float]) -> None:
 async def _wait_for(parts: _TelemetryScene, kind: str) -> None:
     """Wait until the MES received this change of the alarm."""
     if not await wait_until(lambda: kind in parts.trend.kinds, _WITHIN_S):
-        raise Unavailable(f"the alarm was not {kind} within {_WITHIN_S:g} s")
+        raise Unavailable(Text.of("the alarm was not {kind} within {within_s:g} s", kind=kind, within_s=_WITHIN_S))
 
 
 async def _acknowledge(parts: _TelemetryScene) -> None:

@@ -20,6 +20,7 @@ from edge.foundation.instant import Clock
 from edge.foundation.metric import MetricFamily, counter, gauge
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection
 from edge.ports.tag import TagDefinitions
@@ -184,7 +185,9 @@ class NodeSession:
                     self._host_changed.clear()
                     await self._host_changed.wait()
         except TimeoutError:
-            raise HostOffline(f"the primary host {self._parts.host} is not online at this broker") from None
+            raise HostOffline(
+                Text.of("the primary host {host} is not online at this broker", host=self._parts.host)
+            ) from None
 
     async def _publish_all(self) -> None:
         parts = self._parts
@@ -244,7 +247,7 @@ class NodeSession:
         """Send the births and deaths that are due, and save what was published. Raises HostOffline."""
         now, limits, table = self._loop.time(), self._parts.limits, self._parts.table
         if self._parts.host and not self._host.online:
-            raise HostOffline(f"the primary host {self._parts.host} is offline")
+            raise HostOffline(Text.of("the primary host {host} is offline", host=self._parts.host))
         if self._wants_rebirth and now - self._reborn_at >= limits.rebirth_s:
             self._reborn_at = now
             await self._bear()

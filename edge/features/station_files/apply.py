@@ -22,6 +22,7 @@ from edge.features.station_files.objects import (
     compare,
 )
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.lock import LockKind
 from edge.station.settings import SettingsMethod
 from edge.store import initialization, resources
@@ -169,7 +170,7 @@ async def apply_files(
     files = read.checked()
     if not files:  # with `delete` nothing would be left of the station
         advice = "`edge station export FOLDER` writes those of the store."
-        raise Refused("station", f"{read.folder}: there are no station files", advice)
+        raise Refused("station", Text.of("{folder}: there are no station files", folder=read.folder), advice)
     store = target.store
     async with hold_lock(store, LockKind.STATION, OBJECT, owner, REASON, wait_s=_WAIT_S):
         state = await initialization.load_state(store)

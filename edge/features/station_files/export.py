@@ -14,6 +14,7 @@ from edge.app.features import document_kinds
 from edge.features.station_files.objects import LIMIT, LISTS, ObjectKind, Objects
 from edge.foundation.errors import Refused
 from edge.foundation.files import replace_atomically, sync, write_atomically
+from edge.foundation.text import Text
 
 _LONGEST_NAME = 100
 _MODE = 0o640
@@ -23,7 +24,7 @@ def write_folder(folder: Path, objects: Objects) -> list[str]:
     """Write the files of a folder; return their names. Raises Refused for a folder with files, and OSError."""
     if folder.exists() and any(file for file in folder.iterdir() if not file.name.startswith(".")):
         advice = "Name a new folder; or remove its files first: Git shows then what has changed."
-        raise Refused("station", f"{folder} is not empty", advice)
+        raise Refused("station", Text.of("{folder} is not empty", folder=folder), advice)
     written = []
     for name, text in _files(objects):
         path = folder / name

@@ -25,6 +25,7 @@ from edge.features.telemetry.rules.alarm import (
 )
 from edge.foundation.errors import Refused
 from edge.foundation.instant import Clock, now_ms
+from edge.foundation.text import Text
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import ALARM_METHOD_TYPE
 from edge.northbound.reply import CallEffect, Handler, Reply, arguments_of
@@ -63,11 +64,19 @@ async def request_change(
         stored = await alarms.load_one(store, alarm_id)
         alarm = stored.alarms.get(alarm_id, normal)
         if alarm is None:
-            raise Refused("unknown_alarm", f"there is no alarm {alarm_id!r}.", "List the alarms: edge alarms list.")
+            raise Refused(
+                "unknown_alarm",
+                Text.of("there is no alarm {alarm_id!r}.", alarm_id=alarm_id),
+                "List the alarms: edge alarms list.",
+            )
         result = transition(alarm, event, clock())
         if not isinstance(result, AlarmChanged):
             reason = result.reason if isinstance(result, AlarmRefusal) else "the request changes nothing"
-            raise Refused("invalid_state", f"{reason}.", f"The alarm is {alarm.state.value}.")
+            raise Refused(
+                "invalid_state",
+                Text.of("{reason}.", reason=reason),
+                Text.of("The alarm is {state}.", state=alarm.state.value),
+            )
         notice = AlarmNotice.of(result.alarm, result.kind)
         saved = alarms.save(store.keys, stored, [AlarmChange(result.alarm, result.kind)])
         committed = await store.commit(join((saved, also(notice), _wake(store.keys, event, result.alarm.changed_at))))

@@ -18,6 +18,7 @@ from msgspec import Struct
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.files import make_directory, replace_atomically, sync, write_atomically
 from edge.foundation.rate_limit import LogThrottle
+from edge.foundation.text import Text
 from edge.ports.result_trace import (
     MOST_POINTS,
     FileReference,
@@ -139,7 +140,7 @@ class TraceFiles:
             async for part in parts:
                 size += len(part)
                 if size > most:
-                    raise Refused("too_large", f"the file has more than {most} bytes")
+                    raise Refused("too_large", Text.of("the file has more than {most} bytes", most=most))
                 start = start or part[:_LONGEST_START]
                 digest.update(part)
                 await asyncio.to_thread(file.write, part)
@@ -265,7 +266,7 @@ def read_file(directory: Path, reference: Reference) -> bytes:
     with _opened(directory, reference.file) as file:
         content = file.read()
     if digest_of(content) != reference.sha256:
-        reason = f"the content of {reference.file} does not match its hash"
+        reason = Text.of("the content of {file} does not match its hash", file=reference.file)
         raise Refused("damaged", reason, "Check the disk, and take another copy.")
     return content
 
@@ -286,15 +287,17 @@ def read_chunk(directory: Path, file: str, offset: int, most: int) -> tuple[byte
 @contextmanager
 def _opened(directory: Path, file: str) -> Iterator[BinaryIO]:
     if not _FILE.fullmatch(file):
-        raise Refused("parameters", f"{file!r} does not name a trace", "Take `file` of the reference.")
+        raise Refused(
+            "parameters", Text.of("{file!r} does not name a trace", file=file), "Take `file` of the reference."
+        )
     try:
         with (directory / file).open("rb") as content:
             yield content
     except FileNotFoundError:
-        reason = f"the trace {file} is not stored any more"
+        reason = Text.of("the trace {file} is not stored any more", file=file)
         raise Refused("unknown_trace", reason, "[traces] says how long files are kept.") from None
     except OSError as error:
-        reason = f"cannot read {directory / file}: {error.strerror}"
+        reason = Text.of("cannot read {directory}: {reason}", directory=directory / file, reason=error.strerror)
         raise Refused("unreadable", reason, "Check its owner, and the disk.") from error
 
 

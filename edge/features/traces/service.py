@@ -14,6 +14,7 @@ from edge.app.parts import GatewayParts
 from edge.features.traces.files import TraceFiles, TraceLimits, read_chunk
 from edge.features.traces.settings import TracesSettings
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import TRACES_METHOD_TYPE
 from edge.model.isa95 import Payload, ReturnStatus
@@ -83,7 +84,11 @@ class TraceCalls:
 def _arguments(event: CloudEvent) -> TraceCall:
     call = arguments_of(event, TraceCall, "Send File and Offset.", {})
     if call.offset < 0:
-        raise Refused("invalid_payload", f"Offset {call.offset} is negative", "Send the number of bytes that you have.")
+        raise Refused(
+            "invalid_payload",
+            Text.of("Offset {offset} is negative", offset=call.offset),
+            "Send the number of bytes that you have.",
+        )
     return call
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.station.equipment import Command
 
 _RESULT_STATES = {0: "Undefined", 1: "Completed", 2: "Processing", 3: "Aborted", 4: "Failed"}
@@ -51,7 +52,7 @@ def parse_result(raw: Any) -> Mapping[str, Any]:
     try:
         msgspec.convert(raw, _VisionResult)
     except msgspec.ValidationError as error:
-        raise Refused("unreadable", f"a result is not as OPC 40100-1 has it: {error}") from error
+        raise Refused("unreadable", Text.of("a result is not as OPC 40100-1 has it: {reason}", reason=error)) from error
     ids = {field: raw_id(raw.get(field)) for field in ("JobId", "MeasId")}
     if not any(ids.values()):
         raise Refused("unreadable", "a result is not as OPC 40100-1 has it: it has neither JobId nor MeasId")
@@ -84,7 +85,10 @@ def answer_data(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result as plain JSON; raises Refused when its job is not completed."""
     state: int = result.get("ResultState") or 0
     if state != _COMPLETED:
-        raise Refused("device", f"the result has the state {_RESULT_STATES.get(state, state)}")
+        raise Refused(
+            "device",
+            Text.of("the result has the state {result_states}", result_states=_RESULT_STATES.get(state, state)),
+        )
     named = {"job_id": "JobId", "meas_id": "MeasId", "part_id": "PartId", "recipe_id": "ExternalRecipeId"}
     return {
         "result_state": _RESULT_STATES[state],

@@ -5,6 +5,7 @@ from enum import IntEnum
 from typing import Any
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, Node
 
 _NULL_IDS = (None, "", "i=0")
@@ -78,7 +79,7 @@ async def find_states(session: ClientSession, machines: Mapping[str, Node]) -> S
     for name, machine in machines.items():
         parts = await session.children(machine)
         if "CurrentState" not in parts:
-            raise Refused("unknown_node", f"the camera has no CurrentState of {name}")
+            raise Refused("unknown_node", Text.of("the camera has no CurrentState of {name}", name=name))
         current[name] = parts["CurrentState"]
         below[name] = await session.children(parts["CurrentState"])
     first = next(iter(machines))

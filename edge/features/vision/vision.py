@@ -25,6 +25,7 @@ from edge.features.vision.results import VisionResults
 from edge.features.vision.settings import VisionSettings
 from edge.features.vision.state import IDLE, StateReader, VisionState, find_states
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.ports.result_trace import FILE_MEMBER
 from edge.sfc.signal import Phase
@@ -257,7 +258,7 @@ class Camera:
                     return
         # The job may have ended in the meantime.
         if await self._is_busy():
-            raise Refused("device", f"the job may still run: {reason}")
+            raise Refused("device", Text.of("the job may still run: {reason}", reason=reason))
 
     async def settle(self, command: Command) -> None:
         """Forget the JobId of an answered command."""
@@ -354,7 +355,10 @@ class Camera:
             raise DeviceOutcomeUnknownError(_SKIPPED.format(results.skip_reason))
         result = results.kept.pop(command_id)
         if (of := id_of(result, "MeasId")) not in {None, "", meas_id_of(command)}:
-            raise Refused("device", f"the result of the job {id_of(result, 'JobId')} is one of another MeasId: {of}")
+            raise Refused(
+                "device",
+                Text.of("the result of the job {id} is one of another MeasId: {of}", id=id_of(result, "JobId"), of=of),
+            )
         try:
             return await results.fetch_content(result)
         except Refused as refusal:
@@ -387,7 +391,7 @@ class Camera:
         return self._states.get(_STATE, VisionState.UNKNOWN)
 
     def _failed(self) -> Refused:
-        return Refused("device", f"the camera went into the state {self._state.title}")
+        return Refused("device", Text.of("the camera went into the state {title}", title=self._state.title))
 
     async def _wait_until(self, what: str, condition: Callable[[], bool], seconds: float | None = _UNTIL_READY) -> None:
         """Wait for a condition, at most `seconds`: `ready_seconds` by default, without a limit for None.
@@ -397,4 +401,4 @@ class Camera:
         limit = self._ready_seconds if seconds == _UNTIL_READY else seconds
         if not await self._changed.wait_until(condition, limit):
             states = ", ".join(state.title for state in self._states.values())
-            raise Refused("device", f"the camera does not {what}; it is {states}")
+            raise Refused("device", Text.of("the camera does not {what}; it is {states}", what=what, states=states))

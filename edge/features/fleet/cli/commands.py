@@ -18,6 +18,7 @@ from edge.features.fleet.cli.keys import keys
 from edge.features.fleet.cli.send import results, send
 from edge.features.fleet.cli.upgrade import upgrade
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.instant import rfc3339
 from edge.store import components
 from edge.store.commit import join
@@ -131,7 +132,11 @@ def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
     every, now = asyncio.run(_load(settings_file))
     found = every.get(name)
     if found is None:
-        raise Refused("component", f"there is no component {name!r} on this store", "List them with: edge fleet list")
+        raise Refused(
+            "component",
+            Text.of("there is no component {name!r} on this store", name=name),
+            "List them with: edge fleet list",
+        )
     if as_json:
         print_json(as_data(found, now))
     else:

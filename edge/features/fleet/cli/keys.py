@@ -26,6 +26,7 @@ from edge.features.fleet.signature import PublicKey
 from edge.features.fleet.store import load_keys, put_key
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically
+from edge.foundation.text import Text
 
 
 @click.group(cls=CommandGroup)
@@ -43,10 +44,16 @@ def create(name: str, file: Path, *, password_stdin: bool) -> None:
     Keep FILE on the administrator's computer only. Bring the .jwk file to the components: `edge fleet keys add`.
     """
     if file.exists():
-        raise Refused("key", f"{file} exists", "Choose another file: a lost key cannot be made again.")
+        raise Refused(
+            "key", Text.of("{file} exists", file=file), "Choose another file: a lost key cannot be made again."
+        )
     password = read_password(from_stdin=password_stdin, confirm=True)
     if len(password) < SHORTEST_PASSWORD:
-        raise Refused("key", f"the password has less than {SHORTEST_PASSWORD} characters", "Choose a longer one.")
+        raise Refused(
+            "key",
+            Text.of("the password has less than {shortest_password} characters", shortest_password=SHORTEST_PASSWORD),
+            "Choose a longer one.",
+        )
     private, public = new_key(name)
     write_private(file, private, password)
     write_atomically(file.with_suffix(SUFFIX), msgspec.json.encode(public) + b"\n", 0o644)
@@ -60,10 +67,14 @@ def add(file: Path, settings_file: Path | None) -> None:
     """Accept commands that are signed by a key. FILE is its public key."""
     key = read_public(file.read_bytes())
     if key.revoked:
-        raise Refused("key", f"key {key.kid} of {key.name} is revoked", "Create a new key: edge fleet keys create")
+        raise Refused(
+            "key",
+            Text.of("key {kid} of {key} is revoked", kid=key.kid, key=key.name),
+            "Create a new key: edge fleet keys create",
+        )
     known = asyncio.run(_load(settings_file)).get(key.kid)
     if known is not None and known.revoked:
-        problem = f"key {key.kid} of {known.name} was revoked at this component"
+        problem = Text.of("key {kid} of {known} was revoked at this component", kid=key.kid, known=known.name)
         raise Refused("key", problem, "Create a new key: edge fleet keys create")
     asyncio.run(_write(settings_file, "fleet keys add", key.kid, key))
     print_text(f"key {key.kid} of {key.name} is accepted")
@@ -80,7 +91,11 @@ def revoke(which: str, settings_file: Path | None) -> None:
     found = [key for key in asyncio.run(_load(settings_file)).values() if key.kid.startswith(which)]
     if len(found) != 1:
         what = "more than one key" if found else "no key"
-        raise Refused("key", f"{what} has an id that begins with {which}", "List them with: edge fleet keys list")
+        raise Refused(
+            "key",
+            Text.of("{what} has an id that begins with {which}", what=what, which=which),
+            "List them with: edge fleet keys list",
+        )
     revoked = msgspec.structs.replace(found[0], revoked=True)
     asyncio.run(_write(settings_file, "fleet keys revoke", revoked.kid, revoked))
     print_text(f"key {revoked.kid} of {revoked.name} is revoked")

@@ -23,6 +23,7 @@ from edge.features.fleet.receipt import JOSE, FleetTopics
 from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.signature import FleetCommand, FleetResult, FleetState, sign
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.instant import rfc3339
 from edge.store import components
@@ -58,7 +59,7 @@ async def gateways_among(store: Store, audience: Collection[str]) -> frozenset[s
 async def collect(at: StoreAccess, id: str, names: Collection[str], wait_s: float) -> dict[str, FleetResult]:
     """Return the results of a command that was sent before. Raises Unavailable."""
     if not (id.isascii() and id.isalnum()):
-        raise Refused("fleet", f"{id!r} is not an id of a command", "`edge fleet send` prints the id.")
+        raise Refused("fleet", Text.of("{id!r} is not an id of a command", id=id), "`edge fleet send` prints the id.")
     if at.settings.section(FleetSettings).listen != "mqtt":
         return await _from_store(at, id, names, wait_s)
     async with _results(at, id) as (_, found):

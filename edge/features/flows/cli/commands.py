@@ -24,6 +24,7 @@ from edge.features.flows.ports.tags import SampleHistory
 from edge.features.flows.public_form import load_cycle
 from edge.features.flows.trial import TrialInput, public_trial, run_trial
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.ports.flow import PublicCycle
 from edge.ports.sample_lines import Sample, read_lines
 
@@ -73,7 +74,9 @@ async def _stored(service: FlowService, flow_id: str, number: int | None) -> tup
     flow = await service.load(flow_id)
     plan = service.plan_of(flow)
     if not isinstance(plan, Plan):
-        raise Refused("unknown_kind", f"flow {flow_id!r} has node kinds that are not installed here.")
+        raise Refused(
+            "unknown_kind", Text.of("flow {flow_id!r} has node kinds that are not installed here.", flow_id=flow_id)
+        )
     record = await load_cycle(service, flow, number)
     # The flow may have been replaced since its last cycle.
     fits = record is not None and record.cycle.tasks.keys() == plan.nodes.keys()
@@ -92,7 +95,7 @@ def _write(plan: Plan, cycle: Cycle | None, output: Path | None) -> None:
     try:
         output.write_text(document, encoding="utf-8")
     except OSError as error:
-        message = f"{output}: cannot be written: {error.strerror}"
+        message = Text.of("{output}: cannot be written: {reason}", output=output, reason=error.strerror)
         raise Unavailable(message, "Name a file where you may write.") from error
 
 

@@ -51,7 +51,7 @@ class JobStarter:
         except (Refused, msgspec.ValidationError) as error:
             raise NodeError(str(error)) from None
         if answer.status is not ReturnStatus.NO_ERROR:
-            raise NodeError("; ".join(answer.reasons) or f"the station answers {answer.status.name}")
+            raise NodeError(str(answer.reason) or f"the station answers {answer.status.name}")
         return {"job": task_id, "work_master": action.work_master}
 
 

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 from msgspec import Struct
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 
 _DATE_FORMAT = "%Y-%m-%d:%H:%M:%S"
 _DECIMAL = re.compile(r"-?\d+\.\d+")
@@ -95,7 +96,15 @@ def _after_id(field: DataField, data: bytes, at: int) -> int:
         return at
     named = data[at : at + 2]
     if named != f"{field.number:02d}".encode():
-        raise Refused("unreadable", f"{field.name}: expected parameter {field.number:02d}, found {named!r}")
+        raise Refused(
+            "unreadable",
+            Text.of(
+                "{field}: expected parameter {number:02d}, found {named!r}",
+                field=field.name,
+                number=field.number,
+                named=named,
+            ),
+        )
     return at + 2
 
 
@@ -111,7 +120,10 @@ def _read(field: DataField, data: bytes, at: int) -> tuple[Any, int]:
 def _take(field: DataField, data: bytes, at: int, width: int) -> bytes:
     found = data[at : at + width]
     if len(found) < width:
-        raise Refused("unreadable", f"{field.name}: the message ends before it, at {len(data)} bytes of data")
+        raise Refused(
+            "unreadable",
+            Text.of("{field}: the message ends before it, at {count} bytes of data", field=field.name, count=len(data)),
+        )
     return found
 
 
@@ -140,7 +152,15 @@ def _encode(field: DataField, value: Any) -> bytes:
         case FieldKind.TEXT:
             text = str(value or "")
             if not text.isascii() or not text.isprintable() or len(text) > field.width:
-                raise Refused("parameters", f"{field.name}: {text!r} is not at most {field.width} ASCII characters")
+                raise Refused(
+                    "parameters",
+                    Text.of(
+                        "{field}: {text!r} is not at most {width} ASCII characters",
+                        field=field.name,
+                        text=text,
+                        width=field.width,
+                    ),
+                )
             return text.encode().ljust(field.width)
         case FieldKind.DATE:
             # The year of strftime has no leading zeros.
@@ -152,7 +172,10 @@ def _encode(field: DataField, value: Any) -> bytes:
 def _number(field: DataField, value: int, width: int) -> bytes:
     text = f"{value:0{width}d}"
     if len(text) > width:
-        raise Refused("parameters", f"{field.name}: {value} has more than {width} digits")
+        raise Refused(
+            "parameters",
+            Text.of("{field}: {value} has more than {width} digits", field=field.name, value=value, width=width),
+        )
     return text.encode()
 
 
@@ -163,7 +186,9 @@ def _as_number(field: DataField, raw: bytes) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise Refused("unreadable", f"{field.name}: expected a number, found {raw[:20]!r}") from None
+        raise Refused(
+            "unreadable", Text.of("{field}: expected a number, found {raw!r}", field=field.name, raw=raw[:20])
+        ) from None
 
 
 def _as_count(raw: bytes) -> int | None:

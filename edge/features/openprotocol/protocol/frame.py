@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 
 HEADER_BYTES = 20
 DATA_BYTES = 9979
@@ -50,7 +51,12 @@ def split_message(message: MidFrame) -> tuple[MidFrame, ...]:
     if len(pieces) <= 1:
         return (message,)
     if len(pieces) > _PARTS:
-        raise Refused("too_large", f"MID {message.mid:04d} has {len(message.data)} bytes, more than nine frames hold")
+        raise Refused(
+            "too_large",
+            Text.of(
+                "MID {mid:04d} has {count} bytes, more than nine frames hold", mid=message.mid, count=len(message.data)
+            ),
+        )
     return tuple(replace(message, data=data, parts=len(pieces), part=n + 1) for n, data in enumerate(pieces))
 
 
@@ -69,7 +75,9 @@ class FrameReader:
             at = self._start_of_frame(data, at)
             length = _digits(data[at : at + 4], "length") if len(data) - at >= HEADER_BYTES else HEADER_BYTES
             if length < HEADER_BYTES:
-                raise Refused("unreadable", f"a frame has the length {length}, less than its header")
+                raise Refused(
+                    "unreadable", Text.of("a frame has the length {length}, less than its header", length=length)
+                )
             if len(data) - at < length:
                 self._buffer = data[at:]
                 return
@@ -85,7 +93,7 @@ class FrameReader:
             at += 1
         self._empty += at - start
         if self._empty > _MOST_EMPTY:
-            raise Refused("unreadable", f"{self._empty} bytes came without a message")
+            raise Refused("unreadable", Text.of("{empty} bytes came without a message", empty=self._empty))
         return at
 
 
@@ -102,7 +110,15 @@ class PartAssembler:
         expected = len(self._parts) + 1
         if frame.part != expected or (self._parts and self._parts[0].mid != frame.mid):
             self._parts.clear()
-            raise Refused("unreadable", f"part {frame.part} of MID {frame.mid:04d} came, expected part {expected}")
+            raise Refused(
+                "unreadable",
+                Text.of(
+                    "part {part} of MID {mid:04d} came, expected part {expected}",
+                    part=frame.part,
+                    mid=frame.mid,
+                    expected=expected,
+                ),
+            )
         self._parts.append(frame)
         if frame.part < frame.parts:
             return None
@@ -130,7 +146,7 @@ def _digits(raw: bytes, what: str) -> int:
     if not text:
         return 0
     if not text.isdigit():
-        raise Refused("unreadable", f"the {what} of a frame is not a number: {raw[:8]!r}")
+        raise Refused("unreadable", Text.of("the {what} of a frame is not a number: {raw!r}", what=what, raw=raw[:8]))
     return int(text)
 
 

@@ -9,6 +9,7 @@ from edge.features.openprotocol.protocol.fields import encode_data
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid, layout_of, parse_message
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 
 _LIST = b"13"
 _MOST_STEPS = 99
@@ -28,7 +29,9 @@ def parse_job(frame: MidFrame) -> dict[str, Any]:
     width = sum(field.width + 2 for field in layout_of(frame.mid, frame.revision))
     listed = frame.data[width:].rstrip(b"\0 ")
     if listed and not listed.startswith(_LIST):
-        raise Refused("unreadable", f"MID 0033: expected the list of parameter sets, found {listed[:2]!r}")
+        raise Refused(
+            "unreadable", Text.of("MID 0033: expected the list of parameter sets, found {listed!r}", listed=listed[:2])
+        )
     return fields | {"steps": tuple(_steps(listed.removeprefix(_LIST).decode("latin-1")))}
 
 
@@ -45,5 +48,7 @@ def _steps(text: str) -> Iterator[JobStep]:
         try:
             channel, parameter_set, _automatic, size = (int(number) for number in numbers[:4])
         except ValueError:
-            raise Refused("unreadable", f"MID 0033: {word[:20]!r} is not a parameter set of a job") from None
+            raise Refused(
+                "unreadable", Text.of("MID 0033: {word!r} is not a parameter set of a job", word=word[:20])
+            ) from None
         yield JobStep(channel, parameter_set, size)

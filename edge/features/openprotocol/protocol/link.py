@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from edge.features.openprotocol.protocol.frame import MidFrame, PartAssembler, encode_frame, split_message
 from edge.features.openprotocol.protocol.mids import Mid, new_message, parse_message
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 
 _LAST_SEQUENCE = 99
 _ERROR_SEQUENCE = 1
@@ -72,7 +73,7 @@ class LinkLayer:
                     return self._acknowledged.result()
         finally:
             self._acknowledged = None
-        raise Unavailable(f"MID {frame.mid:04d} was not acknowledged")
+        raise Unavailable(Text.of("MID {mid:04d} was not acknowledged", mid=frame.mid))
 
     def receive(self, frame: MidFrame) -> MidFrame | None:
         """Return the message that a frame completes; None for a part, an acknowledgement or a repetition.
@@ -122,4 +123,11 @@ class LinkLayer:
             waiting.set_result(None)
         else:
             fields = parse_message(frame)
-            waiting.set_exception(Refused("device", f"MID {fields['mid']:04d} was declined, error {fields['error']}"))
+            waiting.set_exception(
+                Refused(
+                    "device",
+                    Text.of(
+                        "MID {fields:04d} was declined, error {fields2}", fields=fields["mid"], fields2=fields["error"]
+                    ),
+                )
+            )

@@ -10,6 +10,7 @@ from edge.features.openprotocol.protocol.fields import DataField, FieldKind, Lay
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.result_fields import LATEST_RESULT, OLD_RESULT, numbered
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 
 _TEXT, _DATE, _NM = FieldKind.TEXT, FieldKind.DATE, FieldKind.HUNDREDTHS
 
@@ -344,7 +345,12 @@ def parse_message(frame: MidFrame) -> dict[str, Any]:
     try:
         return decode_data(layout_of(frame.mid, frame.revision), frame.data)
     except Refused as refusal:
-        message = f"MID {frame.mid:04d} revision {frame.revision}: {refusal.message}"
+        message = Text.of(
+            "MID {mid:04d} revision {revision}: {refusal}",
+            mid=frame.mid,
+            revision=frame.revision,
+            refusal=refusal.message,
+        )
         raise Refused(refusal.kind, message) from refusal
 
 

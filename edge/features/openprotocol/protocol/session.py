@@ -26,6 +26,7 @@ from edge.features.openprotocol.protocol.mids import (
 from edge.features.openprotocol.protocol.revisions import Revisions, rejects_revision
 from edge.foundation.errors import Refused, Unavailable, unwrap_group
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.links.connection_fault import ConnectionFailed
 from edge.model.equipment_connection import ConnectionFault
 
@@ -118,7 +119,9 @@ async def _connected(
         async with asyncio.timeout(seconds):
             reader, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError) as error:
-        raise Unavailable(f"cannot connect to {host}:{port}: {str(error) or 'no answer'}") from error
+        raise Unavailable(
+            Text.of("cannot connect to {host}:{port}: {reason}", host=host, port=port, reason=str(error) or "no answer")
+        ) from error
     session = opened(writer)
     try:
         with unwrap_group():
@@ -318,7 +321,7 @@ class OpenProtocolSession:
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Read frames until the connection is lost; then raise Unavailable."""
         frames = FrameReader()
-        fault, reason = ConnectionFault.CLOSED, "the controller has closed the connection"
+        fault, reason = ConnectionFault.CLOSED, Text("the controller has closed the connection")
         try:
             while received := await reader.read(_READ_BYTES):
                 self._last_received = asyncio.get_running_loop().time()
@@ -329,9 +332,9 @@ class OpenProtocolSession:
                 # A controller that sends without end must not block the others.
                 await asyncio.sleep(0)
         except OSError as error:
-            reason = f"the connection is lost: {error}"
+            reason = Text.of("the connection is lost: {reason}", reason=error)
         except Refused as refusal:
-            fault, reason = ConnectionFault.PROTOCOL, refusal.message
+            fault, reason = ConnectionFault.PROTOCOL, refusal.text
         lost = self._end(ConnectionFailed(fault, reason))
         if not self._is_stopping:
             raise lost
@@ -345,7 +348,7 @@ class OpenProtocolSession:
             if self._lost is not None:
                 raise self._lost
             if loop.time() - self._last_received > self._times.silence:
-                reason = f"the controller is silent for {self._times.silence:g} s"
+                reason = Text.of("the controller is silent for {silence:g} s", silence=self._times.silence)
                 raise self._end(ConnectionFailed(ConnectionFault.SILENT, reason))
             if loop.time() - min(self._last_sent, max(last_sign, self._last_received)) >= self._keep_alive_s:
                 last_sign = loop.time()
@@ -360,7 +363,13 @@ class OpenProtocolSession:
             return
         if self._messages.full():
             # A handler that cannot follow gets the results again as old ones.
-            self._end(Unavailable(f"more than {_WAITING_MESSAGES} messages wait to be handled"))
+            self._end(
+                Unavailable(
+                    Text.of(
+                        "more than {waiting_messages} messages wait to be handled", waiting_messages=_WAITING_MESSAGES
+                    )
+                )
+            )
             return
         self._messages.put_nowait((message, self._last_received))
 

@@ -6,6 +6,7 @@ from typing import Any
 from edge.features.openprotocol.protocol.fields import DataField, FieldKind, Layout, decode_data, encode_data
 from edge.features.openprotocol.protocol.result_fields import numbered
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 
 _TEXT, _DATE, _NM = FieldKind.TEXT, FieldKind.DATE, FieldKind.HUNDREDTHS
 _COMMON = numbered(
@@ -47,7 +48,9 @@ def parse_spindles(data: bytes) -> dict[str, Any]:
     found = decode_data(_COMMON, data)
     at = sum(field.width + _ID_WIDTH for field in _COMMON)
     if data[at : at + _ID_WIDTH] != _SPINDLES:
-        raise Refused("unreadable", f"spindles: expected parameter 18, found {data[at : at + _ID_WIDTH]!r}")
+        raise Refused(
+            "unreadable", Text.of("spindles: expected parameter 18, found {data!r}", data=data[at : at + _ID_WIDTH])
+        )
     records = range(at + _ID_WIDTH, at + _ID_WIDTH + (found["spindle_count"] or 0) * _WIDTH, _WIDTH)
     return found | {"spindles": [decode_data(_RECORD, data[record : record + _WIDTH]) for record in records]}
 

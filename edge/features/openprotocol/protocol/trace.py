@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from edge.features.openprotocol.protocol.fields import DataField, FieldKind, decode_data, encode_data
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 
 ANGLE, TORQUE = 1, 2
 KINDS = MappingProxyType({ANGLE: "Angle", TORQUE: "Torque", 3: "Current", 4: "Gradient", 5: "Stroke", 6: "Force"})
@@ -171,16 +172,24 @@ class _Reader:
         if self._data[self._at : self._at + 1] != b"\0":
             raise Refused("unreadable", "samples: the NUL before them is missing")
         if count < 0:
-            raise Refused("unreadable", f"samples: {count} is not a number of them")
+            raise Refused("unreadable", Text.of("samples: {count} is not a number of them", count=count))
         raw = self._data[self._at + 1 : self._at + 1 + 2 * count]
         if len(raw) < 2 * count:
-            raise Refused("unreadable", f"samples: {count} are announced, {len(raw) // 2} are there")
+            raise Refused(
+                "unreadable",
+                Text.of("samples: {count} are announced, {count2} are there", count=count, count2=len(raw) // 2),
+            )
         return struct.unpack(f">{count}h", raw)
 
     def _text(self, length: int) -> str:
         text = self._data[self._at : self._at + length].decode("latin-1")
         if length < 0 or len(text) < length:
-            raise Refused("unreadable", f"a value: {length} characters are announced, {len(text)} are there")
+            raise Refused(
+                "unreadable",
+                Text.of(
+                    "a value: {length} characters are announced, {count} are there", length=length, count=len(text)
+                ),
+            )
         self._at += length
         return text.strip(" \0")
 
@@ -196,7 +205,9 @@ def _number(what: str, text: str) -> float:
     try:
         found = float(text)
     except ValueError:
-        raise Refused("unreadable", f"{what}: expected a number, found {text[:20]!r}") from None
+        raise Refused(
+            "unreadable", Text.of("{what}: expected a number, found {text!r}", what=what, text=text[:20])
+        ) from None
     if not math.isfinite(found):
-        raise Refused("unreadable", f"{what}: {text[:20]!r} is not a number")
+        raise Refused("unreadable", Text.of("{what}: {text!r} is not a number", what=what, text=text[:20]))
     return found

@@ -12,6 +12,7 @@ from edge.features.openprotocol.protocol.link import LinkLayer, LinkLimits
 from edge.features.openprotocol.protocol.mids import Decline, Mid, named_mids, new_message
 from edge.foundation.errors import EdgeError, Refused, Unavailable
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.links.host_addresses import free_port
 
 SILENCE_SECONDS = 15.0
@@ -95,7 +96,10 @@ class OpenProtocolServer:
             self._server = await asyncio.start_server(self._serve, _LOOPBACK, port)
         except OSError as error:
             raise Unavailable(
-                f"cannot listen on {_LOOPBACK}:{port}: {error.strerror}", "Choose another port."
+                Text.of(
+                    "cannot listen on {loopback}:{port}: {reason}", loopback=_LOOPBACK, port=port, reason=error.strerror
+                ),
+                "Choose another port.",
             ) from error
         self.port = self._server.sockets[0].getsockname()[1]
 

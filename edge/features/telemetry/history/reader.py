@@ -17,6 +17,7 @@ from msgspec import Struct
 from edge.features.telemetry.history.arrow_chunk import SampleChunk, decode_chunk
 from edge.features.telemetry.history.day_files import DayFile, GzipMember, day_of, list_files, members, read_content
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import matches
 
@@ -187,5 +188,7 @@ def _parse_cursor(cursor: str) -> tuple[int, int] | None:
         return None
     at, _, count = cursor.partition(":")
     if not (at.isdecimal() and count.isdecimal()):
-        raise Refused("invalid_cursor", f"{cursor!r} is not a cursor of a page", "Start without one.")
+        raise Refused(
+            "invalid_cursor", Text.of("{cursor!r} is not a cursor of a page", cursor=cursor), "Start without one."
+        )
     return int(at), int(count)

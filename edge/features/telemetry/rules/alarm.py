@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.foundation.text import Text
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise, Shelving
 
 
@@ -142,7 +143,7 @@ class AlarmUnchanged(Struct, frozen=True):
 class AlarmRefusal(Struct, frozen=True):
     """The request of a person is not allowed in this state."""
 
-    reason: str
+    reason: str | Text
 
 
 class _Move(Enum):
@@ -381,7 +382,7 @@ def _suppress(alarm: Alarm, now: int, *, suppressed: bool) -> AlarmChanged | Ala
 def _put_in_service(alarm: Alarm, event: Disable | Enable, now: int) -> AlarmChanged | AlarmRefusal:
     disabled = isinstance(event, Disable)
     if alarm.disabled is disabled:
-        return AlarmRefusal(f"the alarm is {'disabled' if disabled else 'enabled'} already")
+        return AlarmRefusal(Text.of("the alarm is {value} already", value="disabled" if disabled else "enabled"))
     kind = AlarmChangeKind.DISABLED if disabled else AlarmChangeKind.ENABLED
     return AlarmChanged(replace(_signed(alarm, event.by, event.comment, now), disabled=disabled), kind)
 

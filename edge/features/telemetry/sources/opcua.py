@@ -15,6 +15,7 @@ from edge.foundation.backoff import Backoff
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
+from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, open_client
 from edge.links.opcua_subscription import MonitoredValue, ValueWatch
 from edge.ports.sample_lines import Quality, Sample
@@ -151,7 +152,7 @@ class OpcuaSource:
                 self._on_lost(error)
             except Exception as error:  # a server that breaks our reader must not end the gateway
                 logger.exception("source met a defect, retrying", source=self._name)
-                self._on_lost(Unavailable(f"a defect of this software: {error!r}"))
+                self._on_lost(Unavailable(Text.of("a defect of this software: {reason!r}", reason=error)))
             await backoff.pause()
 
     async def _follow(self, session: ClientSession) -> None:

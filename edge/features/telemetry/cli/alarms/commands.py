@@ -15,6 +15,7 @@ from edge.features.telemetry.alarm_requests import alarm_event_of, request_chang
 from edge.features.telemetry.cli.alarms.view import changes_table, report, table
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.ports.alarm import Alarm, AlarmCall, public_alarm, public_alarm_change
 from edge.store.client import Store
 from edge.store.kept_alarms import AlarmChange, load, newest
@@ -192,6 +193,10 @@ async def _find(store: Store, name: str) -> Alarm:
     """Return the alarm whose id begins with a text. Raises Refused for none, and for several."""
     found = [alarm for alarm in (await load(store)).alarms.values() if alarm.id.startswith(name)]
     if len(found) != 1:
-        reason = f"{len(found)} alarms begin with {name!r}" if found else f"there is no alarm {name!r}"
+        reason = (
+            Text.of("{count} alarms begin with {name!r}", count=len(found), name=name)
+            if found
+            else Text.of("there is no alarm {name!r}", name=name)
+        )
         raise Refused("unknown_alarm", reason, "List the alarms: edge alarms list")
     return found[0]

@@ -18,6 +18,7 @@ from edge.features.telemetry.rules.rule_form import parse_rules
 from edge.features.telemetry.rules.subject_state import Finding
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.json_value import read_json_text
 from edge.ports.sample_lines import read_lines
 from edge.store.stream_of_samples import read_counters
@@ -87,7 +88,11 @@ def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> N
     if rule_id is not None:
         known = tuple(known_rule for known_rule in known if known_rule.rule.id == rule_id)
         if not known:
-            raise Refused("unknown_rule", f"there is no rule {rule_id!r}", "List the rules: edge rules show")
+            raise Refused(
+                "unknown_rule",
+                Text.of("there is no rule {rule_id!r}", rule_id=rule_id),
+                "List the rules: edge rules show",
+            )
     if as_json:
         print_json([as_data(known_rule, raised.get(known_rule.rule.id, 0)) for known_rule in known])
     elif rule_id is not None:

@@ -23,6 +23,7 @@ from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused, SettingsError, unwrap_group
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.ports.batch import encode_line
 from edge.ports.sample_lines import Sample, parse_line
 from edge.ports.tag import TagDefinitions, decode_definitions, matches
@@ -66,7 +67,7 @@ def show(tag: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Show the last sample of a tag, and its trend of the last 24 hours where history is kept."""
     found = next((sample for sample in asyncio.run(_load(settings_file)) if sample.tag == tag), None)
     if found is None:
-        raise Refused("unknown_tag", f"there is no tag {tag!r}", "List the tags: edge tags list")
+        raise Refused("unknown_tag", Text.of("there is no tag {tag!r}", tag=tag), "List the tags: edge tags list")
     trend, known = _trend(tag, settings_file), _definitions(settings_file).find(tag)
     if as_json:
         print_json(as_data(found, known) | trend_data(trend))
@@ -152,7 +153,9 @@ def _history(settings_file: Path | None) -> Path | None:
     if not settings.history_days:
         return None
     if directory.exists() and not os.access(directory, os.R_OK | os.X_OK):
-        raise Refused("forbidden", f"{directory} cannot be read by this user", "Call edge as root.")
+        raise Refused(
+            "forbidden", Text.of("{directory} cannot be read by this user", directory=directory), "Call edge as root."
+        )
     if find_spec("nanoarrow") is None:
         problem = "telemetry.history_days: needs a library that is not installed"
         raise SettingsError([problem], "Install it: pip install 'microdcs-edge[history]'")
