@@ -12,14 +12,17 @@ import msgspec
 import nanoarrow as na
 
 from edge.features.flows.nodes.kind import NodeError
-from edge.features.telemetry.history.arrow_chunk import (
+from edge.foundation.column_file import (
     encode_batch,
+    encode_member,
+    end_of_whole_members,
     flag_column,
     instant_column,
+    members,
     number_column,
+    read_content,
     text_column,
 )
-from edge.features.telemetry.history.day_files import encode_member, end_of_whole_members, members, read_content
 from edge.foundation.files import append_whole
 
 TIME: Final = "time"

@@ -4,66 +4,13 @@ import io
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import Any, Final
 
 import nanoarrow as na
 from msgspec import Struct
-from nanoarrow.ipc import StreamWriter
 
+from edge.foundation.column_file import encode_batch, instant_column, number_column, text_column
 from edge.ports.sample_lines import Quality, Sample
-
-
-def encode_batch(batch: Any, *, with_schema: bool) -> bytes:
-    """Return a record batch, after its schema if asked; further batches may follow: there is no marker of an end."""
-    out = io.BytesIO()
-    writer = StreamWriter.from_writable(out)
-    writer.write_stream(batch, write_schema=with_schema)
-    writer.release()
-    return out.getvalue()
-
-
-def _bitmap_of_present(present: Sequence[bool]) -> bytes | None:
-    """Return the bitmap of the values that are present; None when all are."""
-    return None if all(present) else _bitmap(present)
-
-
-def _bitmap(values: Sequence[bool]) -> bytes:
-    bits = bytearray(-(-len(values) // 8))
-    for number, value in enumerate(values):
-        bits[number >> 3] |= value << (number & 7)
-    return bytes(bits)
-
-
-def number_column(values: Sequence[float | None]) -> Any:
-    """Return numbers as float64; None is a missing value."""
-    present = _bitmap_of_present([number is not None for number in values])
-    data = array("d", [0.0 if number is None else number for number in values])
-    return na.c_array_from_buffers(na.float64(), len(values), [present, data], null_count=0 if present is None else -1)
-
-
-def text_column(values: Sequence[str | None], *, nullable: bool) -> Any:
-    """Return texts as string; None is a missing value."""
-    present = _bitmap_of_present([text is not None for text in values])
-    parts = [b"" if text is None else text.encode(errors="replace") for text in values]
-    offsets = array("i", accumulate(map(len, parts), initial=0))
-    kind = na.string(nullable=nullable)
-    buffers = [present, offsets, b"".join(parts)]
-    return na.c_array_from_buffers(kind, len(values), buffers, null_count=0 if present is None else -1)
-
-
-def flag_column(values: Sequence[bool | None]) -> Any:
-    """Return truth values as bool; None is a missing value."""
-    present = _bitmap_of_present([number is not None for number in values])
-    data = _bitmap([bool(number) for number in values])
-    return na.c_array_from_buffers(na.bool_(), len(values), [present, data], null_count=0 if present is None else -1)
-
-
-def instant_column(milliseconds: Sequence[int]) -> Any:
-    """Return instants in milliseconds since the epoch as timestamps in UTC."""
-    kind = na.timestamp("ms", "UTC", nullable=False)
-    return na.c_array_from_buffers(kind, len(milliseconds), [None, array("q", milliseconds)])
-
 
 _QUALITIES: Final = (Quality.GOOD, Quality.UNCERTAIN, Quality.BAD)
 """The code of a quality is its place here."""

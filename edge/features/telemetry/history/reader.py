@@ -15,7 +15,8 @@ import structlog
 from msgspec import Struct
 
 from edge.features.telemetry.history.arrow_chunk import SampleChunk, decode_chunk
-from edge.features.telemetry.history.day_files import DayFile, GzipMember, day_of, list_files, members, read_content
+from edge.features.telemetry.history.day_files import DayFile, day_of, list_files
+from edge.foundation.column_file import GzipMember, members, read_content
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.ports.sample_lines import Sample

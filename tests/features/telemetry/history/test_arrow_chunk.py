@@ -2,8 +2,6 @@
 
 import io
 import math
-from datetime import UTC, datetime
-from typing import Any
 
 import nanoarrow as na
 import pytest
@@ -12,13 +10,8 @@ from hypothesis import strategies as st
 
 from edge.features.telemetry.history.arrow_chunk import (
     decode_chunk,
-    encode_batch,
     encode_chunk,
     encode_schema,
-    flag_column,
-    instant_column,
-    number_column,
-    text_column,
 )
 from edge.ports.sample_lines import Quality, Sample
 
@@ -78,24 +71,3 @@ def test_schema_and_chunks_are_one_arrow_stream() -> None:
 def test_data_that_is_not_a_chunk_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="record batch"):
         decode_chunk(data, encode_schema())
-
-
-@pytest.mark.parametrize(
-    ("kind", "column", "values"),
-    [
-        (na.float64(), number_column, [1.5, None, -2.0]),
-        (na.bool_(), flag_column, [True, None, False, True, True, True, True, True, True]),
-        (na.string(), lambda values: text_column(values, nullable=True), ["a", None, "ü"]),
-        (na.string(), lambda values: text_column(values, nullable=True), []),
-    ],
-)
-def test_column_is_read_back(kind: Any, column: Any, values: list[Any]) -> None:
-    schema = na.struct({"v": kind}, nullable=False)
-    batch = na.c_array_from_buffers(schema, len(values), [None], children=[column(values)])
-    stream = na.ArrayStream.from_readable(io.BytesIO(encode_batch(batch, with_schema=True)))
-    assert [row["v"] for row in stream.read_all().to_pylist()] == values
-
-
-def test_instants_are_timestamps_in_utc() -> None:
-    found = na.Array(instant_column([1000])).to_pylist()
-    assert found == [datetime.fromtimestamp(1, UTC)]

@@ -10,22 +10,20 @@ import nanoarrow as na
 import pytest
 from structlog.testing import capture_logs
 
-from edge.features.telemetry.history.arrow_chunk import (
-    encode_batch,
-    encode_schema,
-    instant_column,
-    number_column,
-    text_column,
-)
+from edge.features.telemetry.history.arrow_chunk import encode_schema
 from edge.features.telemetry.history.day_files import (
-    encode_member,
     list_files,
-    members,
-    read_content,
     recover,
     remove_oldest,
 )
 from edge.features.telemetry.history.reader import read_samples
+from edge.foundation.column_file import (
+    encode_batch,
+    encode_member,
+    instant_column,
+    number_column,
+    text_column,
+)
 from edge.ports.sample_lines import Sample
 from tests.features.telemetry.history.written import append_samples
 
@@ -189,42 +187,3 @@ def test_file_of_an_earlier_release_is_read_but_not_extended(tmp_path: Path) -> 
         append_samples(tmp_path, [newer], MUCH)
     assert names(tmp_path) == ["2024-10-04.arrows.gz", "2024-10-04.2.arrows.gz"]
     assert list(read_samples(tmp_path, ["t"])) == [Sample(NOON, "t", 7.5, process="P1"), newer, newer]
-
-
-def file_of(*contents: bytes) -> io.BytesIO:
-    return io.BytesIO(b"".join(encode_member(content, at, at + 1, 7) for at, content in enumerate(contents)))
-
-
-def test_gzip_reads_the_members_as_one_content() -> None:
-    assert gzip.decompress(file_of(b"first ", b"", b"second").getvalue()) == b"first second"
-
-
-def test_members_are_found_without_decompression() -> None:
-    file = file_of(b"x" * 1_000, b"yy")
-    first, second = members(file)
-    assert (first.offset, first.first, first.last, first.rows) == (0, 0, 1, 7)
-    assert (second.offset, second.first) == (first.length, 1)
-    assert [read_content(file, gzip_member) for gzip_member in (first, second)] == [b"x" * 1_000, b"yy"]
-    assert second.offset == first.length
-
-
-@pytest.mark.parametrize("cut", range(1, 60))
-def test_torn_member_is_not_found(cut: int) -> None:
-    whole = file_of(b"first", b"second")
-    torn = io.BytesIO(whole.getvalue()[:-cut])
-    assert [read_content(torn, member) for member in members(torn)] in ([b"first"], [])
-
-
-def test_zeros_or_other_bytes_after_a_member_end_the_search() -> None:
-    for tail in (bytes(100), b"\x1f\x8b\x08\x00" + bytes(60), b"text" * 30):
-        file = io.BytesIO(file_of(b"first").getvalue() + tail)
-        assert len(list(members(file))) == 1
-
-
-def test_changed_byte_is_reported_as_damage() -> None:
-    data = bytearray(file_of(b"content " * 50).getvalue())
-    data[-12] ^= 1
-    file = io.BytesIO(bytes(data))
-    (member,) = members(file)
-    with pytest.raises(ValueError, match="the member at byte 0 is damaged"):
-        read_content(file, member)
