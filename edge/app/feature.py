@@ -81,6 +81,8 @@ class Feature(Struct, frozen=True):
     """Its kinds of equipment, by the value of `kind`."""
     is_on: "Callable[[Settings], bool]" = _always
     """Whether the settings switch it on; what is off is not imported."""
+    needs: Sequence[str] = ()
+    """The features without whose ports it is not opened."""
     prepare: str = ""
     """Called before equipment is opened."""
     open: str = ""

@@ -109,14 +109,18 @@ async def prepare_features(stack: AsyncExitStack, core: "GatewayParts") -> None:
 async def open_features(stack: AsyncExitStack, core: "GatewayParts", works: "Works") -> None:
     """Open what features do before any call is accepted."""
     for feature in features():
-        await _open(stack, core, feature, feature.open if feature.is_on(core.settings) else feature.open_off, works)
+        await _open(stack, core, feature, feature.open if _is_open(core, feature) else feature.open_off, works)
 
 
 async def serve_features(stack: AsyncExitStack, core: "GatewayParts", works: "Works") -> None:
     """Open what features serve when the MES and OPC UA clients are served."""
     for feature in features():
-        if feature.is_on(core.settings):
+        if _is_open(core, feature):
             await _open(stack, core, feature, feature.serve, works)
+
+
+def _is_open(core: "GatewayParts", feature: Feature) -> bool:
+    return feature.is_on(core.settings) and all(name in core.ports for name in feature.needs)
 
 
 async def _open(stack: AsyncExitStack, core: "GatewayParts", feature: Feature, function: str, *works: "Works") -> None:

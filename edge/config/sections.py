@@ -499,6 +499,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Return whether a section of a feature switches it on."""
         return section in self.sections and self.sections[section].is_on
 
+    def is_off(self, section: str) -> bool:
+        """Return whether a section of a feature is given and switches it off."""
+        return section in self.sections and not self.sections[section].is_on
+
     @property
     def users_file(self) -> str:
         """The path of the user file."""

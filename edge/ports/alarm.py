@@ -162,6 +162,19 @@ _STATES: Final[dict[tuple[ActiveState, bool], AlarmState]] = {
 """By the active state, and whether the alarm is unacknowledged."""
 
 
+class AlarmCause(msgspec.Struct, frozen=True):
+    """Why an alarm is raised that no rule raises: an id as that of a rule, the subject, and the value behind it.
+
+    `severity` is from 1 to 1000; the message may name `{rule}`, `{subject}` and `{value}`, empty takes the usual one.
+    """
+
+    rule: str
+    subject: str
+    severity: int
+    message: str = ""
+    value: Any = None
+
+
 def alarm_id(rule: str, subject: str) -> str:
     """Return the id of the alarm of a rule for a subject: the same after every restart."""
     return hashlib.sha256(f"{rule}\0{subject}".encode(errors="backslashreplace")).hexdigest()[:_ID_LENGTH]

@@ -32,6 +32,13 @@ def test_each_feature_declares_its_own_name() -> None:
     assert tuple(feature.name for feature in features()) == FEATURES
 
 
+def test_features_that_another_one_needs_stand_before_it() -> None:
+    rows = list(FEATURES)
+    needs = [(feature.name, need) for feature in features() for need in feature.needs]
+    assert ("sparkplug", "telemetry") in needs
+    assert [(name, need) for name, need in needs if rows.index(need) > rows.index(name)] == []
+
+
 def test_no_two_features_declare_the_same_command_or_kind() -> None:
     nouns = [name for feature in features() for name in feature.commands]
     assert len(nouns) == len(set(nouns))

@@ -234,6 +234,8 @@ async def test_page_lists_every_metric_with_its_labels(
         JobSamples(store.keys, RuleInterest(rules), {}, 10),
         (),
         TagDefinitions(),
+        store,
+        10,
         history=HistoryWriter(Path("unused"), HistoryLimits(days=1)),
     )
     await append(store, temp(0, 1))

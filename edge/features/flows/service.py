@@ -4,13 +4,13 @@ import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from edge.app.component import ComponentPart
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
+from edge.app.telemetry_port import Telemetry
 from edge.config import OpcuaEquipmentSettings, Settings
 from edge.features.flows.calls import serve_calls
 from edge.features.flows.cleanup import keep_clean
@@ -38,6 +38,7 @@ from edge.features.flows.ports.command import EquipmentCommander
 from edge.features.flows.ports.foreign_value import read_key
 from edge.features.flows.ports.jobs import JobStarter, ResultReader
 from edge.features.flows.ports.table import Handler, HandlerTable
+from edge.features.flows.ports.tags import record_tags, tag_handlers
 from edge.features.flows.ports.web import get_resource, post_resource
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.runner import RunnerContext
@@ -46,9 +47,6 @@ from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.model.plant import PluginState
 from edge.station.jobs import JobService
 from edge.store import instance_leases
-
-if TYPE_CHECKING:
-    from edge.features.telemetry.service import TelemetryService
 
 
 async def opcua_handlers(stack: contextlib.AsyncExitStack, settings: Settings) -> dict[type, Handler]:
@@ -74,7 +72,7 @@ async def open_flows(
     stack: contextlib.AsyncExitStack,
     core: GatewayParts,
     jobs: JobService,
-    telemetry: "TelemetryService | None",
+    telemetry: Telemetry | None,
     kinds: NodeKinds,
     listeners: Sequence[Callable[[FlowRecord, CycleRecord], None]] = (),
 ) -> FlowStats:
@@ -95,10 +93,7 @@ async def open_flows(
     state, plans = RedisFlowState(store), Plans(kinds)
     handlers = _handlers(core, jobs) | await opcua_handlers(stack, core.settings)
     if telemetry is not None:
-        # Imported only when telemetry is on.
-        from edge.features.flows.ports.tags import record_tags, tag_handlers  # noqa: PLC0415
-
-        handlers |= await tag_handlers(stack, core, telemetry.volatile)
+        handlers |= await tag_handlers(stack, core, telemetry)
         await core.keep_running(stack, "tags of flows", partial(record_tags, state, plans, telemetry.interest))
     context = RunnerContext(
         state=state,

@@ -15,7 +15,6 @@ from edge.equipment.device import Device, DeviceEvent
 from edge.equipment.repetition import permit_start
 from edge.features.lamps.alarm_lamps import FollowAlarms, no_alarms, show_alarms
 from edge.features.lamps.gpio import Lines, open_lines
-from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.text import Text
 from edge.model.cloudevent import new_id
@@ -67,7 +66,7 @@ class StackLightSettings(EquipmentSettings, frozen=True, kw_only=True):
             yield f"alarms: {lamp} is none of lamps: {', '.join(self.lamps)}"
         if len(set(self.alarms.values())) < len(self.alarms):
             yield "alarms: two lamps have the same severity"
-        if self.alarms and settings.section(TelemetrySettings).mode == "off":
+        if self.alarms and settings.is_off("telemetry"):
             yield 'alarms: there are none with telemetry.mode = "off"'
         if self.scope and self.scope not in scopes:
             yield f"scope: {self.scope} is none of gateway.scopes: {', '.join(scopes)}"

@@ -5,8 +5,6 @@ from edge.config import Settings
 
 
 def _is_on(settings: Settings) -> bool:
-    if "telemetry" in settings.sections and not settings.is_on("telemetry"):
-        return False
     return settings.is_on("sparkplug") or any(
         getattr(section, "payload", "") == "sparkplug" for section in settings.sections.values()
     )
@@ -16,6 +14,7 @@ FEATURE = Feature(
     "sparkplug",
     sections="edge.features.sparkplug.settings:SECTIONS",
     is_on=_is_on,
+    needs=("telemetry",),
     open="edge.features.sparkplug.service:publish_tags",
     serve="edge.features.sparkplug.service:open_sparkplug",
 )

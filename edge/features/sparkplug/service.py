@@ -6,17 +6,13 @@ import functools
 import msgspec
 
 from edge.app.feature import Opened
-from edge.app.parts import GatewayParts, Works, open_session
+from edge.app.parts import GatewayParts, Works
+from edge.app.telemetry_port import Telemetry
 from edge.config import broker_settings
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.sparkplug.source import LARGEST_PACKET, SparkplugSource
 from edge.features.sparkplug.table import NodeTopics, as_id
-from edge.features.telemetry.service import TelemetryService
-from edge.features.telemetry.settings import MqttSourceSettings
-from edge.features.telemetry.sources.mqtt import IN_FLIGHT
-from edge.features.telemetry.sources.opening import broker_of as broker_of_source
-from edge.features.telemetry.sources.opening import flood_of
 from edge.foundation.instant import now_ms
 from edge.links.mqtt_broker import broker_of
 from edge.store.client import Store
@@ -27,41 +23,25 @@ _VOLATILE = "volatile"
 
 async def publish_tags(_stack: contextlib.AsyncExitStack, core: GatewayParts, _works: Works) -> None:
     """Take the tags that the edge node publishes before the sources open: a broker delivers at once what it kept."""
-    telemetry: TelemetryService | None = core.ports.get("telemetry")
+    telemetry: Telemetry = core.ports["telemetry"]
     settings = core.settings.section(SparkplugSettings)
-    if telemetry is not None and settings.group:
+    if settings.group:
         telemetry.interest.publish(settings.tags)
 
 
 async def open_sparkplug(stack: contextlib.AsyncExitStack, core: GatewayParts, _works: Works) -> Opened | None:
     """Open the sources whose payload is Sparkplug, and the edge node where the settings name a group."""
-    telemetry: TelemetryService | None = core.ports.get("telemetry")
-    if telemetry is None:
-        return None
-    for name, section in core.settings.named(MqttSourceSettings).items():
-        if section.payload == "sparkplug":
-            await _open_source(stack, core, name, section, telemetry)
+    telemetry: Telemetry = core.ports["telemetry"]
+    for source in telemetry.mqtt_sources:
+        if source.payload == "sparkplug":
+            session = await source.open_session(stack, LARGEST_PACKET)
+            reader = SparkplugSource(source, telemetry.queue, now_ms)
+            await core.keep_running(stack, f"source {source.name}", functools.partial(reader.run, session))
+            await reader.open(session)
     return await _open_edge_node(stack, core, telemetry) if core.settings.section(SparkplugSettings).group else None
 
 
-async def _open_source(
-    stack: contextlib.AsyncExitStack,
-    core: GatewayParts,
-    name: str,
-    section: MqttSourceSettings,
-    telemetry: TelemetryService,
-) -> None:
-    sink = telemetry.queue
-    session = await open_session(
-        stack, core, f"source-{name}", broker_of_source(core, section), LARGEST_PACKET, IN_FLIGHT, flood_of(sink)
-    )
-    core.health.sessions[f"source {name}"] = session
-    source = SparkplugSource(name, section, sink, now_ms)
-    await core.keep_running(stack, f"source {name}", functools.partial(source.run, session))
-    await source.open(session)
-
-
-async def _open_edge_node(stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: TelemetryService) -> Opened:
+async def _open_edge_node(stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: Telemetry) -> Opened:
     """Run the edge node while this instance publishes the changes of the first scope."""
     settings = core.settings.section(SparkplugSettings)
     topics = NodeTopics(settings.group, settings.edge_node or core.scopes[0])

@@ -8,7 +8,6 @@ from msgspec import Meta
 
 from edge.config.hosts import broker_conflicts
 from edge.config.sections import FeatureSettings, Section, Settings
-from edge.features.telemetry.settings import TelemetrySettings
 
 _Id = Annotated[
     str, Meta(pattern=r"^[^\s/+#]*$", extra={"expected": "a name without blanks or any of / + #"}, max_length=100)
@@ -77,7 +76,7 @@ class SparkplugSettings(FeatureSettings, frozen=True, kw_only=True):
             yield "url: needed, because mqtt.url is empty"
         elif not self.url and any((self.username, self.password, self.ca_file, self.cert_file)):
             yield "url: needed, because a user or certificates are given for it"
-        if settings.section(TelemetrySettings).mode == "off":
+        if settings.is_off("telemetry"):
             yield "group: telemetry.mode is off, so there are no tags to publish"
 
 

@@ -9,15 +9,15 @@ from typing import Final
 
 import structlog
 
+from edge.app.telemetry_port import MqttSource
 from edge.features.sparkplug.births import MAX_PAYLOAD, BornNodes, NodeName
 from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, encode_payload
-from edge.features.telemetry.settings import MqttSourceSettings
-from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.errors import EdgeError
 from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
 from edge.ports.sample_lines import Sample
+from edge.ports.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)
 
@@ -32,13 +32,12 @@ _LOGGED_FAULTS: Final = 3
 class SparkplugSource:
     """Turns the messages of edge nodes into samples; while the broker is away their tags have bad quality."""
 
-    def __init__(self, name: str, settings: MqttSourceSettings, sink: SampleSink, clock: Clock) -> None:
-        self._name = name
-        self._settings = settings
+    def __init__(self, source: MqttSource, sink: SampleSink, clock: Clock) -> None:
+        self._source = source
         self._sink = sink
         self._clock = clock
-        self._nodes = BornNodes(settings.tag)
-        self._missing = set(_named(settings.topic))
+        self._nodes = BornNodes(source.tag)
+        self._missing = set(_named(source.topic))
         """Edge nodes whose births we missed, to be asked as soon as they may be."""
         self._to_ask: deque[NodeName] = deque()
         self._awake = asyncio.Event()
@@ -47,7 +46,7 @@ class SparkplugSource:
     async def open(self, session: MqttSession) -> None:
         """Subscribe to the topics. Raises Unavailable when the broker does not confirm."""
         session.listeners.append(self.on_connection)
-        await session.subscribe(self._settings.topic, self.take)
+        await session.subscribe(self._source.topic, self.take)
         self._awake.set()
 
     def on_connection(self, connected: bool) -> None:  # noqa: FBT001 - as the session calls its listeners
@@ -56,7 +55,7 @@ class SparkplugSource:
             self._awake.set()
             return
         if self._nodes.names:
-            self._missing = {*_named(self._settings.topic), *self._nodes.names}
+            self._missing = {*_named(self._source.topic), *self._nodes.names}
         self._put(self._nodes.forget(self._clock()))
 
     async def take(self, message: Message) -> Settle:
@@ -65,7 +64,7 @@ class SparkplugSource:
         taken = self._nodes.take(message.topic, message.payload, self._clock())
         self._put(taken.samples)
         if taken.faults:
-            self._sink.refuse(self._name, taken.refused)
+            self._sink.refuse(self._source.name, taken.refused)
             self._warn(message.topic[:200], "; ".join(taken.faults[:_LOGGED_FAULTS]), refused=taken.refused)
         if taken.ask is not None:
             self._to_ask.append(taken.ask)
@@ -97,16 +96,23 @@ class SparkplugSource:
         except EdgeError as error:
             self._warn(topic, error.message)
         else:
-            logger.info("sparkplug rebirth requested", source=self._name, group=node.group, node=node.node)
+            logger.info("sparkplug rebirth requested", source=self._source.name, group=node.group, node=node.node)
 
     def _put(self, samples: Iterable[Sample]) -> None:
         for sample in samples:
             self._sink.put(sample)
 
     def _warn(self, topic: str, reason: str, **facts: int) -> None:
-        advice = f"Correct the edge node, or [source.{self._name}]; it is asked for births that are missing."
+        name = self._source.name
+        advice = f"Correct the edge node, or [source.{name}]; it is asked for births that are missing."
         self._faults.warning(
-            "sparkplug data refused", topic, source=self._name, topic=topic, reason=reason, advice=advice, **facts
+            "sparkplug data refused",
+            topic,
+            source=self._source.name,
+            topic=topic,
+            reason=reason,
+            advice=advice,
+            **facts,
         )
 
 

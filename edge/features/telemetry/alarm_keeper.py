@@ -19,11 +19,13 @@ from edge.features.telemetry.alarm_decision import (
     next_expiry,
     rename_subjects,
 )
+from edge.features.telemetry.model.rule import OccursRule
 from edge.features.telemetry.rules.alarm import AlarmChanged, Suppress, Unsuppress, transition
 from edge.features.telemetry.rules.evaluator import Renamed
+from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
 from edge.foundation.fault_points import FaultPoint, fault_point
 from edge.foundation.instant import Clock
-from edge.ports.alarm import Alarm, AlarmChangeKind, alarm_id
+from edge.ports.alarm import Alarm, AlarmCause, AlarmChangeKind, alarm_id
 from edge.store import kept_alarms as alarms
 from edge.store.background import poll_store
 from edge.store.client import Store
@@ -212,3 +214,21 @@ def plan_suppression(found: Mapping[str, Alarm], rules: Sequence[str], now: int)
         if isinstance(result, AlarmChanged):
             changes.append(AlarmChange(result.alarm, result.kind))
     return changes
+
+
+async def raise_alarm(store: Store, cause: AlarmCause, at: int) -> Alarm | None:
+    """Raise an alarm that has no rule and return it; None when a flood of alarms withheld it.
+
+    Raised again, it counts and has to be acknowledged again. Raises Unavailable.
+    """
+    finding = Finding(at, cause.rule, cause.subject, FindingEvent.RAISED, cause.severity)
+    rule = OccursRule(id=cause.rule, pattern=cause.rule, severity=cause.severity, message=cause.message or None)
+    found = FoundAlarm(finding, rule, cause.value)
+    while True:
+        stored = await alarms.load(store)
+        changes = decide_alarms(stored.alarms, [found]).changes
+        # A flood of alarms may change none: they are counted in one then.
+        if not changes or isinstance(await store.commit(alarms.save(store.keys, stored, changes)), Committed):
+            break
+    name = alarm_id(cause.rule, cause.subject)
+    return next((change.alarm for change in reversed(changes) if change.alarm.id == name), None)

@@ -21,8 +21,8 @@ class RuleInterest:
     """Answers by name whether a rule uses a line; `record_all` takes every line."""
 
     def __init__(self, rules: Iterable[Rule], *, record_all: bool = False) -> None:
-        self.tags_of_flows: frozenset[str] = frozenset()
-        """Tags that flows read or write; their samples are recorded too."""
+        self.used_tags: frozenset[str] = frozenset()
+        """Tags that other features read or write; their samples are recorded too."""
         self._published: tuple[str, ...] = ()
         self._record_all = record_all
         self.use_rules(rules)
@@ -47,7 +47,7 @@ class RuleInterest:
     @property
     def is_empty(self) -> bool:
         """Whether no line is recorded."""
-        return not (self._record_all or self._ready or self.tags_of_flows or self._published)
+        return not (self._record_all or self._ready or self.used_tags or self._published)
 
     def raises_alarms(self, tag: str) -> bool:
         """Return whether a rule evaluates the samples of a tag."""
@@ -64,7 +64,7 @@ class RuleInterest:
             return True
         if not isinstance(line, Sample):
             return any(matches(pattern, line.name) for pattern in self._patterns)
-        if line.tag in self.tags_of_flows:
+        if line.tag in self.used_tags:
             return True
         known = self._known.get(line.tag)
         if known is None:

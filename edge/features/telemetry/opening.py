@@ -5,7 +5,7 @@ from functools import partial
 
 from edge.app.component import ComponentPart
 from edge.app.feature import Opened
-from edge.app.parts import GatewayParts, Works, open_session
+from edge.app.parts import GatewayParts, Works
 from edge.features.telemetry import service
 from edge.features.telemetry.alarm_requests import alarm_calls
 from edge.features.telemetry.metrics import telemetry_metrics
@@ -39,6 +39,6 @@ async def open_telemetry(stack: AsyncExitStack, core: GatewayParts, works: Works
 async def serve_telemetry(stack: AsyncExitStack, core: GatewayParts, _works: Works) -> None:
     """Open the sources, and publish alarms where there is a MES."""
     telemetry: TelemetryService = core.ports["telemetry"]
-    await open_sources(stack, core, telemetry.queue, partial(open_session, stack, core))
+    await open_sources(stack, core, telemetry.queue)
     if session_of_mes := core.health.sessions.get("MES"):
         await publish_alarms(stack, core, telemetry, session_of_mes)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from edge.app.parts import GatewayParts, Works
-from edge.features.telemetry.alarm_keeper import AlarmSuppression
+from edge.app.telemetry_port import MqttSource
+from edge.features.telemetry.alarm_keeper import AlarmSuppression, raise_alarm
 from edge.features.telemetry.alarm_publisher import AlarmPublisher, follow_actions
 from edge.features.telemetry.built_in_rules import with_built_in
 from edge.features.telemetry.definitions import RuleUpdates, TagUpdates, read_definitions, read_rules
@@ -22,6 +23,7 @@ from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
 from edge.features.telemetry.sample_store import open_volatile
 from edge.features.telemetry.settings import MirrorSettings, TelemetrySettings
+from edge.features.telemetry.sources.opening import mqtt_sources_of_others
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
@@ -29,6 +31,7 @@ from edge.foundation.ticks import Slices, next_tick
 from edge.links.mqtt import MqttSession
 from edge.model.job_state import has_ended
 from edge.northbound.topics import Topics
+from edge.ports.alarm import Alarm, AlarmCause
 from edge.ports.sample_lines import Occurrence
 from edge.ports.sample_value import JOB_ENDED
 from edge.ports.tag import TagDefinitions
@@ -55,11 +58,18 @@ class TelemetryService(Struct):
     of_settings: Sequence[SettingsListener]
     """What is called after each change of settings."""
     tags: TagDefinitions
+    store: Store
+    stream_length: int
+    mqtt_sources: Sequence[MqttSource] = ()
     own_rules: int = 0
     """The number of rules without the built-in ones."""
     publisher: AlarmPublisher | None = None
     history: "HistoryWriter | None" = None
     volatile: Store | None = None
+
+    async def raise_alarm(self, cause: AlarmCause) -> Alarm | None:
+        """Raise an alarm and return it; None when a flood of alarms withheld it. Raises Unavailable."""
+        return await raise_alarm(self.store, cause, now_ms())
 
     @property
     def written_bytes(self) -> int:
@@ -123,6 +133,9 @@ async def open_telemetry(stack: contextlib.AsyncExitStack, core: GatewayParts, w
         samples,
         of_settings,
         tags,
+        core.store,
+        settings.stream_length,
+        mqtt_sources_of_others(core, queue),
         own_rules=len(own),
         history=history,
         volatile=volatile,

@@ -1,14 +1,23 @@
 """The Sparkplug source requests missed births, also those before its start."""
 
+from typing import NoReturn
+
+from edge.app.telemetry_port import MqttSource
 from edge.config import MqttSettings
 from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, decode_payload, encode_payload
 from edge.features.sparkplug.source import SparkplugSource
-from edge.features.telemetry.settings import MqttSourceSettings
 from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, open_session
 from edge.ports.sample_lines import Quality, Sample
 from tests.conftest import WaitUntil
 from tests.equipment.samples import Sink
+
+
+def source_of(topic: str, tag: str) -> MqttSource:
+    def refuse(_stack: object, _largest: int) -> NoReturn:
+        raise AssertionError("the test opens the session")
+
+    return MqttSource("line", "sparkplug", topic, tag, refuse)
 
 
 async def test_births_are_requested_at_start_and_after_a_broker_loss(
@@ -20,8 +29,7 @@ async def test_births_are_requested_at_start_and_after_a_broker_loss(
     async def note(message: Message) -> None:
         asked.append(message)
 
-    settings = MqttSourceSettings(topic=f"spBv1.0/{unique}/+/plc/#", payload="sparkplug", tag="{metric}")
-    source = SparkplugSource("line", settings, sink, lambda: 0)
+    source = SparkplugSource(source_of(f"spBv1.0/{unique}/+/plc/#", "{metric}"), sink, lambda: 0)
     birth = encode_payload(MetricPayload(5, (Metric(3, "count", 1, 5, DataType.INT32),), 0))
     async with open_session(mqtt, f"{unique}-node") as node, open_session(mqtt, unique) as session:
         await node.subscribe(f"spBv1.0/{unique}/NCMD/plc", note)
@@ -44,7 +52,7 @@ async def test_births_are_requested_at_start_and_after_a_broker_loss(
 
 async def test_hostile_messages_are_refused_and_counted() -> None:
     sink = Sink()
-    source = SparkplugSource("line", MqttSourceSettings(topic="spBv1.0/#", payload="sparkplug"), sink, lambda: 7)
+    source = SparkplugSource(source_of("spBv1.0/#", "{topic}"), sink, lambda: 7)
     hostile = [b"\x12\x00" * 100_000, bytes(1 << 20), b"\xff" * 50, encode_payload(MetricPayload(1, (Metric(1, "a"),)))]
     for payload in hostile:
         await source.take(Message("spBv1.0/g/NDATA/n", payload))

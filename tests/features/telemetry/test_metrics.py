@@ -23,6 +23,8 @@ async def test_telemetry_metrics_are_read_from_store_and_process(store: Store) -
         JobSamples(store.keys, RuleInterest(rules), {}, 10),
         (),
         TagDefinitions(),
+        store,
+        10,
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")

@@ -8,7 +8,7 @@ import contextlib
 import math
 from bisect import bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from edge.app.parts import GatewayParts
+from edge.app.telemetry_port import RecordedTags, Telemetry
 from edge.features.flows.attempt import OutcomeUnknownError
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import LatestValue, RaiseAlarm, SampleWindow, WriteTag
@@ -25,22 +26,15 @@ from edge.features.flows.nodes.tag_write import TagWriteConfig
 from edge.features.flows.plan import Plan, Plans
 from edge.features.flows.ports.table import Handler
 from edge.features.flows.state import FlowState
-from edge.features.telemetry.alarm_decision import FoundAlarm, decide_alarms
-from edge.features.telemetry.interest import RuleInterest
-from edge.features.telemetry.model.rule import OccursRule
-from edge.features.telemetry.rules.subject_state import Finding, FindingEvent
-from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock, now_ms
-from edge.ports.alarm import Alarm, alarm_id
+from edge.ports.alarm import Alarm, AlarmCause, alarm_id
 from edge.ports.batch import Batch, BatchError, decode_batch, encode_batch, fault_of, placed_line
 from edge.ports.sample_lines import LineError, Quality, Sample, parse_line
-from edge.store import kept_alarms as alarms
 from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
 from edge.store.background import restart_on_outage
 from edge.store.client import Store
-from edge.store.commit import Committed
 
 
 class SampleHistory(Struct, frozen=True):
@@ -88,34 +82,21 @@ LARGEST_VALUE: Final = 4_096
 
 
 class AlarmRaiser:
-    """Raises the alarm of an id for a flow; raised again, it counts and has to be acknowledged again."""
+    """Raises the alarm of an id for a flow."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, raise_alarm: Callable[[AlarmCause], Awaitable[Alarm | None]]) -> None:
+        self._raise = raise_alarm
 
     async def raise_alarm(self, action: RaiseAlarm, _action_id: str) -> dict[str, Any]:
         """Raise an alarm and return its id and count; raises OutcomeUnknownError when the commit was not confirmed."""
-        finding = Finding(self._clock(), action.alarm, action.flow, FindingEvent.RAISED, action.severity)
-        rule = OccursRule(
-            id=action.alarm, pattern=action.alarm, severity=action.severity, message=action.message or None
-        )
         value = action.value if len(msgspec.json.encode(action.value)) <= LARGEST_VALUE else None
-        found = FoundAlarm(finding, rule, value)
-        name = alarm_id(action.alarm, action.flow)
         try:
-            while True:
-                stored = await alarms.load(self._store)
-                changes = decide_alarms(stored.alarms, [found]).changes
-                # A flood of alarms may change none: they are counted in one then.
-                if not changes or isinstance(
-                    await self._store.commit(alarms.save(self._store.keys, stored, changes)), Committed
-                ):
-                    break
+            raised = await self._raise(
+                AlarmCause(action.alarm, action.flow, action.severity, message=action.message, value=value)
+            )
         except Unavailable as error:
             raise OutcomeUnknownError(error.message) from None
-        raised: Alarm | None = next((change.alarm for change in reversed(changes) if change.alarm.id == name), None)
-        return {"alarm": name, "count": raised.count if raised else 0}
+        return {"alarm": alarm_id(action.alarm, action.flow), "count": raised.count if raised else 0}
 
 
 _LATE_MS: Final = 60_000
@@ -279,35 +260,36 @@ def used_tags(plan: Plan) -> frozenset[str]:
 
 
 async def tag_handlers(
-    stack: contextlib.AsyncExitStack, core: GatewayParts, volatile: Store | None
+    stack: contextlib.AsyncExitStack, core: GatewayParts, telemetry: Telemetry
 ) -> dict[type, Handler]:
     """Return the handlers of tags and alarms; the samples of windows are kept in memory from now on.
 
-    Samples of sources are in the `volatile` store where there is one, job results always in the other.
+    Samples of sources are in the volatile store where there is one, job results always in the other.
     """
+    volatile = telemetry.volatile
     reader = TagReader([core.store, volatile] if volatile else [core.store])
     await core.keep_running(stack, "tag windows", partial(restart_on_outage, "tag windows", reader.follow))
-    writer = TagWriter(volatile or core.store, now_ms, core.settings.section(TelemetrySettings).stream_length)
+    writer = TagWriter(volatile or core.store, now_ms, telemetry.stream_length)
     return {
         LatestValue: reader.read,
         SampleWindow: reader.read,
         WriteTag: writer.write,
-        RaiseAlarm: AlarmRaiser(core.store, now_ms).raise_alarm,
+        RaiseAlarm: AlarmRaiser(telemetry.raise_alarm).raise_alarm,
     }
 
 
-async def record_tags(state: FlowState, plans: Plans, interest: RuleInterest) -> None:
+async def record_tags(state: FlowState, plans: Plans, recorded: RecordedTags) -> None:
     """Keep the tags that flows use recorded, until cancelled."""
-    await restart_on_outage("tags of flows", partial(_follow, state, plans, interest))
+    await restart_on_outage("tags of flows", partial(_follow, state, plans, recorded))
 
 
-async def _follow(state: FlowState, plans: Plans, interest: RuleInterest) -> None:
+async def _follow(state: FlowState, plans: Plans, recorded: RecordedTags) -> None:
     position, changed = await state.announced("")
-    interest.tags_of_flows = await _load(state, plans)
+    recorded.used_tags = await _load(state, plans)
     while True:
         position, changed = await state.announced(position)
         if changed:
-            interest.tags_of_flows = await _load(state, plans)
+            recorded.used_tags = await _load(state, plans)
 
 
 async def _load(state: FlowState, plans: Plans) -> frozenset[str]:

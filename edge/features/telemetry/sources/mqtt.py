@@ -8,12 +8,12 @@ import structlog
 from edge.equipment.device_carriers import DeviceCarriers
 from edge.equipment.value_payload import ValueDecoder
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings
-from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
 from edge.model.payload import UnreadablePayloadError
 from edge.ports.sample_lines import Sample
+from edge.ports.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)
 

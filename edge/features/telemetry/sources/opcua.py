@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from edge.config import OpcuaEquipmentSettings, Settings
 from edge.features.telemetry.settings import SourceSettings
-from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import Clock
@@ -19,6 +18,7 @@ from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, open_client
 from edge.links.opcua_subscription import MonitoredValue, ValueWatch
 from edge.ports.sample_lines import Quality, Sample
+from edge.ports.sample_sink import SampleSink
 from edge.ports.sample_value import as_number
 
 _NODE: Final = r"^[^=\s]+\s*=\s*(nsu=[^;]+;[isgb]=.+|ns=\d+;[isgb]=.+|[isgb]=.+|/.+)$"

@@ -11,13 +11,13 @@ from edge.equipment.device_carriers import DeviceCarriers
 from edge.equipment.value_payload import ValueDecoder
 from edge.features.telemetry.settings import RedisSourceSettings
 from edge.features.telemetry.sources.mqtt import MISSING, SamplePlacement, resolve_pointer, tag_name
-from edge.features.telemetry.sources.sample_sink import SampleSink
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
 from edge.model.payload import UnreadablePayloadError
+from edge.ports.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)
 

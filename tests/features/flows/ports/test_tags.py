@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import math
+from functools import partial
 
 import msgspec
 import pytest
@@ -23,6 +24,7 @@ from edge.features.flows.ports.tags import (
     record_tags,
     used_tags,
 )
+from edge.features.telemetry.alarm_keeper import raise_alarm
 from edge.features.telemetry.alarm_requests import request_change
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.rules.alarm import Acknowledge
@@ -220,8 +222,12 @@ def clock() -> int:
     return BEGIN
 
 
+def raiser_on(store: Store) -> AlarmRaiser:
+    return AlarmRaiser(partial(raise_alarm, store, at=BEGIN))
+
+
 async def test_alarm_of_a_flow_waits_for_acknowledgement(store: Store) -> None:
-    output = await AlarmRaiser(store, clock).raise_alarm(LOW, "t")
+    output = await raiser_on(store).raise_alarm(LOW, "t")
     (alarm,) = (await alarms.load(store)).alarms.values()
     assert output == {"alarm": alarm.id, "count": 1}
     assert (alarm.rule, alarm.subject, alarm.severity, alarm.value) == ("cmk-low", "shift-report", 600, 1.2)
@@ -232,7 +238,7 @@ async def test_alarm_of_a_flow_waits_for_acknowledgement(store: Store) -> None:
 
 
 async def test_alarm_raised_again_is_counted_and_needs_acknowledgement_again(store: Store) -> None:
-    raiser = AlarmRaiser(store, clock)
+    raiser = raiser_on(store)
     first = await raiser.raise_alarm(LOW, "t")
     assert (await raiser.raise_alarm(LOW, "t"))["count"] == 2
     await request_change(store, first["alarm"], Acknowledge("bo"), clock)
@@ -242,7 +248,7 @@ async def test_alarm_raised_again_is_counted_and_needs_acknowledgement_again(sto
 
 async def test_alarm_stays_while_rules_raise_others(store: Store) -> None:
     async with at_work(store, rules_of(HOT), TelemetryClock()):
-        await AlarmRaiser(store, clock).raise_alarm(LOW, "t")
+        await raiser_on(store).raise_alarm(LOW, "t")
         await until_drained(store)
     async with at_work(store, rules_of(HOT), TelemetryClock()):
         await until_drained(store)
@@ -250,7 +256,7 @@ async def test_alarm_stays_while_rules_raise_others(store: Store) -> None:
 
 
 async def test_large_value_is_left_out_of_the_alarm(store: Store) -> None:
-    await AlarmRaiser(store, clock).raise_alarm(RaiseAlarm("f", "a", 1, "", list(range(10_000))), "t")
+    await raiser_on(store).raise_alarm(RaiseAlarm("f", "a", 1, "", list(range(10_000))), "t")
     (alarm,) = (await alarms.load(store)).alarms.values()
     assert alarm.value is None
 
@@ -258,7 +264,7 @@ async def test_large_value_is_left_out_of_the_alarm(store: Store) -> None:
 async def test_unconfirmed_alarm_has_an_unknown_outcome(store: Store) -> None:
     losing = LosingStore(store, [Loss.REPLY])
     with pytest.raises(OutcomeUnknownError, match="the reply is lost"):
-        await AlarmRaiser(losing, clock).raise_alarm(LOW, "t")
+        await raiser_on(losing).raise_alarm(LOW, "t")
 
 
 async def test_tags_are_recorded_while_their_flow_is_registered() -> None:
@@ -266,13 +272,13 @@ async def test_tags_are_recorded_while_their_flow_is_registered() -> None:
     service = FlowService(state, plans, lambda: 0)
     await service.put(flow([node("a", "tag.latest", tag="x")]))
     following = asyncio.create_task(record_tags(state, plans, interest))
-    await until_true(lambda: interest.tags_of_flows == {"x"})
+    await until_true(lambda: interest.used_tags == {"x"})
     assert interest.wants(Sample(0, "x", 1))
     assert not interest.wants(Sample(0, "y", 1))
     await service.put(flow([node("a", "tag.window", tag="y", seconds=1)]))
-    await until_true(lambda: interest.tags_of_flows == {"y"})
+    await until_true(lambda: interest.used_tags == {"y"})
     await service.delete("flow")
-    await until_true(lambda: interest.tags_of_flows == frozenset())
+    await until_true(lambda: interest.used_tags == frozenset())
     following.cancel()
 
 

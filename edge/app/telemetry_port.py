@@ -1,0 +1,67 @@
+"""The port of telemetry: what other features use of it, as `core.ports["telemetry"]` while it is on."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from msgspec import Struct
+
+from edge.links.mqtt import MqttSession
+from edge.ports.alarm import Alarm, AlarmCause
+from edge.ports.sample_sink import SampleSink
+from edge.ports.tag import TagDefinitions
+from edge.store.client import Store
+
+
+class RecordedTags(Protocol):
+    """The tags whose samples are recorded, apart from those of rules."""
+
+    used_tags: frozenset[str]
+    """Tags that other features read or write."""
+
+    def publish(self, patterns: tuple[str, ...]) -> None:
+        """Record also the tags that match one of these patterns: they are published to other systems."""
+
+
+class MqttSource(Struct, frozen=True):
+    """A source of the settings, `[source.NAME]`, whose messages another feature reads."""
+
+    name: str
+    payload: str
+    topic: str
+    """The filter of its topics."""
+    tag: str
+    """The name of a tag, with `{...}` for what differs."""
+    open_session: Callable[[AsyncExitStack, int], Awaitable[MqttSession]]
+    """Opens its session until the stack closes; the number is the largest packet in bytes."""
+
+
+class Telemetry(Protocol):
+    """What other features use of telemetry."""
+
+    @property
+    def queue(self) -> SampleSink:
+        """The queue that takes samples of sources."""
+
+    @property
+    def interest(self) -> RecordedTags:
+        """The tags whose samples are recorded."""
+
+    @property
+    def tags(self) -> TagDefinitions:
+        """The definitions of tags."""
+
+    @property
+    def mqtt_sources(self) -> Sequence[MqttSource]:
+        """The sources whose messages another feature reads."""
+
+    @property
+    def volatile(self) -> Store | None:
+        """The store of samples that are kept in memory only; None where all are in the store of the gateway."""
+
+    @property
+    def stream_length(self) -> int:
+        """The number of batches that a stream of samples keeps."""
+
+    async def raise_alarm(self, cause: AlarmCause) -> Alarm | None:
+        """Raise an alarm and return it; None when a flood of alarms withheld it. Raises Unavailable."""
