@@ -14,7 +14,8 @@ from edge.access.instances import end_token, is_surely_dead
 from edge.foundation.errors import Defect, Refused, Unavailable
 from edge.foundation.task_group import background_task
 from edge.foundation.text import Text
-from edge.model.plant import Component, PluginState
+from edge.model.instant import rfc3339
+from edge.model.plant import Component, PluginState, PublicComponent, PublicPlugin
 from edge.store import components
 from edge.store.background import Defects, poll_store
 from edge.store.client import Store
@@ -25,6 +26,7 @@ from edge.store.server_time import server_time
 logger = structlog.get_logger(__name__)
 
 HEARTBEAT_S = 15.0
+_AWAY_AFTER_S = 3 * HEARTBEAT_S
 _LEAVE_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.5
 
@@ -39,6 +41,37 @@ class Report(Struct, frozen=True):
 Describe = Callable[[], Awaitable[Report]]
 Clock = Callable[[Store], Awaitable[int]]
 """Returns the present instant in milliseconds: that of the store, as the clocks of components may differ."""
+
+
+def is_away(known: KnownComponent, now_ms: int) -> bool:
+    """Return whether a component has ended, or sends no heartbeats."""
+    return now_ms / 1000 - known.seen_s > _AWAY_AFTER_S or not known.token
+
+
+def public_component(known: KnownComponent, now_ms: int) -> PublicComponent:
+    """Return the public form of a component at an instant of the store's clock."""
+    component = known.component
+    return PublicComponent(
+        id=component.id,
+        kind=component.kind,
+        version=component.version,
+        host=component.host,
+        pid=component.pid,
+        labels=component.labels,
+        scopes=component.scopes,
+        started_at=rfc3339(component.started),
+        seen_at=rfc3339(known.seen_s * 1000) if known.seen_s else None,
+        away=is_away(known, now_ms),
+        problems=component.problems,
+        jobs=component.jobs,
+        alarms=component.alarms,
+        certificate_expiry=component.certificate_expiry,
+        drift=component.drift,
+        plugins=tuple(
+            PublicPlugin(name=plugin.name, kind=plugin.kind, state=plugin.state, problem=plugin.problem)
+            for plugin in known.plugins
+        ),
+    )
 
 
 class _Registration:

@@ -44,6 +44,39 @@ class PluginState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
+class PublicPlugin(Struct, frozen=True, kw_only=True):
+    """A PluginState as `--json` and the HTTP API state it."""
+
+    name: str
+    kind: str
+    state: str
+    problem: str
+
+
+class PublicComponent(Struct, frozen=True, kw_only=True):
+    """A Component as `--json` and the HTTP API state it.
+
+    `seen_at` is its last heartbeat, null before the first; `away`: its heartbeats are missing, or it has ended.
+    """
+
+    id: str
+    kind: ComponentKind
+    version: str
+    host: str
+    pid: int
+    labels: Mapping[str, str]
+    scopes: tuple[str, ...]
+    started_at: Instant
+    seen_at: Instant | None
+    away: bool
+    problems: str
+    jobs: int | None
+    alarms: int | None
+    certificate_expiry: str
+    drift: str | None
+    plugins: tuple[PublicPlugin, ...]
+
+
 class OperationType(StrEnum):
     """The operations that a gateway executes; a restore is executed by its command, while no gateway works."""
 

@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from edge.model.finding import HealthFinding
 from edge.model.instant import Instant
 from edge.model.lock import PublicLock
-from edge.model.plant import PublicOperation
+from edge.model.plant import PublicComponent, PublicOperation
 from edge.model.user import PublicSession, PublicUser
 
 _Text = Annotated[str, Meta(max_length=1000)]
@@ -92,19 +93,10 @@ class TrustBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     thumbprint: Annotated[str, Meta(pattern=r"^[0-9A-Fa-f]{40,64}$")]
 
 
-class FindingView(Struct, frozen=True, kw_only=True):
-    """A finding of `edge doctor`."""
-
-    subject: str
-    level: Literal["ok", "warning", "failing"]
-    found: str
-    advice: str = ""
-
-
 class FindingList(Struct, frozen=True, kw_only=True):
     """What `edge doctor` finds."""
 
-    findings: tuple[FindingView, ...]
+    findings: tuple[HealthFinding, ...]
 
 
 class LogLine(Struct, frozen=True, kw_only=True):
@@ -121,22 +113,7 @@ class LogPage(Struct, frozen=True, kw_only=True):
     lines: tuple[LogLine, ...]
 
 
-class ComponentView(Struct, frozen=True, kw_only=True):
-    """A gateway, worker or sidecar on the store."""
-
-    id: str
-    kind: str
-    version: str
-    host: str
-    seen_at: Instant | None
-    problems: str
-    jobs: int | None
-    alarms: int | None
-    certificate_expiry: str
-    drift: str
-
-
 class Fleet(Struct, frozen=True, kw_only=True):
     """The components on the store."""
 
-    components: tuple[ComponentView, ...]
+    components: tuple[PublicComponent, ...]

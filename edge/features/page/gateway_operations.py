@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from edge.access.audit_trail import plan_append
+from edge.access.components import public_component
 from edge.access.locks import delete_locks, find_locks
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.access.operations import Cancel, change_operation, listed, schedule_operation
 from edge.access.sessions import request_end
 from edge.features.page import gateway_models as models
 from edge.features.page.gateway_models import (
-    ComponentView,
     Fleet,
     LockList,
     OperationList,
@@ -26,7 +26,6 @@ from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.model.equipment_health import public_equipment
-from edge.model.instant import rfc3339
 from edge.model.lock import LockKind, lock_info, public_lock
 from edge.model.plant import MaintenanceKind, OperationType, public_operation
 from edge.model.user import Role, public_session
@@ -70,24 +69,9 @@ def list_equipment(services: WebServices) -> EquipmentList:
 
 async def list_components(store: Store) -> Fleet:
     """Return the components on the store by their ids."""
+    now = await server_time(store)
     found = (await components.load_all(store)).values()
-    return Fleet(
-        components=tuple(
-            ComponentView(
-                id=known_component.component.id,
-                kind=known_component.component.kind,
-                version=known_component.component.version,
-                host=known_component.component.host,
-                seen_at=rfc3339(known_component.seen_s * 1000) if known_component.seen_s else None,
-                problems=known_component.component.problems,
-                jobs=known_component.component.jobs,
-                alarms=known_component.component.alarms,
-                certificate_expiry=known_component.component.certificate_expiry,
-                drift=known_component.component.drift or "",
-            )
-            for known_component in found
-        )
-    )
+    return Fleet(components=tuple(public_component(known, now) for known in found))
 
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")

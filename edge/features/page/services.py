@@ -8,13 +8,14 @@ from msgspec import Struct
 from edge.access.login import Users
 from edge.features.page.audit import WebAudit
 from edge.features.page.events import EventHub
-from edge.features.page.gateway_models import CertificateView, FindingView, LogLine
+from edge.features.page.gateway_models import CertificateView, LogLine
 from edge.features.page.models import ControlChartView, Status
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.result_views import TraceReader
 from edge.features.page.sessions import WebSessions
 from edge.foundation.instant import Clock
 from edge.model.equipment_health import EquipmentHealth
+from edge.model.finding import HealthFinding
 from edge.model.user import PublicUser
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition
@@ -42,7 +43,7 @@ class GatewayTools(Struct, frozen=True):
     `simulate` takes a recipe without faults and a script or None, and returns what `edge simulate --json` prints.
     """
 
-    examine: Callable[[], Awaitable[tuple[FindingView, ...]]]
+    examine: Callable[[], Awaitable[tuple[HealthFinding, ...]]]
     log: Callable[[], Sequence[LogLine]]
     certificates: Callable[[], Awaitable[tuple[CertificateView, ...]]]
     trust: Callable[[str], Awaitable[str]]

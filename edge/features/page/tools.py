@@ -17,11 +17,12 @@ from edge.access.users import public_user, read_users
 from edge.app.logs import journal_entry
 from edge.app.parts import GatewayParts
 from edge.config import Settings
-from edge.features.page.gateway_models import CertificateView, FindingList, FindingView, LogLine
+from edge.features.page.gateway_models import CertificateView, FindingList, LogLine
 from edge.features.page.recipe_process import RecipeProcess
 from edge.features.page.services import GatewayTools
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.text import Text
+from edge.model.finding import HealthFinding
 from edge.model.instant import rfc3339
 from edge.model.user import PublicUser
 from edge.opcua.application_certificate import application_uris, certificate_files
@@ -90,10 +91,10 @@ class _Doctor:
     def __init__(self, settings_file: Path | None) -> None:
         self._settings_file = settings_file
         self._lock = asyncio.Lock()
-        self._found: tuple[FindingView, ...] = ()
+        self._found: tuple[HealthFinding, ...] = ()
         self._until = 0.0
 
-    async def examine(self) -> tuple[FindingView, ...]:
+    async def examine(self) -> tuple[HealthFinding, ...]:
         """Return the findings, at most ten seconds old. Raises Unavailable when the process fails."""
         loop = asyncio.get_running_loop()
         async with self._lock:
@@ -102,7 +103,7 @@ class _Doctor:
                 self._until = loop.time() + _KEPT_FINDINGS_S
             return self._found
 
-    async def _run(self) -> tuple[FindingView, ...]:
+    async def _run(self) -> tuple[HealthFinding, ...]:
         named = ("--settings", str(self._settings_file)) if self._settings_file else ()
         ended = await run_edge("doctor", *named, "--json", within_s=_DOCTOR_S)
         try:

@@ -17,7 +17,7 @@ from edge.access.users import Token, User, digest, new_token, public_user, write
 from edge.features.flows.cycle_service import FlowService
 from edge.features.page.audit import WebAudit
 from edge.features.page.events import EventHub
-from edge.features.page.gateway_models import CertificateView, FindingView, LogLine
+from edge.features.page.gateway_models import CertificateView, LogLine
 from edge.features.page.models import ControlChartView, MaintenanceState, Status
 from edge.features.page.recipe_check import check_recipe
 from edge.features.page.recipe_models import RecipeResult
@@ -30,6 +30,7 @@ from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
+from edge.model.finding import HealthFinding, Level
 from edge.model.user import PublicUser, Role
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition
@@ -67,7 +68,7 @@ _STATUS = Status(
 )
 OVEN = TagDefinition("oven.heat", unit="CEL", description="Heat of the oven")
 TRUSTED: list[str] = []
-_FINDING = FindingView(subject="store", level="warning", found="<b>", advice="look")
+_FINDING = HealthFinding(subject="store", level=Level.WARNING, found="<b>", advice="look")
 _LINE = LogLine(at="1970-01-01T00:00:00.000Z", level="info", text="job started <b>")
 _REJECTED = CertificateView(
     state="rejected", thumbprint="A" * 40, subject="CN=<b>", applications=(), expires="2030-01-01"
@@ -82,7 +83,7 @@ async def _people() -> tuple[PublicUser, ...]:
     return (public_user(User("eve", Role.OBSERVER, ""), ()),)
 
 
-async def _examine() -> tuple[FindingView, ...]:
+async def _examine() -> tuple[HealthFinding, ...]:
     return (_FINDING,)
 
 

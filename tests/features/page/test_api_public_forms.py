@@ -17,6 +17,7 @@ from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.access.test_locks import JOB, put
 from tests.cli.calling import Edge
+from tests.features.fleet.cli.test_commands import put as put_component
 from tests.features.flows.gateways import Plant as FlowPlant
 from tests.features.page.serving import WRENCH, Browser, services_of, serving
 from tests.features.page.test_flow_operations import REPORT
@@ -102,3 +103,12 @@ async def test_flow_has_one_form(store: Store, edge: Edge, plant: Plant, users: 
     assert json.loads((await edge("flows", "list", "--json")).output) == [on_page]
     shown = json.loads((await edge("flows", "show", "flow", "--cycle", "0", "--json")).output)
     assert (shown, shown["flow"], len(shown["cycle"]["nodes"])) == (detail, on_page, 2)
+
+
+async def test_component_has_one_form(store: Store, edge: Edge, browser: Browser) -> None:
+    await put_component(store, "gw-1", seen_s=1_700_000_000, labels={"line": "3"})
+    eve = await browser.logged_in("eve")
+    on_page = (await eve.get("/api/v1/fleet")).json["components"]
+    listed = json.loads((await edge("fleet", "list", "--json")).output)
+    shown = json.loads((await edge("fleet", "show", "gw-1", "--json")).output)
+    assert (listed, [shown], shown["seen_at"]) == (on_page, on_page, "2023-11-14T22:13:20.000Z")

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
-import msgspec
 from rich.table import Table
 
-from edge.access.components import HEARTBEAT_S
+from edge.access.components import is_away, public_component
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import print_json, print_text, printable
@@ -19,13 +18,10 @@ from edge.features.fleet.cli.send import results, send
 from edge.features.fleet.cli.upgrade import upgrade
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
-from edge.model.instant import rfc3339
 from edge.store import components
 from edge.store.commit import join
 from edge.store.components import KnownComponent, load_all
 from edge.store.server_time import server_time
-
-_AWAY_AFTER_S = 3 * HEARTBEAT_S
 
 
 def table(found: Iterable[KnownComponent], now_ms: int) -> Table:
@@ -71,30 +67,15 @@ def lines(found: KnownComponent, now_ms: int) -> Iterator[str]:
         yield f"  {plugin.kind} {plugin.name}: {plugin.state}{f', {plugin.problem}' if plugin.problem else ''}"
 
 
-def as_data(found: KnownComponent, now_ms: int) -> dict[str, object]:
-    """Return a component as data; instants in UTC."""
-    content: dict[str, object] = msgspec.to_builtins(found.component)
-    return content | {
-        "started": rfc3339(found.component.started),
-        "last_seen": rfc3339(found.seen_s * 1000),
-        "state": state(found, now_ms),
-        "plugins": msgspec.to_builtins(found.plugins),
-    }
-
-
 def state(found: KnownComponent, now_ms: int) -> str:
     """Return the state of a component in a few words."""
-    if _is_away(found, now_ms):
+    if is_away(found, now_ms):
         return f"away since {local_time(found.seen_s * 1000)}"
     return found.component.problems or "healthy"
 
 
-def _is_away(found: KnownComponent, now_ms: int) -> bool:
-    return now_ms / 1000 - found.seen_s > _AWAY_AFTER_S or not found.token
-
-
 def _uptime(found: KnownComponent, now_ms: int) -> str:
-    if _is_away(found, now_ms):
+    if is_away(found, now_ms):
         return ""
     minutes = max(0, now_ms - found.component.started) // 60_000
     days, hours = minutes // 1440, minutes // 60 % 24
@@ -116,7 +97,7 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """
     found, now = asyncio.run(_load(settings_file))
     if as_json:
-        print_json([as_data(known_component, now) for known_component in found.values()])
+        print_json([public_component(known_component, now) for known_component in found.values()])
     elif found:
         open_console().print(table(found.values(), now))
     else:
@@ -138,7 +119,7 @@ def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
             "List them with: edge fleet list",
         )
     if as_json:
-        print_json(as_data(found, now))
+        print_json(public_component(found, now))
     else:
         print_text("\n".join(lines(found, now)))
 

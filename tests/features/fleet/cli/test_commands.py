@@ -38,7 +38,8 @@ async def test_list_shows_healthy_degraded_and_absent_components(edge: Edge, sto
     assert "healthy" in printed
     assert "line=3" in printed
     listed = {load["id"]: load for load in json.loads((await edge("fleet", "list", "--json")).output)}
-    assert [value["state"][:10] for value in listed.values()] == ["healthy", "broker una", "away since"]
+    assert [component["away"] for component in listed.values()] == [False, False, True]
+    assert [component["problems"] for component in listed.values()] == ["", "broker unavailable: MES", ""]
     assert listed["gw-1"]["labels"] == {"line": "3"}
 
 
