@@ -14,11 +14,11 @@ HIDDEN: Final = "***"
 START_OF_WORD: Final = r"(?:_|-|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
 """Start of a word within a name: `pin` matches in `user_pin` and `userPin`, not in `spinning`."""
 _KEY: Final = r"(?:api|private|access|secret|subscription)[-_ ]?keys?(?:[-_]?id)?"
-_NAMED: Final = (
+_NAME: Final = (
     rf"\b(?:[\w-]*(?:passwor[dt]|passwd|pwd|passphrase|secret|token|{_KEY}|credentials?)"
     rf"|(?:[\w-]*{START_OF_WORD})?(?:pin|pin_?code|auth|authori[sz]ation))"
-    r"[\"']?\s*[=:]\s*(?:(?:basic|bearer)\s+)?"
 )
+_NAMED: Final = rf"{_NAME}[\"']?\s*[=:]\s*(?:(?:basic|bearer)\s+)?"
 _SECRET_NAME: Final = re.compile(
     rf"(?i)passwor[dt]|passwd|passphrase|secret(?!ar)|credential|authori[sz]ation|{_KEY}$"
     rf"|(?:^|{START_OF_WORD}|[a-z])(?:token|pwd)s?$|(?:^|{START_OF_WORD})(?:auth|cookie|pin|pin_?code|jwt|bearer)$"
@@ -31,6 +31,9 @@ PATTERNS: Final = (
     (re.compile(r"((?<![\w+.-])[\w+.-]+://)[^\s\"'<>]{0,1000}@"), rf"\1{HIDDEN}@"),
     # A header takes the rest of its line: `Digest` has several values.
     (re.compile(r"(?im)(\b(?:proxy-)?authorization:[ \t]*|\b(?:set-)?cookie:[ \t]*)[^\r\n\"']+"), rf"\1{HIDDEN}"),
+    # JSON within JSON that is cut off: the quotation marks of names and values have the same backslashes.
+    (re.compile(rf"(?is)({_NAME}(\\+)\"\s*:\s*\2\")(?!\2\").*?(?<!\\)(?=\2\"|\Z)"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)({_NAME}\\+\"\s*:\s*)[\w.+-]+"), rf"\1{HIDDEN}"),
     (re.compile(rf"(?i)({_NAMED}\")((?:[^\"\\]|\\.)+)"), rf"\1{HIDDEN}"),
     (re.compile(rf"(?i)({_NAMED}'?)([^\s\"',;)]+)"), rf"\1{HIDDEN}"),
     # A word behind `bearer` that has a digit or is long: `bearer bonds` stays.

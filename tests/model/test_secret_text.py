@@ -21,6 +21,27 @@ def test_planted_secret_is_hidden_in_text_and_in_data(planted: str) -> None:
     assert CANARY not in str(hide_in_data({"a": [planted]}))
 
 
+@pytest.mark.parametrize("planted", PLANTED)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_planted_secret_is_hidden_in_json_that_is_cut_off(planted: str, depth: int) -> None:
+    text = planted
+    for _ in range(depth):
+        text = json.dumps({"a": text, "b": "torque 85"})
+    hidden = hide_secrets(text[:-1])
+    assert CANARY not in hidden.replace("***", "")
+    assert "torque 85" in hidden
+
+
+@pytest.mark.parametrize("value", ['"a b", c', '"', "4711", "x\\", "\\", 'a\\"b', ""])
+def test_value_in_json_within_json_that_is_cut_off_is_hidden(value: str) -> None:
+    text = json.dumps([json.dumps({"user_password": value, "b": "torque 85"}), "other"])
+    inner = json.dumps(json.dumps(value))[1:-1]
+    hidden = hide_secrets(text[:-1])
+    assert f'\\"user_password\\": {inner},' not in hidden or not value
+    assert "torque 85" in hidden
+    assert hidden.endswith('"other"')
+
+
 @pytest.mark.parametrize(
     "name", ["password", "userPassword", "accessToken", "token", "X-Api-Key", "secret", "Authorization", "private_key"]
 )
@@ -81,7 +102,10 @@ def test_basic_credentials_are_hidden(password: str) -> None:
     assert pair not in hide_secrets(f"GET / Basic {pair}")
 
 
-@pytest.mark.parametrize("text", ["a." * 50_000, "eyJ" * 20_000, "token " * 20_000, "[" * 50_000, "Bearer " * 10_000])
+@pytest.mark.parametrize(
+    "text",
+    ["a." * 50_000, "eyJ" * 20_000, "token " * 20_000, "[" * 50_000, "Bearer " * 10_000, '{token\\": \\"' * 9_000],
+)
 def test_hostile_text_takes_less_than_5_s(text: str) -> None:
     began = time.thread_time()
     hide_secrets(text)
