@@ -102,7 +102,10 @@ def encode_line(line: Line) -> str:
 
 
 def decode_batch(fields: Mapping[str, str]) -> tuple[Batch, tuple[str, ...]]:
-    """Return a batch and the faults of the lines that cannot be used. Raises BatchError."""
+    """Return a batch and the faults of the lines that cannot be used; the tags of such samples are uncertain.
+
+    Raises BatchError.
+    """
     try:
         producer, number, arrived_at = fields["producer"], int(fields["number"]), int(fields["at"])
     except (KeyError, ValueError) as error:
@@ -115,9 +118,16 @@ def _lines(texts: Iterable[str]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     lines, faults = [], []
     for text in texts:
         try:
-            lines.append(parse_line(text))
+            line = parse_line(text)
         except LineError as error:
             faults.append(str(error))
+            continue
+        if fault := fault_of(line):
+            faults.append(fault)
+            if not (isinstance(line, Sample) and is_name(line.tag)):
+                continue
+            line = doubtful(line.tag, line.at)
+        lines.append(line)
     return tuple(lines), tuple(faults)
 
 

@@ -7,14 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.ports.batch import MAX_TEXT_LENGTH, Batch, BatchError, decode_batch, encode_batch, fault_of, plausible_time
+from edge.ports.batch import (
+    MAX_TEXT_LENGTH,
+    Batch,
+    BatchError,
+    decode_batch,
+    encode_batch,
+    fault_of,
+    is_name,
+    plausible_time,
+)
 from edge.ports.sample_lines import Line, Occurrence, Quality, Sample
 
 values = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=20)
-samples = st.builds(
-    Sample, st.integers(0, 2**45), st.text(min_size=1), values, st.sampled_from(Quality), st.none() | st.text()
-)
-occurrences = st.builds(Occurrence, st.integers(0, 2**45), st.text(min_size=1), st.none() | st.text(), values)
+names = st.text(min_size=1).filter(is_name)
+samples = st.builds(Sample, st.integers(0, 2**45), names, values, st.sampled_from(Quality), st.none() | st.text())
+occurrences = st.builds(Occurrence, st.integers(0, 2**45), names, st.none() | st.text(), values)
 
 
 @given(st.lists(samples | occurrences, max_size=5), st.integers(0, 2**45))
@@ -34,6 +42,25 @@ def test_unreadable_lines_are_named_and_skipped() -> None:
     fields = {"producer": "p", "number": "1", "at": "5", "0": "{", "1": '{"at": 1, "tag": "t", "value": 2}'}
     batch, faults = decode_batch(fields)
     assert (batch.lines, len(faults)) == ((Sample(1, "t", 2),), 1)
+
+
+@pytest.mark.parametrize("value", ["[1]", "{}", str(2**64), '"' + "x" * 4_097 + '"'])
+def test_sample_of_another_program_with_an_unusable_value_is_uncertain(value: str) -> None:
+    fields = {"producer": "p", "number": "1", "at": "5", "0": f'{{"at": 1, "tag": "t", "value": {value}}}'}
+    batch, faults = decode_batch(fields)
+    assert (batch.lines, len(faults)) == ((Sample(1, "t", None, Quality.UNCERTAIN),), 1)
+
+
+def test_line_of_another_program_with_an_unusable_name_is_skipped() -> None:
+    fields = {
+        "producer": "p",
+        "number": "1",
+        "at": "5",
+        "0": '{"at": 1, "tag": "", "value": 2}',
+        "1": '{"at": 1, "occurrence": ""}',
+    }
+    batch, faults = decode_batch(fields)
+    assert (batch.lines, len(faults)) == ((), 2)
 
 
 @pytest.mark.parametrize("fields", [{}, {"producer": "p", "number": "x", "at": "1"}, {"producer": "p", "number": "1"}])
