@@ -21,10 +21,9 @@ MAX_TAGS: Final = 10_000
 class LatestTags:
     """Keeps the last sample of at most 10,000 tags; those of further tags are not kept."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self) -> None:
         self.written_bytes = 0
         """Bytes that this wrote to the append-only file, about."""
-        self._store = store
         self._latest: dict[str, Sample] = {}
         self._usable: dict[str, Any] = {}
         self._unsaved: set[str] = set()
@@ -49,17 +48,15 @@ class LatestTags:
         """Return the last value of a tag, by the name of its samples, that rules took notice of; None without one."""
         return self._usable.get(tag)
 
-    async def save_if_due(self, now: int) -> None:
+    async def save_if_due(self, store: Store, now: int) -> None:
         """Write the tags that changed, when the last time was long enough ago. Raises Unavailable."""
         if not self._unsaved or 0 <= now - self._saved_at < SAVE_EVERY_MS:
             return
         samples = {name: self._latest[name] for name in self._unsaved}
         # An earlier release kept the tags of gateways without their name.
         former = {sample.tag for sample in samples.values() if sample.gateway is not None} - samples.keys()
-        commit = tags.save_last(
-            self._store.keys, {name: encode_line(sample) for name, sample in samples.items()}, former
-        )
-        await self._store.commit(commit)
+        commit = tags.save_last(store.keys, {name: encode_line(sample) for name, sample in samples.items()}, former)
+        await store.commit(commit)
         self.written_bytes += written_size(commit)
         self._unsaved.clear()
         self._saved_at = now

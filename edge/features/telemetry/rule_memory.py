@@ -128,6 +128,10 @@ class StreamFacts(msgspec.Struct, frozen=True):
     jobs: RunningJobs = RunningJobs()
     producers: dict[str, int] = {}
 
+    def has(self, producer: str, number: int) -> bool:
+        """Return whether a batch of a producer was evaluated before."""
+        return bool(producer) and self.producers.get(producer, 0) >= number
+
     def with_batch(self, producer: str, number: int) -> "StreamFacts":
         """Return the facts after a batch of a producer."""
         if not producer:
