@@ -1,12 +1,23 @@
-"""Checks the gateway and summarizes its state in one line: faults first, then jobs and store."""
+"""Checks the gateway each second; `health_line` says the state in one line: faults first, then jobs and store."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
+from msgspec.structs import replace
 
+from edge.app.health_line import (
+    BrokerFacts,
+    GatewayFacts,
+    certificate_line,
+    missing,
+    near_limits,
+    problems,
+    store_problems,
+    summary,
+    warnings_of,
+)
 from edge.app.store_watch import StoreWatch
 from edge.app.systemd import Notify
 from edge.foundation.clock_sync import Clock, read_clock
@@ -32,8 +43,6 @@ _STORE_WITHIN_S = 1.0
 """With the interval: a change is published within two seconds, even if the store hangs."""
 _HANDLED_WITHIN_S = 60.0
 """A message that is longer with its handler is a problem: those behind it wait, and the broker sends no more."""
-_MOST_SENDERS = 3
-"""The senders of marks that the line names: they choose their names."""
 _CERTIFICATE_INTERVAL_S = 60.0
 """Reading a private key takes more CPU time than all other checks together."""
 
@@ -70,8 +79,8 @@ class CertificateWatch:
         for finding in unfit - self._reported:
             logger.warning("certificate unusable", subject=finding.subject, reason=finding.found, advice=finding.advice)
         self._reported = unfit
-        self.notes = [_line(finding) for finding in findings if finding.level is Level.WARNING]
-        self.problems = sorted(map(_line, unfit))
+        self.notes = [certificate_line(finding) for finding in findings if finding.level is Level.WARNING]
+        self.problems = sorted(map(certificate_line, unfit))
 
 
 class StoreWarnings:
@@ -82,31 +91,11 @@ class StoreWarnings:
 
     def follow(self, state: ServerState) -> None:
         """Log what holds now and did not at the last call."""
-        warnings = dict(_warnings_of(state))
+        warnings = warnings_of(state)
         for reason, (event, values) in warnings.items():
             if reason not in self._reported:
                 logger.warning(event, **values)
         self._reported = set(warnings)
-
-
-def _warnings_of(state: ServerState) -> Iterator[tuple[object, tuple[str, Mapping[str, object]]]]:
-    """Yield each warning with what distinguishes it: its event and the values of its record."""
-    for problem in state.problems:
-        reason = f"the Redis server {problem}"
-        advice = "A power cut or a full memory would lose decisions. Correct the configuration of the server."
-        yield reason, ("store may lose decisions", {"reason": reason, "advice": advice})
-    marks = state.counts.marks
-    if marks.is_nearly_full:
-        advice = "Find the sender: edge marks list. Or raise [retention] marks: at it new orders are refused."
-        yield "marks", ("marks above half of limit", {"count": marks.count, "limit": marks.limit, "advice": advice})
-    for sender, own in state.counts.by_sender.nearly_full.items():
-        advice = f"Correct the sender, or drop its marks: edge marks drop {sender}. At the limit it is refused."
-        values = {"sender": sender, "count": own.count, "limit": own.limit, "advice": advice}
-        yield ("marks", sender), ("marks of sender above half of share", values)
-    memory = state.memory
-    if memory.is_nearly_full:
-        advice = "Raise `maxmemory` of the Redis server or shorten [retention]: a full store takes no new job."
-        yield "memory", ("store filling up", {"used": memory.used, "limit": memory.limit, "advice": advice})
 
 
 class Health:
@@ -162,7 +151,7 @@ class Health:
         published = ""
         while True:
             line = await self.check()
-            mark = "serving, degraded: " if any(self._missing()) else ""
+            mark = "serving, degraded: " if any(missing(self._connections())) else ""
             if (status := f"STATUS={mark}{line}; {serving}") != published:
                 notify(status)
                 published = status
@@ -170,17 +159,8 @@ class Health:
 
     def degraded_by(self, serving: str) -> str:
         """Return what is served, marked as degraded with the connections that are missing."""
-        missing = "; ".join(self._missing())
-        return f"serving, degraded: {missing}; {serving}" if missing else serving
-
-    def _missing(self) -> Iterator[str]:
-        if away := [name for name, session in self.sessions.items() if not session.connected]:
-            yield f"broker unavailable: {', '.join(away)}"
-        refusing = {name: session.refused() for name, session in self.sessions.items() if session.connected}
-        for name, topics in refusing.items():
-            if topics:
-                yield f"broker refuses subscriptions of {name}: {', '.join(topics)}"
-        yield from self.interface_problems.values()
+        lacking = "; ".join(missing(self._connections()))
+        return f"serving, degraded: {lacking}; {serving}" if lacking else serving
 
     async def check(self) -> str:
         """Check everything and return the state in one line."""
@@ -192,7 +172,7 @@ class Health:
 
     async def _check(self) -> str:
         await self.certificates.look()
-        troubles = [*self._problems(), *self.certificates.problems]
+        troubles = [*problems(self._facts())]
         try:
             state = await self._read_server()
         except Unavailable as error:
@@ -201,11 +181,10 @@ class Health:
         self._warnings.follow(state)
         self.memory, self.counts = state.memory, state.counts
         self._store.marks, self._store.marks_by_sender = state.counts.marks, state.counts.by_sender
-        if not state.can_write:
-            troubles.insert(0, "Redis cannot write to its disk: is it full?")
-        troubles = [*(f"the Redis server {problem}" for problem in state.problems), *troubles]
-        self.problem_line, self.has_store = "; ".join(troubles), True
-        return "; ".join((*troubles, *_many(state.counts), *self._summary(state.memory)))
+        self.problem_line, self.has_store = "; ".join((*store_problems(state), *troubles)), True
+        notes = (note for notes in self.notes for note in notes())
+        facts = (*near_limits(state.counts), *summary(self._active_runs.count, state.memory, self._clock()))
+        return "; ".join(filter(None, (self.problem_line, *facts, *self.certificates.notes, *notes)))
 
     async def _read_server(self) -> ServerState:
         """Read the state of the server. Raises Unavailable."""
@@ -219,65 +198,33 @@ class Health:
                 Text.of("Redis does not answer within {store_within_s:g} s", store_within_s=_STORE_WITHIN_S)
             ) from None
 
-    def _summary(self, memory: MemoryUsage) -> Iterator[str]:
-        at_work = self._active_runs.count
-        yield f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"
-        yield f"store {memory.fullness:.0%} full" if memory.limit else f"store holds {memory.used >> 20} MiB"
-        if self._clock() is Clock.UNSYNCHRONISED:
-            yield "clock not synchronised"
-        yield from self.certificates.notes
-        for notes in self.notes:
-            yield from notes()
+    def _connections(self) -> GatewayFacts:
+        """Return what is known of brokers and interfaces."""
+        brokers = {
+            name: BrokerFacts(session.connected, session.refused(), session.stalled(self._handled_within_s))
+            for name, session in self.sessions.items()
+        }
+        return GatewayFacts(brokers, tuple(self.interface_problems.values()))
 
-    def _problems(self) -> Iterator[str]:
-        if silent := self._store.heartbeat.stalled():
-            yield f"no progress: {', '.join(silent)}"
-        if ha := self._store.ha:
-            yield from filter(None, (quorum_problem(ha.sentinels.views.values()), ha.replication.problem))
-        yield from self._missing()
-        for name, session in self.sessions.items():
-            if stalled := session.stalled(self._handled_within_s):
-                yield f"messages for {name} wait: {', '.join(stalled)}"
-        yield from self._equipment_problems()
-        if refused := [topic for refusal in self.refusals for topic in refusal()]:
-            yield f"broker refuses: {', '.join(refused)}"
-        for problems in self.problems:
-            yield from problems()
-
-    def _equipment_problems(self) -> Iterator[str]:
+    def _facts(self) -> GatewayFacts:
+        facts, ha = self._connections(), self._store.ha
+        replication = (quorum_problem(ha.sentinels.views.values()), ha.replication.problem) if ha else ()
         # The state of equipment behind an absent broker is unknown.
-        away = [name for name, session in self.sessions.items() if not session.connected]
-        equipment = (watched_equipment.equipment for watched_equipment in self._watch.watched)
-        if lost := [
-            _absent(equipment_port)
-            for equipment_port in equipment
-            if equipment_port.connected is False and equipment_port.name not in away
-        ]:
-            yield f"equipment disconnected: {', '.join(lost)}"
-        if active := self._watch.maybe_active():
-            yield f"tool may still be active: {', '.join(active)}"
-        yield from self._watch.floods()
-
-
-def _line(finding: HealthFinding) -> str:
-    return f"{finding.subject}: {finding.found}"
+        away = {name for name, broker in facts.brokers.items() if not broker.connected}
+        equipment = (watched.equipment for watched in self._watch.watched)
+        return replace(
+            facts,
+            stalled_work=self._store.heartbeat.stalled(),
+            replication=[*filter(None, replication)],
+            lost_equipment=[_absent(port) for port in equipment if port.connected is False and port.name not in away],
+            maybe_active=self._watch.maybe_active(),
+            floods=[*self._watch.floods()],
+            refused=[topic for refusal in self.refusals for topic in refusal()],
+            others=[*(problem for report in self.problems for problem in report()), *self.certificates.problems],
+        )
 
 
 def _absent(equipment: EquipmentPort) -> str:
     """Return the name of equipment that is not connected, with the kind of the reason."""
     fault = equipment.connection.fault.replace("_", " ")
     return f"{equipment.name} ({fault})" if fault else equipment.name
-
-
-def _many(counts: BoundedCounts) -> Iterator[str]:
-    """Return the counts that are near their limit."""
-    for scope, bounded_count in counts.undelivered.items():
-        if bounded_count.is_nearly_full:
-            yield f"{bounded_count.count} of at most {bounded_count.limit} undelivered results kept in {scope}"
-    for scope, count in counts.unconfirmed.items():
-        if count.is_nearly_full and count != counts.undelivered.get(scope):
-            yield f"{count.count} of at most {count.limit} results without a confirmation of the MES kept in {scope}"
-    if counts.marks.is_nearly_full:
-        yield f"{counts.marks.count} of at most {counts.marks.limit} marks of messages kept"
-    for sender, own in islice(counts.by_sender.nearly_full.items(), _MOST_SENDERS):
-        yield f"{own.count} of at most {own.limit} marks kept of {sender}"
