@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from enum import Enum, StrEnum, auto
 from typing import Any, Protocol, runtime_checkable
 
@@ -142,50 +142,6 @@ class Kept(Struct, frozen=True):
     """The event is kept for the job that it names, which does not wait for it yet."""
 
     job_id: str
-
-
-class ConnectionLease(Protocol):
-    """The right to connect to one piece of equipment: one of the gateways that share a scope holds it.
-
-    `holder` is the other gateway that holds it, empty when this one does. `has_changed` says whether another gateway
-    may have held it since the last connection. Example: `await lease.acquire()`, then connect and `confirm`.
-    """
-
-    holder: str
-    has_changed: bool
-
-    async def acquire(self) -> None:
-        """Wait until this gateway holds the lease; raises Unavailable without the store."""
-
-    async def confirm(self) -> None:
-        """Record that this gateway is connected; raises Unavailable when it does not hold the lease any more."""
-
-    async def ensure(self) -> None:
-        """Return when no other gateway can take the lease for a moment; raises NotSent when another one holds it.
-
-        Call it right before a message that begins work leaves. It waits while the store is unavailable.
-        """
-
-    async def refuse_if_lost(self) -> None:
-        """Raise NotSent when another gateway holds the lease; return where the store does not answer soon.
-
-        Call it right before a message that ends work leaves.
-        """
-
-    async def withdraw(self) -> None:
-        """Record that this gateway is not connected any more; raises Unavailable without the store."""
-
-    async def release(self) -> None:
-        """Release the lease: another gateway may take it at once. Raises Unavailable without the store."""
-
-    async def pass_on(self, command: Command) -> None:
-        """Pass a command to the gateway that is connected; raises NotSent when none is."""
-
-    def passed(self) -> AsyncIterator[Command | None]:
-        """Yield the commands of other gateways, None for one that cannot be read; each stays until it was taken.
-
-        Raises Unavailable when this gateway does not hold the lease any more.
-        """
 
 
 class StationPort(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from edge.equipment.leased_equipment import LeasedEquipment, LeaseOf, only_lease
+from edge.features.openprotocol.leased_equipment import LeasedEquipment, LeaseOf, only_lease
 from edge.features.openprotocol.openprotocol import open_openprotocol_equipment
 from edge.features.openprotocol.protocol.session import SessionTimes
 from edge.features.openprotocol.settings import OpenProtocolSettings

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
+from edge.features.openprotocol.equipment_lease import EquipmentLease
 from edge.foundation.errors import Unavailable
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command
-from edge.station.equipment_lease import EquipmentLease
 from edge.station.instance import open_instance
 from edge.store.client import Store
 from edge.store.opening import open_store

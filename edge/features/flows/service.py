@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from edge.app.component import ComponentPart
 from edge.app.feature import Opened
+from edge.app.feature_ports import Telemetry
 from edge.app.parts import GatewayParts, Works
-from edge.app.telemetry_port import Telemetry
 from edge.config import OpcuaEquipmentSettings, Settings
 from edge.features.flows.calls import serve_calls
 from edge.features.flows.cleanup import keep_clean

@@ -14,7 +14,6 @@ from functools import partial
 from edge.config import Settings
 from edge.equipment.device import Device, DeviceEvents
 from edge.equipment.late_result import LateResults
-from edge.equipment.leased_equipment import LeasedEquipment, LeaseOf, only_lease, open_leased
 from edge.equipment.ping import PingResult
 from edge.equipment.remembered_text import RememberedText, memory_of
 from edge.equipment.repetition import StartPolicy, chosen_repetition
@@ -23,6 +22,7 @@ from edge.features.openprotocol.curves import ResultCurves
 from edge.features.openprotocol.device import TighteningDevice
 from edge.features.openprotocol.events import ToolEvents
 from edge.features.openprotocol.inbox import ResultInbox
+from edge.features.openprotocol.leased_equipment import LeasedEquipment, LeaseOf, only_lease, open_leased
 from edge.features.openprotocol.makes import make_of
 from edge.features.openprotocol.messages import device_events, request_reporter, result_keeper
 from edge.features.openprotocol.opening import ControllerOpening

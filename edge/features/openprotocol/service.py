@@ -5,7 +5,7 @@ from functools import partial
 
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
-from edge.station.equipment_lease import EquipmentLease
+from edge.features.openprotocol.equipment_lease import EquipmentLease
 
 
 async def prepare_openprotocol(_stack: AsyncExitStack, core: GatewayParts) -> Opened:

@@ -6,8 +6,8 @@ import functools
 import msgspec
 
 from edge.app.feature import Opened
+from edge.app.feature_ports import Telemetry
 from edge.app.parts import GatewayParts, Works
-from edge.app.telemetry_port import Telemetry
 from edge.config import broker_settings
 from edge.features.sparkplug.node import EdgeNode, NodeIdentity
 from edge.features.sparkplug.settings import SparkplugSettings

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from edge.app.feature_ports import MqttSource
 from edge.app.parts import GatewayParts, Works
-from edge.app.telemetry_port import MqttSource
 from edge.features.telemetry.alarm_keeper import AlarmSuppression, raise_alarm
 from edge.features.telemetry.alarm_publisher import AlarmPublisher, follow_actions
 from edge.features.telemetry.built_in_rules import with_built_in

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edge.features.flows.memory_state import MemoryFlowState
 from tests.features.flows.gateways import FakeOutside, Plant
+from tests.features.flows.memory_state import MemoryFlowState
 from tests.uaserver.conftest import client, space  # noqa: F401 - fixtures
 
 

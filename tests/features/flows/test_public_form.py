@@ -2,9 +2,9 @@
 
 import pytest
 
-from edge.features.flows.memory_state import MemoryFlowState
 from edge.features.flows.public_form import public_detail
 from tests.features.flows.gateways import CHAIN, Plant
+from tests.features.flows.memory_state import MemoryFlowState
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from edge.features.flows.cycle import CycleStatus, NodeStatus
-from edge.features.flows.memory_state import MemoryFlowState
 from edge.features.flows.state import FlowChange
 from edge.foundation.errors import Unavailable
 from tests.features.flows.documents import flow, node
 from tests.features.flows.gateways import CHAIN, REFUSED, UNKNOWN, FakeOutside, Plant, reasons, statuses
+from tests.features.flows.memory_state import MemoryFlowState
 
 
 class CountingState(MemoryFlowState):

@@ -8,12 +8,12 @@ from msgspec.structs import replace as changed
 
 from edge.config import RedisSettings
 from edge.features.flows.cycle import Cycle, CycleStatus, NodeStatus, NodeTask
-from edge.features.flows.memory_state import MemoryFlowState
 from edge.features.flows.node_task import QueuedTask, ResultKind, encode_result, result_of
 from edge.features.flows.nodes.kind import Withheld
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, FlowStatus, Written
 from edge.store.opening import open_store
+from tests.features.flows.memory_state import MemoryFlowState
 
 FLOW = FlowRecord(flow_id="a_1", document="{}", created_at=5, revision=5)
 RUNNING = CycleRecord(

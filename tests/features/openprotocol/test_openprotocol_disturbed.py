@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack
 import pytest
 from msgspec.structs import replace
 
-from edge.equipment.leased_equipment import LeasedEquipment
 from edge.features.openprotocol.conversion import identifier_of
+from edge.features.openprotocol.leased_equipment import LeasedEquipment
 from edge.features.openprotocol.openprotocol import open_openprotocol_equipment
 from edge.features.openprotocol.simulated.controller import TighteningController, open_openprotocol_controller
 from edge.station.equipment import Begin, Command

@@ -6,10 +6,10 @@ import pytest
 import pytest_asyncio
 
 from edge.access.login import Users
-from edge.features.flows.memory_state import MemoryFlowState
 from tests.features.flows.documents import flow, node
 from tests.features.flows.gateways import FakeOutside
 from tests.features.flows.gateways import Plant as FlowPlant
+from tests.features.flows.memory_state import MemoryFlowState
 from tests.features.page.serving import Browser, services_of, serving
 from tests.station.plant import Plant
 

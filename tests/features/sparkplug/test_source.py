@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from edge.app.telemetry_port import MqttSource
+from edge.app.feature_ports import MqttSource
 from edge.config import MqttSettings
 from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, decode_payload, encode_payload
 from edge.features.sparkplug.source import SparkplugSource

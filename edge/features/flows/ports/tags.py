@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from edge.app.feature_ports import RecordedTags, Telemetry
 from edge.app.parts import GatewayParts
-from edge.app.telemetry_port import RecordedTags, Telemetry
 from edge.features.flows.attempt import OutcomeUnknownError
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import LatestValue, RaiseAlarm, SampleWindow, WriteTag

@@ -4,8 +4,8 @@ import contextlib
 import pkgutil
 from functools import partial
 
+from edge.app.feature_ports import MqttSource
 from edge.app.parts import GatewayParts, open_session
-from edge.app.telemetry_port import MqttSource
 from edge.config import MqttSettings
 from edge.equipment.device_carriers import DeviceCarriers
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings, SourceSettings

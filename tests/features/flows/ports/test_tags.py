@@ -11,7 +11,6 @@ import pytest
 from edge.config import RedisSettings
 from edge.features.flows.attempt import OutcomeUnknownError
 from edge.features.flows.cycle_service import FlowService
-from edge.features.flows.memory_state import MemoryFlowState
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import LatestValue, RaiseAlarm, SampleWindow, WriteTag
 from edge.features.flows.plan import Plan, Plans, plan_flow
@@ -37,6 +36,7 @@ from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.features.flows.documents import flow, node
+from tests.features.flows.memory_state import MemoryFlowState
 from tests.features.telemetry.plant import BEGIN, HOT, TelemetryClock, append, at_work, rules_of, until_drained
 from tests.station.plant import until_true
 from tests.store.losing_store import LosingStore, Loss

@@ -9,10 +9,10 @@ from msgspec.structs import replace as changed
 
 from edge.config import RedisSettings
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
-from edge.features.flows.memory_state import MemoryFlowState
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, Written
 from edge.store.opening import open_store
+from tests.features.flows.memory_state import MemoryFlowState
 
 CALLS = st.lists(
     st.tuples(

@@ -1,4 +1,4 @@
-"""The port of telemetry: what other features use of it, as `core.ports["telemetry"]` while it is on."""
+"""What features use of each other: the types of `core.ports[name]`, which a feature has while it is on."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -37,7 +37,7 @@ class MqttSource(Struct, frozen=True):
 
 
 class Telemetry(Protocol):
-    """What other features use of telemetry."""
+    """The port of telemetry."""
 
     @property
     def queue(self) -> SampleSink:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from edge.equipment.connected_equipment import ConnectedEquipment, open_connected
 from edge.equipment.device import Connector, Device, DeviceEvents
@@ -18,10 +18,55 @@ from edge.foundation.ticks import next_tick
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command, ConnectionLease, NotSent, Repetition, StationPort
+from edge.station.equipment import Command, NotSent, Repetition, StationPort
 from edge.store.background import retry_while_unavailable
 
 _PAUSE_S = 0.05
+
+
+class ConnectionLease(Protocol):
+    """The right to connect to one piece of equipment: one of the gateways that share a scope holds it.
+
+    `holder` is the other gateway that holds it, empty when this one does. `has_changed` says whether another gateway
+    may have held it since the last connection. Example: `await lease.acquire()`, then connect and `confirm`.
+    """
+
+    holder: str
+    has_changed: bool
+
+    async def acquire(self) -> None:
+        """Wait until this gateway holds the lease; raises Unavailable without the store."""
+
+    async def confirm(self) -> None:
+        """Record that this gateway is connected; raises Unavailable when it does not hold the lease any more."""
+
+    async def ensure(self) -> None:
+        """Return when no other gateway can take the lease for a moment; raises NotSent when another one holds it.
+
+        Call it right before a message that begins work leaves. It waits while the store is unavailable.
+        """
+
+    async def refuse_if_lost(self) -> None:
+        """Raise NotSent when another gateway holds the lease; return where the store does not answer soon.
+
+        Call it right before a message that ends work leaves.
+        """
+
+    async def withdraw(self) -> None:
+        """Record that this gateway is not connected any more; raises Unavailable without the store."""
+
+    async def release(self) -> None:
+        """Release the lease: another gateway may take it at once. Raises Unavailable without the store."""
+
+    async def pass_on(self, command: Command) -> None:
+        """Pass a command to the gateway that is connected; raises NotSent when none is."""
+
+    def passed(self) -> AsyncIterator[Command | None]:
+        """Yield the commands of other gateways, None for one that cannot be read; each stays until it was taken.
+
+        Raises Unavailable when this gateway does not hold the lease any more.
+        """
+
 
 LeaseOf: TypeAlias = Callable[[Collection[str], str], ConnectionLease]
 """Returns the lease of the connection to a place, for a gateway that serves these scopes."""

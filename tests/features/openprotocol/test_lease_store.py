@@ -8,9 +8,10 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
+from edge.features.openprotocol import lease_store as equipment_leases
+from edge.features.openprotocol.lease_store import EquipmentLeases, LeaseView, leases_at, text_of
 from edge.foundation.errors import Unavailable
-from edge.store import equipment_leases, instance_leases
-from edge.store.equipment_leases import EquipmentLeases, LeaseView, leases_at, text_of
+from edge.store import instance_leases
 from edge.store.opening import open_store
 from tests.equipment.contract import WORK
 

@@ -11,13 +11,14 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
+from edge.features.openprotocol import lease_store as equipment_leases
+from edge.features.openprotocol.equipment_lease import ConnectionWatch, EquipmentLease
+from edge.features.openprotocol.lease_store import LeaseHolder, LeaseView, leases_at
 from edge.foundation.errors import Unavailable
 from edge.foundation.ticks import next_tick
 from edge.station.equipment import NotSent
-from edge.station.equipment_lease import ConnectionWatch, EquipmentLease
-from edge.store import equipment_leases, instance_leases
+from edge.store import instance_leases
 from edge.store.client import Store
-from edge.store.equipment_leases import LeaseHolder, LeaseView, leases_at
 from edge.store.lease_watch import LIFETIME_S, OwnLease
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil

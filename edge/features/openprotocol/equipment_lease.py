@@ -9,13 +9,13 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+from edge.features.openprotocol import lease_store as equipment_leases
+from edge.features.openprotocol.lease_store import LeaseView
 from edge.foundation.errors import Unavailable
 from edge.foundation.text import Text
 from edge.foundation.ticks import next_tick
 from edge.station.equipment import Command, NotSent
-from edge.store import equipment_leases
 from edge.store.client import Store, block_ms
-from edge.store.equipment_leases import LeaseView
 
 LOOK_EVERY_S = 1.0
 CONNECTS_WITHIN_S = 10.0

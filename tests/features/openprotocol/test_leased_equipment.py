@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from edge.equipment.leased_equipment import LeasedEquipment, OnlyLease
+from edge.features.openprotocol.leased_equipment import LeasedEquipment, OnlyLease
 from edge.foundation.errors import Unavailable
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, NotSent
