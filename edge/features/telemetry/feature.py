@@ -22,6 +22,7 @@ FEATURE = Feature(
     },
     opcua="edge.features.telemetry.opcua.alarm_feed:add_alarms_of_store",
     discovered_as="edge.features.telemetry.settings:discovered_as",
+    subcommands={"hw": {"volatile": "edge.features.telemetry.cli.volatile:volatile"}},
     commands={
         "alarms": Noun(
             "edge.features.telemetry.cli.alarms.commands",

@@ -6,16 +6,13 @@ from pathlib import Path
 
 import click
 
-from edge.app.features import gateway_settings
-from edge.cli.terminal.command_group import CommandGroup
+from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_findings, print_json
-from edge.cli.terminal.store_access import json_option, settings_option
+from edge.cli.terminal.store_access import json_option
 from edge.features.admin.board import Board, BoardFile, find_board, profile_directory, read_boards, wanted_files, write
 from edge.features.admin.board import detect as detect_board
 from edge.features.admin.board_check import examine_board
 from edge.features.admin.host_check import clock_finding
-from edge.features.telemetry.sample_store import is_volatile
-from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.clock_sync import read_clock
 from edge.foundation.computer import Computer
 
@@ -28,7 +25,7 @@ _root_option = click.option(
 _board_option = click.option("--board", "name", help="The board. [default: the one that is detected]")
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=OpenGroup)
 def hw() -> None:
     """Detect and check the board, and write the files that it needs.
 
@@ -49,19 +46,6 @@ def detect(root: Path, *, as_json: bool) -> None:
         print_json({"board": name, "name": board.name, "model": computer.model()})
     else:
         click.echo(f"{name}  {board.name}  ({computer.model() or 'does not print_text what it is'})")
-
-
-@hw.command(epilog="Example: edge hw volatile && echo in memory")
-@settings_option
-def volatile(settings_file: Path | None) -> None:
-    """Report whether samples are kept in the second Redis, which writes no files.
-
-    The exit status is 0 when they are, else 1: the unit of that Redis starts only then.
-    """
-    settings = gateway_settings(settings_file)
-    found = is_volatile(settings.section(TelemetrySettings), settings.redis, Computer())
-    click.echo("samples are kept in memory" if found else "samples are kept in the store")
-    raise SystemExit(0 if found else 1)
 
 
 @hw.command(epilog="Example: edge hw check")
