@@ -27,6 +27,18 @@ MOST_POINTS = 1_000_000
 MOST_LEVELS = 8
 """The most levels of results within results whose traces count: a batch of batches has three."""
 
+FILE_KINDS = (
+    (b"\x89PNG\r\n\x1a\n", ".png", "image/png"),
+    (b"\xff\xd8\xff", ".jpg", "image/jpeg"),
+    (b"II*\0", ".tif", "image/tiff"),
+    (b"MM\0*", ".tif", "image/tiff"),
+    (b"GIF8", ".gif", "image/gif"),
+    (b"%PDF-", ".pdf", "application/pdf"),
+    (b"BM", ".bmp", "image/bmp"),
+    (b"", ".bin", "application/octet-stream"),
+)
+"""The kinds of files by their first bytes: the name that a device provides is not used."""
+
 _LEVEL = 6
 
 
@@ -71,6 +83,11 @@ class FileReference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sha256: str = ""
     size: int = 0
     error: str = ""
+
+
+def media_type_of(file: str) -> str:
+    """Return the media type of a stored file by its ending, which is that of its first bytes."""
+    return next((kind for _, suffix, kind in FILE_KINDS if file.endswith(suffix)), "application/octet-stream")
 
 
 def file_error(error: str) -> Mapping[str, Any]:

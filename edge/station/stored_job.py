@@ -10,9 +10,8 @@ from edge.foundation.instant import Clock, now_ms
 from edge.foundation.text import Text
 from edge.foundation.ticks import in_slices
 from edge.model.acceptance import validate_id
-from edge.model.instant import Instant, rfc3339
-from edge.model.isa95 import JobOrder, JobResponse
-from edge.model.job_state import TEXT, JobState
+from edge.model.isa95 import JobResponse
+from edge.model.job_state import JobState
 from edge.sfc.history import DecisionRecord, read_record
 from edge.sfc.net import Net
 from edge.sfc.replay import Difference, differing_fields, replay, starts_at_the_beginning
@@ -46,49 +45,6 @@ def start_wait(job: Job, now: int) -> StartWait:
     if job.status.state is not JobState.ALLOWED_TO_START:
         return StartWait.CALL
     return StartWait.START_TIME if job.earliest_start > now else StartWait.GATEWAY
-
-
-class PublicJob(Struct, frozen=True, kw_only=True):
-    """A job order with its state, as `--json` and the HTTP API state it; `work_master` are the ids of its Work Masters.
-
-    State and sub-state are spelled as in OPC 10031-4. `start_at` is the StartTime of the order: it does not start
-    before.
-    """
-
-    job_order_id: str
-    scope: str
-    state: str
-    substate: str | None
-    priority: int | None
-    work_master: str | None
-    stored_at: Instant
-    started_at: Instant | None
-    ended_at: Instant | None
-    start_at: Instant | None
-    error: str | None
-
-
-def public_job(job: Job) -> PublicJob:
-    """Return the public form of a job."""
-    substate = job.status.substate
-    return PublicJob(
-        job_order_id=job.job_id,
-        scope=job.scope,
-        state=TEXT[job.status.state],
-        substate=substate.value[0] if substate else None,
-        priority=job.order.priority,
-        work_master=work_masters(job.order) or None,
-        stored_at=rfc3339(job.stored_at),
-        started_at=rfc3339(job.started_at),
-        ended_at=rfc3339(job.ended_at),
-        start_at=rfc3339(job.earliest_start or None),
-        error=job.error,
-    )
-
-
-def work_masters(order: JobOrder) -> str:
-    """Return the Work Master ids of an order."""
-    return ", ".join(work_master.id for work_master in order.work_master_id or ())
 
 
 class StoredJob(Struct, frozen=True):

@@ -55,7 +55,7 @@ def test_command_that_never_left_is_not_sent_and_raises_no_alarm(plant: Plant) -
     plant.mes.wait_for_state("J1", "Aborted", 60)
     wait_for(lambda: "never sent" in json.dumps(plant.mes.result("J1")), "the reason in the job response")
     shown = json.loads(_edge(plant, "jobs", "show", "J1", "--json").stdout)
-    (action,) = shown["run"]["actions"]
+    (action,) = shown["actions"]
     assert (action["state"], action["sent_at"]) == ("timed_out", None)
     ended = datetime.fromisoformat(action["ended_at"])
 

@@ -204,7 +204,7 @@ def test_trace_of_4000_points_is_stored_fetched_and_expired(line: Line, tmp_path
     assert (trace["points"], trace["channels"]) == (4000, ["Torque", "Angle"])
     content = line.read_by_mes(trace["file"])
     assert (hashlib.sha256(content).hexdigest(), len(content)) == (trace["sha256"], trace["size"])
-    copied = json.loads(line.gateway.cli("jobs", "results", "trace", "--traces", str(tmp_path), "--json"))["traces"]
+    copied = json.loads(line.gateway.cli("jobs", "results", "trace", "--traces", str(tmp_path), "--json"))["copies"]
     assert Path(copied[0]["copied"]).read_bytes() == content
     line.mes.client.wait(lambda: line.mes.result("trace"), "the response", DEADLINE)
     assert trace["sha256"] in json.dumps(line.mes.result("trace"))
@@ -228,7 +228,7 @@ def test_image_of_a_camera_is_stored_and_fetched(line: Line, tmp_path: Path, fau
     assert (
         file["sha256"] == line.camera.values("sha256")[-1] == hashlib.sha256(line.read_by_mes(file["file"])).hexdigest()
     )
-    copied = json.loads(line.gateway.cli("jobs", "results", job, "--traces", str(tmp_path), "--json"))["traces"]
+    copied = json.loads(line.gateway.cli("jobs", "results", job, "--traces", str(tmp_path), "--json"))["copies"]
     assert hashlib.sha256(Path(copied[0]["copied"]).read_bytes()).hexdigest() == file["sha256"]
     assert line.camera.count("closed") == line.camera.count("sha256")
 

@@ -239,7 +239,7 @@ class RunDecision(msgspec.Struct, frozen=True):
             facts: dict[str, object] = {"resolution": signal.resolution.value}
         else:
             facts = {"intervention": signal.kind.value, "step": signal.step, "target": signal.target}
-        return head | facts | {"waits_for_second": is_waiting, "reasons": list(self.answer.reasons)}
+        return head | facts | {"awaits_second": is_waiting, "reasons": list(self.answer.reasons)}
 
 
 reason_option = click.option("--reason", required=True, help="What was seen; it stays with the job.")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from msgspec import structs
 
 from edge.cli.files import compiled_or_exit
 from edge.cli.jobs.calls import (
@@ -29,9 +30,9 @@ from edge.cli.jobs.history import (
     replay_text,
     write_gantt,
 )
-from edge.cli.jobs.report import detail, job_table, report
+from edge.cli.jobs.report import job_table, report, show_json
 from edge.cli.jobs.results import CopyFiles, export_jobs, read_results, results_text
-from edge.cli.jobs.waiting import problem_data, problem_line, read_with_problems, waiting_json, waiting_text
+from edge.cli.jobs.waiting import problem_data, problem_line, read_with_problems, waiting_text
 from edge.cli.jobs.watch import watch_all, watch_job
 from edge.cli.terminal.command_group import OrderedGroup, further_options
 from edge.cli.terminal.operator import recorded
@@ -53,7 +54,8 @@ from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 from edge.sfc.signal import Resolution, Resolve
 from edge.station.manual_retry import resend
-from edge.station.stored_job import NotRecorded, load, public_job, replay_recorded
+from edge.station.public_job import public_detail, public_job
+from edge.station.stored_job import NotRecorded, load, replay_recorded
 from edge.store.jobs import load_all
 
 _comment_option = click.option("--comment", help="A comment that stays with the job.")
@@ -93,7 +95,7 @@ async def list_(at: StoreAccess, scope: str | None, states: tuple[str, ...]) -> 
 async def show(at: StoreAccess, job: str) -> CommandOutput:
     """Show a job: its order, its run with steps and actions, its response."""
     stored = await load(at.store, job)
-    return CommandOutput(detail(stored), tuple(report(stored, now_ms())))
+    return CommandOutput(show_json(stored, now_ms()), tuple(report(stored, now_ms())))
 
 
 @jobs.command(epilog="Example: edge jobs watch AXLE-0001")
@@ -128,7 +130,9 @@ async def why(at: StoreAccess, job: str) -> CommandOutput:
     an answer: its age and its deadline, and the problem of its equipment, such as a lock by another system.
     """
     stored, problems = await read_with_problems(at, job)
-    data = waiting_json(stored, now_ms()) | {"equipment": [problem_data(problem) for problem in problems]}
+    data = structs.asdict(public_detail(stored, now_ms())) | {
+        "equipment": [problem_data(problem) for problem in problems]
+    }
     return CommandOutput(data, "\n".join((*waiting_text(stored, now_ms()), *map(problem_line, problems))))
 
 
@@ -162,7 +166,7 @@ async def results_(at: StoreAccess, job: str, copy_files: CopyFiles | None = Non
     results, copied = await read_results(at, job, copy_files)
     lines = [f"{trace.copied} written" if trace.copied else f"not copied: {trace.problem}" for trace in copied]
     return CommandOutput(
-        {"results": results, "traces": [trace.as_data() for trace in copied]},
+        {"job_order_id": job, "results": results, "copies": [trace.as_data() for trace in copied]},
         ("\n".join(results_text(results)) or "no results", *lines),
         is_failed=any(trace.problem for trace in copied),
     )

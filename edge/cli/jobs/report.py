@@ -21,8 +21,9 @@ from edge.model.result_part import parts_of
 from edge.ports.result_trace import Reference, TraceReference, stored_in
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Association, PastAttempt, Run, Sending
-from edge.station.stored_job import StoredJob, public_job, work_masters
+from edge.sfc.run import ActionState, Association, Run
+from edge.station.public_job import public_detail, work_masters
+from edge.station.stored_job import StoredJob
 from edge.store.jobs import Job
 
 _STATE_STYLES = {
@@ -104,48 +105,19 @@ _ACTION_STYLES = {
 }
 
 
-def detail(stored: StoredJob) -> dict[str, object]:
-    """Return the job as data; order and response as on the wire."""
-    job = stored.job
+def show_json(stored: StoredJob, now: int) -> dict[str, object]:
+    """Return the public form of a job with what only this command has; order and response as on the wire."""
+    job, run = stored.job, stored.run
     return {
-        **msgspec.structs.asdict(public_job(job)),
+        **msgspec.structs.asdict(public_detail(stored, now)),
         "correlation_id": job.correlation_id,
         "comment": job.comment,
         "order": job.order,
-        "run": _run(stored.run, stored.net, stored.unsent) if stored.run and stored.net else None,
+        "outcome": run.outcome if run else None,
+        "paused_at": rfc3339(run.paused_at) if run else None,
+        "variables": run.variables if run else None,
         "response": stored.response,
     }
-
-
-def _run(run: Run, net: Net, unsent: Collection[str]) -> dict[str, object]:
-    return {
-        "outcome": run.outcome,
-        "paused_at": rfc3339(run.paused_at),
-        "steps": [
-            {"step": name, "X": state.active, "count": state.count, "activated_at": rfc3339(state.activated_at)}
-            | {"last_T_ms": None if state.active else state.elapsed_ms}
-            for name in net.steps
-            if (state := run.steps.get(name))
-        ],
-        "actions": [
-            {
-                "action": association.action,
-                "step": association.step,
-                "state": association.state,
-                "attempt": association.attempt,
-            }
-            | {"sent_at": rfc3339(_sent_at(association, unsent)), "deadline": rfc3339(association.deadline)}
-            | {"ended_at": rfc3339(association.ended_at), "result": association.result, "error": association.error}
-            | {"sending": sending_text(association)}
-            for association in _associations(run, net)
-        ],
-        "variables": run.variables,
-    }
-
-
-def sending_text(attempt: Association | PastAttempt) -> str | None:
-    """Return `never sent` or `may have been sent` of a command that has ended so; None for any other."""
-    return None if attempt.sending is Sending.SENT else attempt.sending.value
 
 
 def report(stored: StoredJob, now: int) -> Iterator[RenderableType]:

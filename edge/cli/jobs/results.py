@@ -1,14 +1,13 @@
 """Shows the results of a job, and writes ended jobs with their results to a file."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from edge.cli.jobs.report import detail, result_text, sending_text
+from edge.cli.jobs.report import result_text
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess
@@ -20,8 +19,9 @@ from edge.model.job_state import has_ended, state_entries
 from edge.model.result_part import parts_of
 from edge.ports.result_trace import Reference
 from edge.station.clock import store_clock
+from edge.station.public_result import PublicResult, public_results
 from edge.station.retention import Deliveries, retention_policy
-from edge.station.stored_job import StoredJob, load
+from edge.station.stored_job import load
 from edge.store import ended_jobs, jobs, responses
 from edge.store.client import Store
 from edge.store.jobs import Job
@@ -41,58 +41,34 @@ class CopiedTrace(Struct, frozen=True):
         return {"action": self.action} | {name: value or None for name, value in found.items()}
 
 
-CopyFiles = Callable[[Settings, Sequence[Mapping[str, Any]]], list[CopiedTrace]]
+CopyFiles = Callable[[Settings, Sequence[PublicResult]], list[CopiedTrace]]
 """Copies the files that results name; it may take long."""
 
 
-async def read_results(at: StoreAccess, job_id: str, copy_files: CopyFiles | None) -> tuple[Any, list[CopiedTrace]]:
+async def read_results(
+    at: StoreAccess, job_id: str, copy_files: CopyFiles | None
+) -> tuple[tuple[PublicResult, ...], list[CopiedTrace]]:
     """Return the results of the actions of a job, with earlier attempts and late ones, and what was copied of them.
 
     A command that was never sent, or may not have been, is listed without one.
     Raises Refused, SettingsError and Unavailable.
     """
-    stored = await load(at.store, job_id)
-    every = [*_earlier(stored), *_actions(detail(stored)["run"])]
-    results = [entry for entry in every if entry.get("result") is not None or entry.get("sending")]
+    results = public_results(await load(at.store, job_id))
     return results, await asyncio.to_thread(copy_files, at.settings, results) if copy_files else []
 
 
-def results_text(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def results_text(results: Sequence[PublicResult]) -> Iterator[str]:
     """Yield a line for each result: action, attempt, whether it came late, evaluation, values, size of its trace.
 
     The parts of a result, such as the bolts of a batch, follow, one a line.
     """
-    for fields in results:
-        result = fields["result"]
-        if result is None:
-            yield printable(f"{fields['action']} #{fields['attempt']}: {fields['error'] or fields['sending']}")
+    for result in results:
+        if result.result is None:
+            yield printable(f"{result.action} #{result.attempt}: {result.error or result.sending}")
             continue
-        late = "late, " if fields.get("late") else ""
-        yield printable(f"{fields['action']} #{fields['attempt']}: {late}{result_text(result)}")
-        yield from (printable(f"  {part.text}") for part in parts_of(result))
-
-
-def _earlier(stored: StoredJob) -> Iterator[Mapping[str, Any]]:
-    """Yield the earlier attempts, as `detail` has the latest ones, and the late results."""
-    for past_attempt in stored.run.past.values() if stored.run else ():
-        known = {
-            "action": past_attempt.action,
-            "step": past_attempt.step,
-            "state": past_attempt.state,
-            "attempt": past_attempt.attempt,
-        }
-        times = {"sent_at": rfc3339(past_attempt.sent_at), "ended_at": rfc3339(past_attempt.ended_at)}
-        outcome = {
-            "result": past_attempt.result,
-            "error": past_attempt.error,
-            "late": past_attempt.late,
-            "sending": sending_text(past_attempt),
-        }
-        yield known | times | outcome
-
-
-def _actions(run: object) -> Sequence[Mapping[str, Any]]:
-    return run["actions"] if isinstance(run, Mapping) else []
+        late = "late, " if result.late else ""
+        yield printable(f"{result.action} #{result.attempt}: {late}{result_text(result.result)}")
+        yield from (printable(f"  {part.text}") for part in parts_of(result.result))
 
 
 _ALL = 1_000_000

@@ -14,7 +14,6 @@ from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import local_time
 from edge.config import EquipmentSettings
-from edge.model.instant import rfc3339
 from edge.model.job_state import has_ended
 from edge.sfc.action import unsent_commands, unsent_text
 from edge.sfc.run import ActionState, Association
@@ -83,26 +82,6 @@ def _command(possible: Intervene, job_id: str) -> str:
     return " ".join(shlex.quote(printable(value)) for value in (possible.kind, job_id, *named, *step) if value)
 
 
-def waiting_json(stored: StoredJob, now: int) -> dict[str, object]:
-    """Return what a job waits for as data; times in milliseconds, instants in UTC."""
-    job = stored.job
-    return {
-        "job_order_id": job.job_id,
-        "state": state_text(job.status),
-        "takes": commands_in(job.status.state),
-        "waiting": [_json(wait, _run_clock(stored, now)) for wait in waiting_of(stored, now)],
-        "unsent": [
-            {"action": item.action, "step": item.step, "attempt": item.attempt}
-            | {"sending": item.sending, "error": item.error}
-            for item in _unsent(stored)
-        ],
-        "interventions": [
-            {"kind": intervene.kind, "action": intervene.action, "step": intervene.step, "target": intervene.target}
-            for intervene in _possible(stored, now)
-        ],
-    }
-
-
 def _run_clock(stored: StoredJob, now: int) -> int | None:
     """Return the instant from which remaining time counts; None in a pause, when the timers of the run stop."""
     return None if stored.run and stored.run.paused else now
@@ -139,28 +118,6 @@ def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
             yield f"{kind} {subject}, asked for by {by}: waits for a second person for {duration(left_ms)}"
         case RunHalted(reason):
             yield reason
-        case _:
-            assert_never(waiting)
-
-
-def _json(waiting: Waiting, now: int | None) -> dict[str, object]:
-    match waiting:
-        case TransitionWaits(sources, targets, condition, unmet):
-            terms = [{"term": item.text, "because": item.because} for item in unmet]
-            return {"transition": {"sources": sources, "targets": targets, "condition": condition, "unmet": terms}}
-        case ActionWaits():
-            deadline = None if waiting.left_ms is None or now is None else rfc3339(now + waiting.left_ms)
-            facts = {"action": waiting.action, "step": waiting.step, "state": waiting.state, "attempt": waiting.attempt}
-            facts |= {"sent": waiting.sent, "error": waiting.error}
-            times = {"age_ms": waiting.age_ms, "left_ms": waiting.left_ms, "due_in_ms": waiting.due_in_ms}
-            return {"action": facts | times | {"deadline": deadline}}
-        case PersonWaits(failure):
-            facts = {"action": failure.action, "step": failure.step, "attempt": failure.attempt}
-            return {"person": facts | {"state": failure.state, "error": failure.error, "allowed": failure.allowed}}
-        case SecondPersonWaits(kind, subject, by, left_ms):
-            return {"second_person": {"kind": kind, "subject": subject, "by": by, "left_ms": left_ms}}
-        case RunHalted(reason):
-            return {"held": reason}
         case _:
             assert_never(waiting)
 

@@ -1,6 +1,5 @@
 """The data of the HTTP API: what it takes and returns; OpenAPI is generated from these types."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -8,7 +7,7 @@ from msgspec import Meta, Struct
 from edge.model.equipment_health import PublicEquipment
 from edge.model.instant import Instant
 from edge.ports.alarm import PublicAlarm, PublicAlarmChange
-from edge.station.stored_job import PublicJob
+from edge.station.public_job import PublicJob
 
 _Text = Annotated[str, Meta(max_length=1000)]
 
@@ -63,97 +62,6 @@ class JobPage(Struct, frozen=True, kw_only=True):
 
     jobs: tuple[PublicJob, ...]
     total: int
-
-
-class UnmetTerm(Struct, frozen=True, kw_only=True):
-    """A term of a condition that is not met, with the present values."""
-
-    term: str
-    because: str
-
-
-class WaitingTransition(Struct, frozen=True, kw_only=True):
-    """An enabled transition that does not clear."""
-
-    sources: tuple[str, ...]
-    targets: tuple[str, ...]
-    condition: str
-    unmet: tuple[UnmetTerm, ...]
-
-
-class WaitingAction(Struct, frozen=True, kw_only=True):
-    """A command without an answer, an awaited event, or a duration that runs; times in milliseconds."""
-
-    action: str
-    step: str
-    state: str
-    attempt: int
-    age_ms: int | None
-    left_ms: int | None
-    due_in_ms: int | None
-    error: str | None
-    """Why the outcome is unknown."""
-    sent: bool
-    """Whether the command has left the gateway."""
-
-
-class Waits(Struct, frozen=True, kw_only=True):
-    """What a job waits for, `persons` what people have to decide.
-
-    `halted` is set when its run does not evolve: `ended`, `not started`, `start time`, `no gateway`, or a sentence.
-    """
-
-    transitions: tuple[WaitingTransition, ...] = ()
-    actions: tuple[WaitingAction, ...] = ()
-    persons: tuple[str, ...] = ()
-    halted: str = ""
-
-
-class StepLine(Struct, frozen=True, kw_only=True):
-    """A step that was active: how often, and since when it is active now."""
-
-    step: str
-    active: bool
-    count: int
-    activated_at: Instant | None
-
-
-class ActionLine(Struct, frozen=True, kw_only=True):
-    """The state of an action in a step."""
-
-    action: str
-    step: str
-    state: str
-    error: str
-    sent: bool
-    """Whether the command has left the gateway; true for an action without a command."""
-
-
-class PossibleIntervention(Struct, frozen=True, kw_only=True):
-    """An intervention that the recipe allows and that would change the run now; `role` is the lowest that may do it."""
-
-    kind: str
-    role: str
-    action: str
-    step: str
-    target: str
-
-
-class JobDetail(Struct, frozen=True, kw_only=True):
-    """A job with its progress: `takes` are the methods that its state allows, `steps_total` those of the recipe."""
-
-    job: PublicJob
-    takes: tuple[str, ...]
-    waits: Waits
-    steps: tuple[StepLine, ...]
-    actions: tuple[ActionLine, ...]
-    unknown: tuple[str, ...]
-    interventions: tuple[PossibleIntervention, ...]
-    steps_done: int
-    steps_total: int
-    paused: bool
-    has_chart: bool
-    parameters: Mapping[str, Any]
 
 
 class DecisionLine(Struct, frozen=True, kw_only=True):

@@ -35,7 +35,8 @@ from edge.ports.alarm import AlarmCall, public_alarm
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import JobCall
-from edge.station.stored_job import find, load, public_job
+from edge.station.public_job import PublicJobDetail, public_job
+from edge.station.stored_job import find, load
 from edge.store import kept_alarms as alarms
 
 MOST_JOBS: Final = 200
@@ -83,7 +84,7 @@ def job_offset(text: str) -> int:
     return int(text or 0)
 
 
-async def _job(services: WebServices, call: ApiCall) -> models.JobDetail:
+async def _job(services: WebServices, call: ApiCall) -> PublicJobDetail:
     return await job_views.job_detail(services.store, call.path["job"], services.clock())
 
 
@@ -260,7 +261,7 @@ READS: Final = (
         },
     ),
     ApiOperation(
-        "GET", _JOB, "Return a job with its progress, and what it waits for.", Role.OBSERVER, models.JobDetail, _job
+        "GET", _JOB, "Return a job with its progress, and what it waits for.", Role.OBSERVER, PublicJobDetail, _job
     ),
     ApiOperation("GET", f"{_JOB}/chart.svg", "Return the running IEC 61131-3 chart.", Role.OBSERVER, Svg, _chart),
     ApiOperation("GET", f"{_JOB}/gantt.svg", "Return the timeline of steps and actions.", Role.OBSERVER, Svg, _gantt),

@@ -34,7 +34,6 @@ from edge.features.page.caller import Callers, WebCaller, is_live, languages_of,
 from edge.features.page.flow_operations import cycle_number
 from edge.features.page.gateway_operations import LEVELS, log_page
 from edge.features.page.german_reasons import reason_in
-from edge.features.page.job_views import HAS_ENDED
 from edge.features.page.models import JobHistory, Login
 from edge.features.page.openapi import openapi, subjects_of, types_of
 from edge.features.page.operations import MOST_JOBS, job_offset
@@ -51,6 +50,7 @@ from edge.model.instant import Instant, parse_instant
 from edge.model.plant import OperationType
 from edge.model.user import Role
 from edge.ports.tag import TagDefinition
+from edge.station.public_job import HAS_ENDED, public_detail
 from edge.station.stored_job import StartWait, load
 from edge.store.store_state import find_problems, lag_text
 
@@ -95,7 +95,7 @@ async def _station(services: WebServices, caller: WebCaller, _: Request) -> Page
 async def _job(services: WebServices, _: WebCaller, request: Request) -> PageData:
     store, job_id = services.store, request.query_params.get("id", "")
     stored = await load(store, job_id)
-    detail = job_views.detail_of(stored, services.clock())
+    detail = public_detail(stored, services.clock())
     history = JobHistory(job_order_id=job_id, decisions=())
     if detail.has_chart:
         # A gateway may keep no history.

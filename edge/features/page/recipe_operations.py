@@ -16,7 +16,7 @@ from edge.model.json_value import plain_value
 from edge.model.recipe import is_recipe_schema
 from edge.model.user import Role
 from edge.station.job_call import JobCall
-from edge.station.stored_job import public_job
+from edge.station.public_job import public_job
 from edge.store import jobs, resources
 from edge.store.client import Store
 

@@ -5,9 +5,9 @@ from typing import Final
 from edge.features.page import result_views
 from edge.features.page.operation import ApiCall, ApiOperation, Download, Svg
 from edge.features.page.services import WebServices
-from edge.features.traces.files import media_type_of
 from edge.foundation.errors import Refused
 from edge.model.user import Role
+from edge.ports.result_trace import media_type_of
 
 _TRACE: Final = "/jobs/{job}/traces/{trace}"
 _LARGEST_CHANNEL: Final = 6

@@ -2,25 +2,18 @@
 
 import asyncio
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from edge.features.page.plot import PlotPoint, plot_svg
-from edge.features.traces.files import media_type_of, read_file
+from edge.features.traces.files import read_file
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
-from edge.model.instant import Instant, rfc3339
-from edge.model.json_value import LONGEST_TEXT, plain_value, short_value
-from edge.model.result_part import MEMBER as PARTS
-from edge.model.result_part import ResultPart, parts_of
 from edge.ports.result_trace import (
-    FILE_MEMBER,
-    MEMBER,
-    MOST_LEVELS,
     FileReference,
     Reference,
     ResultTrace,
@@ -28,66 +21,22 @@ from edge.ports.result_trace import (
     TraceReference,
     stored_in,
 )
-from edge.sfc.run import Association, PastAttempt
+from edge.station.public_result import PublicResult, attempts_of, public_results
 from edge.station.stored_job import StoredJob, load
 from edge.store.client import Store
-
-
-class ResultValue(Struct, frozen=True, kw_only=True):
-    """A value of a result; `name` is its path in the result, `unit` is empty without one."""
-
-    name: str
-    value: Any
-    unit: str = ""
-
-
-class TraceLine(Struct, frozen=True, kw_only=True):
-    """A stored trace: the hash names it, `channels` are the names of its curves."""
-
-    sha256: str
-    size: int
-    points: int
-    channels: tuple[str, ...]
-
-
-class FileLine(Struct, frozen=True, kw_only=True):
-    """A stored file that equipment offered with a result, such as an image: the hash names it."""
-
-    sha256: str
-    size: int
-    media_type: str
-
-
-class ResultLine(Struct, frozen=True, kw_only=True):
-    """The result of one attempt at an action: its first values, its traces and files; `late` came after its end.
-
-    `parts` are the joinings of a batch, or the spindles of a tool; `values` are then those of the whole.
-    """
-
-    action: str
-    step: str
-    attempt: int
-    state: str
-    late: bool
-    ended_at: Instant | None
-    values: tuple[ResultValue, ...]
-    parts: tuple[ResultPart, ...]
-    traces: tuple[TraceLine, ...]
-    files: tuple[FileLine, ...]
 
 
 class ResultList(Struct, frozen=True, kw_only=True):
     """The newest results of a job, in the order of their ends."""
 
     job_order_id: str
-    results: tuple[ResultLine, ...]
+    results: tuple[PublicResult, ...]
 
 
 MOST_RESULTS: Final = 200
-_MOST_VALUES: Final = 40
-_MOST_TRACES: Final = 40
-_MOST_PARTS: Final = 100
 _MOST_TRACE_BYTES: Final = 64 * 1024 * 1024
+_LARGEST_RESULT: Final = 65_536
+"""In bytes of JSON; the size of a larger one stands for it."""
 _MOST_PLOTTED: Final = 1500
 
 
@@ -98,64 +47,7 @@ async def job_results(store: Store, job_id: str) -> ResultList:
 
 def results_of(stored: StoredJob, most: int = MOST_RESULTS) -> ResultList:
     """Return the results of a job, the newest ones when there are many."""
-    found = sorted(
-        (attempt for attempt in _attempts(stored) if attempt.result is not None),
-        key=lambda attempt: attempt.ended_at or 0,
-    )
-    return ResultList(job_order_id=stored.job.job_id, results=tuple(map(_line, found[-most:])))
-
-
-def _attempts(stored: StoredJob) -> Iterator[Association | PastAttempt]:
-    """Yield the attempts of each action: earlier ones, then the latest."""
-    if stored.run is None:
-        return
-    yield from stored.run.past.values()
-    yield from (association for key, association in stored.run.associations.items() if not key.is_left_behind)
-
-
-def _line(attempt: Association | PastAttempt) -> ResultLine:
-    result = attempt.result
-    stored, parts = stored_in(result)[:_MOST_TRACES], parts_of(result, _MOST_PARTS)
-    whole = {name: value for name, value in result.items() if name != PARTS} if parts else result
-    return ResultLine(
-        action=attempt.action,
-        step=attempt.step,
-        attempt=attempt.attempt,
-        state=attempt.state.value,
-        late=isinstance(attempt, PastAttempt) and attempt.late,
-        ended_at=rfc3339(attempt.ended_at),
-        values=tuple(value for value, _ in zip(_values("", whole, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
-        parts=parts,
-        traces=tuple(
-            TraceLine(
-                sha256=reference.sha256, size=reference.size, points=reference.points, channels=reference.channels
-            )
-            for reference in stored
-            if isinstance(reference, TraceReference)
-        ),
-        files=tuple(
-            FileLine(sha256=reference.sha256, size=reference.size, media_type=media_type_of(reference.file))
-            for reference in stored
-            if isinstance(reference, FileReference)
-        ),
-    )
-
-
-def _values(name: str, data: Any, levels: int) -> Iterator[ResultValue]:
-    """Yield the values of a result by their path; a value with its unit is one, a stored file is none."""
-    data = plain_value(data)
-    match data:
-        case Mapping() if data.keys() == {"value", "unit"} and not isinstance(data["value"], Mapping | list):
-            yield ResultValue(name=name, value=short_value(data["value"]), unit=str(data["unit"])[:LONGEST_TEXT])
-        case Mapping() if levels:
-            for key, inner in data.items():
-                is_stored = key in {MEMBER, FILE_MEMBER} and bool(stored_in({key: inner}))
-                if not is_stored:
-                    yield from _values(f"{name}.{key}" if name else str(key), inner, levels - 1)
-        case None:
-            return
-        case _:
-            yield ResultValue(name=name, value=short_value(data))
+    return ResultList(job_order_id=stored.job.job_id, results=public_results(stored, most, _LARGEST_RESULT))
 
 
 class TraceReader:
@@ -187,7 +79,7 @@ class TraceReader:
 
 
 def _reference(stored: StoredJob, digest: str, kind: type[Reference]) -> Reference:
-    results = (attempt.result for attempt in _attempts(stored))
+    results = (attempt.result for attempt in attempts_of(stored))
     found = (
         kept_reference for result in results for kept_reference in stored_in(result) if kept_reference.sha256 == digest
     )

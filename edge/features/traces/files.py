@@ -20,6 +20,7 @@ from edge.foundation.files import make_directory, replace_atomically, sync, writ
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.text import Text
 from edge.ports.result_trace import (
+    FILE_KINDS,
     MOST_POINTS,
     FileReference,
     Reference,
@@ -33,18 +34,7 @@ from edge.ports.result_trace import (
 )
 
 SUFFIX = ".json.gz"
-_KINDS = (
-    (b"\x89PNG\r\n\x1a\n", ".png", "image/png"),
-    (b"\xff\xd8\xff", ".jpg", "image/jpeg"),
-    (b"II*\0", ".tif", "image/tiff"),
-    (b"MM\0*", ".tif", "image/tiff"),
-    (b"GIF8", ".gif", "image/gif"),
-    (b"%PDF-", ".pdf", "application/pdf"),
-    (b"BM", ".bmp", "image/bmp"),
-    (b"", ".bin", "application/octet-stream"),
-)
-"""The kinds of files by their first bytes: the name that a device provides is not used."""
-_SUFFIXES = (SUFFIX, *dict.fromkeys(suffix for _, suffix, _ in _KINDS))
+_SUFFIXES = (SUFFIX, *dict.fromkeys(suffix for _, suffix, _ in FILE_KINDS))
 _DIRECTORY_MODE, _FILE_MODE = 0o750, 0o640
 _LONGEST_NAME = 150
 _LONGEST_START = 16
@@ -147,7 +137,7 @@ class TraceFiles:
             if not size:
                 raise Refused("device", "the file is empty")
             await asyncio.to_thread(sync, file)
-        suffix, media_type = next((suffix, kind) for first, suffix, kind in _KINDS if start.startswith(first))
+        suffix, media_type = next((suffix, kind) for first, suffix, kind in FILE_KINDS if start.startswith(first))
         name = f"{directory_of(job_id)}/{digest.hexdigest()}{suffix}"
         return FileReference(media_type=media_type, file=name, sha256=digest.hexdigest(), size=size)
 
@@ -269,11 +259,6 @@ def read_file(directory: Path, reference: Reference) -> bytes:
         reason = Text.of("the content of {file} does not match its hash", file=reference.file)
         raise Refused("damaged", reason, "Check the disk, and take another copy.")
     return content
-
-
-def media_type_of(file: str) -> str:
-    """Return the media type of a stored file by its ending, which is that of its first bytes."""
-    return next((kind for _, suffix, kind in _KINDS if file.endswith(suffix)), "application/octet-stream")
 
 
 def read_chunk(directory: Path, file: str, offset: int, most: int) -> tuple[bytes, int]:

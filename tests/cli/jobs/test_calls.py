@@ -59,8 +59,8 @@ async def test_operator_resolves_an_unknown_outcome_with_data(edge: Edge, plant:
         "      look at the work, then decide, with --done, --failed or --repeat:",
         "      edge jobs resolve J1 a --done --reason 'what was seen'",
     ]
-    waiting = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waiting"]
-    assert waiting[1]["action"]["error"] == "outcome unknown: no result"
+    waits = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waits"]
+    assert waits["actions"][0]["error"] == "outcome unknown: no result"
     async with plant.at_work():
         answer = await edge("jobs", "resolve", "J1", "a", "--done", "--data", '{"torque": 85}', "--reason", "seen")
         assert (answer.exit_code, answer.output) == (0, "job J1: action a resolved as done\n")

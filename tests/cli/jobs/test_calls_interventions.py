@@ -33,7 +33,7 @@ async def test_retry_and_skip_complete_a_failed_job(
         assert (answer.exit_code, answer.output) == (0, "job J1: retry of a is carried out\n")
         await until_true(lambda: [command.attempt for command in tool.commands] == [1, 2])
         skipped = await edge("jobs", "skip", "J1", "a", "--data", '{"torque": 85}', "--reason", "by hand", "--json")
-        assert json.loads(skipped.output)["waits_for_second"] is False
+        assert json.loads(skipped.output)["awaits_second"] is False
         await until_true(lambda: tool.received() == ["a", "a", "b"])
         await plant.answer(tool.commands[-1])
         await plant.until_state("J1", JobState.ENDED)

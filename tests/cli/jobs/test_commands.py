@@ -132,12 +132,12 @@ async def test_json_report_has_order_run_and_response_of_a_job(edge: Edge, plant
         await until_true(lambda: "b" in tool.received())
     shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
     assert shown["order"] == {"JobOrderID": "J1", "WorkMasterID": [{"ID": "linear"}]}
-    assert [(step["step"], step["X"], step["count"]) for step in shown["run"]["steps"]] == [
+    assert [(step["step"], step["active"], step["count"]) for step in shown["steps"]] == [
         ("one", False, 1),
         ("two", True, 1),
     ]
-    first, second = shown["run"]["actions"]
-    assert (first["action"], first["state"], first["result"]) == ("a", "completed", {"torque": 85.2})
+    first, second = shown["actions"]
+    assert (first["action"], first["state"], first["sending"]) == ("a", "completed", "sent")
     assert (second["action"], second["state"], second["attempt"]) == ("b", "dispatched", 1)
     assert shown["response"]["JobOrderID"] == "J1"
 
@@ -158,12 +158,12 @@ async def test_command_that_did_not_leave_is_not_sent_yet(edge: Edge, plant: Pla
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until(lambda: _waits_unsent(plant))
         lines = (await edge("jobs", "why", "J1")).output.splitlines()
-        waiting = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waiting"]
+        waits = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waits"]
         shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
     assert lines[2] == "      not met: steps.one.done: a is not sent yet"
     assert lines[3].startswith("  action a of one: not sent yet for ")
-    assert waiting[1]["action"]["sent"] is False
-    assert shown["run"]["actions"][0]["sent_at"] is None
+    assert waits["actions"][0]["sent"] is False
+    assert shown["actions"][0]["sent_at"] is None
 
 
 async def test_reason_of_a_running_job_names_its_unmet_condition(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
@@ -172,13 +172,13 @@ async def test_reason_of_a_running_job_names_its_unmet_condition(edge: Edge, pla
         await until_true(lambda: "a" in tool.received())
         await until(lambda: _has_sent_all(plant))
         lines = (await edge("jobs", "why", "J1")).output.splitlines()
-        waiting = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waiting"]
+        waits = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waits"]
     assert lines[0] == "J1: Running; it accepts: pause, stop, abort"
     assert lines[1].startswith("  transition one → two [")
     assert lines[2] == "      not met: steps.one.done: a is dispatched"
     assert lines[3].startswith("  action a of one: dispatched for ")
-    assert waiting[0]["transition"]["unmet"] == [{"term": "steps.one.done", "because": "a is dispatched"}]
-    assert waiting[1]["action"]["age_ms"] >= 0
+    assert waits["transitions"][0]["unmet"] == [{"term": "steps.one.done", "because": "a is dispatched"}]
+    assert waits["actions"][0]["age_seconds"] >= 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from edge.cli.jobs.report import detail, job_table, report, result_text, state_text
+from edge.cli.jobs.report import job_table, report, result_text, show_json, state_text
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.table import local_time
 from edge.model.instant import rfc3339
@@ -74,8 +74,8 @@ def test_report_shows_the_members_of_the_order() -> None:
 
 
 def test_json_report_of_a_job_without_a_run_has_no_run() -> None:
-    reported = detail(StoredJob(JOB, None, None, None))
-    assert (reported["run"], reported["response"], reported["order"]) == (None, None, ORDER)
+    reported = show_json(StoredJob(JOB, None, None, None), 0)
+    assert (reported["outcome"], reported["response"], reported["order"]) == (None, None, ORDER)
 
 
 RUNNING = JobStatus(JobState.RUNNING)

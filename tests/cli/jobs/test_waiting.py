@@ -1,14 +1,14 @@
 """The reason why a job waits is shown before, during and after its run."""
 
-import json
 from datetime import UTC, datetime
 
 import pytest
 
-from edge.cli.jobs.waiting import waiting_json, waiting_text
+from edge.cli.jobs.waiting import waiting_text
 from edge.foundation.instant import now_ms
 from edge.model.job_state import Cause
 from edge.sfc.signal import Withdrawn
+from edge.station.public_job import public_detail
 from edge.station.stored_job import load
 from tests.station.plant import FakeEquipment, Plant, order, until_true
 
@@ -48,9 +48,9 @@ async def test_paused_job_has_no_deadline(plant: Plant, tool: FakeEquipment) -> 
     lines = await lines_of(plant)
     assert lines[1].startswith("  paused for ")
     assert not any("at 20" in line for line in lines)
-    reported = json.dumps(waiting_json(await load(plant.store, "J1"), now))
-    assert '"deadline": null' in reported
-    assert '"state": "Interrupted (Suspended)"' in reported
+    detail = public_detail(await load(plant.store, "J1"), now)
+    assert (detail.job.state, detail.job.substate, detail.paused) == ("Interrupted", "Suspended", True)
+    assert detail.waits.halted.startswith("paused for ")
 
 
 @pytest.mark.parametrize("may_have_left", [False, True])
@@ -65,5 +65,5 @@ async def test_command_that_was_not_surely_sent_is_named(
         await plant.runs.signal("J1", withdrawn)
     sending = "may have been sent" if may_have_left else "never sent"
     assert f"  action a of one: {sending}: why, attempt 1" in await lines_of(plant)
-    (unsent,) = json.loads(json.dumps(waiting_json(await load(plant.store, "J1"), now_ms())))["unsent"]
-    assert unsent == {"action": "a", "step": "one", "attempt": 1, "sending": sending, "error": f"{sending}: why"}
+    (action,) = public_detail(await load(plant.store, "J1"), now_ms()).actions
+    assert (action.action, action.sending, action.error) == ("a", sending, f"{sending}: why")

@@ -22,7 +22,7 @@ from tests.features.flows.gateways import Plant as FlowPlant
 from tests.features.page.serving import WRENCH, Browser, services_of, serving
 from tests.features.page.test_flow_operations import REPORT
 from tests.features.telemetry.test_alarm_requests import raised
-from tests.station.plant import SCOPE, Clock, Plant
+from tests.station.plant import SCOPE, Clock, FakeEquipment, Plant
 
 
 def sent(data: object) -> Any:
@@ -65,9 +65,31 @@ async def test_job_has_one_form(edge: Edge, browser: Browser) -> None:
     eve = await browser.logged_in("eve")
     on_page = {job["job_order_id"]: job for job in (await eve.get("/api/v1/jobs")).json["jobs"]}
     listed = {job["job_order_id"]: job for job in json.loads((await edge("jobs", "list", "--json")).output)}
-    shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
     assert listed == on_page
-    assert {name: shown[name] for name in on_page["J1"]} == on_page["J1"]
+    detail = without_ages((await eve.get("/api/v1/jobs/J1")).json)
+    for command in ("show", "why"):
+        shown = without_ages(json.loads((await edge("jobs", command, "J1", "--json")).output))
+        assert {name: shown[name] for name in detail} == detail
+
+
+def without_ages(detail: Any) -> Any:
+    """Return a job without the times that change."""
+    for action in detail["waits"]["actions"]:
+        assert action.pop("age_seconds") >= 0
+        del action["left_seconds"]
+    return detail
+
+
+async def test_result_has_one_form(edge: Edge, browser: Browser, plant: Plant, tool: FakeEquipment) -> None:
+    await plant.answer(tool.commands[0], {"torque": {"value": 85.2, "unit": "N·m"}})
+    eve = await browser.logged_in("eve")
+    on_page = (await eve.get("/api/v1/jobs/J1/results")).json
+    printed = json.loads((await edge("jobs", "results", "J1", "--json")).output)
+    assert printed.pop("copies") == []
+    assert (printed, printed["results"][0]["values"]) == (
+        on_page,
+        [{"name": "torque", "value": 85.2, "unit": "N·m"}],
+    )
 
 
 async def test_operation_has_one_form(edge: Edge, browser: Browser) -> None:

@@ -1,9 +1,8 @@
 """The option of `edge jobs results` that copies the traces and files of results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from edge.features.traces.files import read_file
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically
 from edge.ports.result_trace import Reference, stored_in
+from edge.station.public_result import PublicResult
 
 _FILE_MODE = 0o644
 
@@ -30,14 +30,14 @@ traces_option = click.option(
 )
 
 
-def _copy_all(target: Path, settings: Settings, results: Sequence[Mapping[str, Any]]) -> list[CopiedTrace]:
+def _copy_all(target: Path, settings: Settings, results: Sequence[PublicResult]) -> list[CopiedTrace]:
     """Copy each file to the target; each copy is compared with the hash in the result."""
     directory = Path(settings.results_folder)
     target.mkdir(parents=True, exist_ok=True)
     return [
-        _copy(directory, result["action"], reference, target)
+        _copy(directory, result.action, reference, target)
         for result in results
-        for reference in stored_in(result["result"])
+        for reference in stored_in(result.result)
     ]
 
 

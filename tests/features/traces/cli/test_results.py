@@ -42,7 +42,7 @@ async def test_traces_are_copied_and_damaged_or_expired_traces_are_named(
     stored.write_bytes(b"damaged")
     damaged = await edge("jobs", "results", "J/1", "--traces", copies, "--json")
     assert damaged.exit_code == 1
-    assert "does not match its hash" in json.loads(damaged.output)["traces"][0]["problem"]
+    assert "does not match its hash" in json.loads(damaged.output)["copies"][0]["problem"]
     stored.write_bytes(b"")
     stored.rename(tmp_path / "gone")
     assert "not stored any more" in (await edge("jobs", "results", "J/1", "--traces", copies)).output

@@ -1,0 +1,340 @@
+"""The public form of a job: in short, with its progress, what it waits for, and its decisions."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, assert_never
+
+from msgspec import Struct
+
+from edge.model.instant import Instant, rfc3339
+from edge.model.isa95 import JobOrder
+from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, has_ended, next_status
+from edge.model.json_value import plain_value
+from edge.model.user import INTERVENTION_ROLES
+from edge.sfc.intervention import HeldFailure
+from edge.sfc.net import Net
+from edge.sfc.run import ActionState, Run
+from edge.sfc.waiting import (
+    ActionWaits,
+    PersonWaits,
+    RunHalted,
+    SecondPersonWaits,
+    TransitionWaits,
+    explain_waiting,
+    possible_interventions,
+)
+from edge.station.stored_job import StoredJob, start_wait
+from edge.store.jobs import Job
+
+HAS_ENDED: Final = "ended"
+"""`halted` of a job that has ended; that of a job that has no run yet is a StartWait."""
+
+
+class PublicJob(Struct, frozen=True, kw_only=True):
+    """A job order with its state, as `--json` and the HTTP API state it; `work_master` are the ids of its Work Masters.
+
+    State and sub-state are spelled as in OPC 10031-4. `start_at` is the StartTime of the order: it does not start
+    before.
+    """
+
+    job_order_id: str
+    scope: str
+    state: str
+    substate: str | None
+    priority: int | None
+    work_master: str | None
+    stored_at: Instant
+    started_at: Instant | None
+    ended_at: Instant | None
+    start_at: Instant | None
+    error: str | None
+
+
+def public_job(job: Job) -> PublicJob:
+    """Return the public form of a job."""
+    substate = job.status.substate
+    return PublicJob(
+        job_order_id=job.job_id,
+        scope=job.scope,
+        state=TEXT[job.status.state],
+        substate=substate.value[0] if substate else None,
+        priority=job.order.priority,
+        work_master=work_masters(job.order) or None,
+        stored_at=rfc3339(job.stored_at),
+        started_at=rfc3339(job.started_at),
+        ended_at=rfc3339(job.ended_at),
+        start_at=rfc3339(job.earliest_start or None),
+        error=job.error,
+    )
+
+
+def work_masters(order: JobOrder) -> str:
+    """Return the Work Master ids of an order."""
+    return ", ".join(work_master.id for work_master in order.work_master_id or ())
+
+
+class UnmetTerm(Struct, frozen=True, kw_only=True):
+    """A term of a condition that is not met, with the present values."""
+
+    term: str
+    because: str
+
+
+class WaitingTransition(Struct, frozen=True, kw_only=True):
+    """An enabled transition that does not clear."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    condition: str
+    unmet: tuple[UnmetTerm, ...]
+
+
+class WaitingAction(Struct, frozen=True, kw_only=True):
+    """A command without an answer, an awaited event, or a duration that runs.
+
+    `age_seconds` counts from the sending, `left_seconds` is the time to the deadline, `due_in_seconds` that to the end
+    of the duration; they stand still in a pause. `error` says why the outcome is unknown.
+    """
+
+    action: str
+    step: str
+    state: str
+    attempt: int
+    age_seconds: float | None
+    left_seconds: float | None
+    due_in_seconds: float | None
+    error: str | None
+    sent: bool
+    """Whether the command has left the gateway."""
+
+
+class WaitingFailure(Struct, frozen=True, kw_only=True):
+    """An action that failed and waits for a person; one of the interventions in `allowed` helps."""
+
+    action: str
+    step: str
+    attempt: int
+    state: str
+    error: str
+    allowed: tuple[str, ...]
+
+
+class WaitingSecondPerson(Struct, frozen=True, kw_only=True):
+    """An intervention that `by` asked for, and that a second person must confirm within `left_seconds`."""
+
+    kind: str
+    subject: str
+    by: str
+    left_seconds: float
+
+
+class PublicWaits(Struct, frozen=True, kw_only=True):
+    """What a job waits for; `persons` are sentences about `failures` and `second_persons`.
+
+    `halted` is set when its run does not evolve: `ended`, `not started`, `start time`, `no gateway`, or a sentence.
+    """
+
+    transitions: tuple[WaitingTransition, ...] = ()
+    actions: tuple[WaitingAction, ...] = ()
+    persons: tuple[str, ...] = ()
+    failures: tuple[WaitingFailure, ...] = ()
+    second_persons: tuple[WaitingSecondPerson, ...] = ()
+    halted: str = ""
+
+
+class PublicStep(Struct, frozen=True, kw_only=True):
+    """A step that was active: how often, and since when it is active now, or how long it was active last."""
+
+    step: str
+    active: bool
+    count: int
+    activated_at: Instant | None
+    elapsed_seconds: float | None
+
+
+class PublicAction(Struct, frozen=True, kw_only=True):
+    """The latest attempt at an action in a step.
+
+    `sent`: its command has left the gateway; true for an action without a command. `sending` of a command that has
+    ended is `sent`, `never sent` or `may have been sent`.
+    """
+
+    action: str
+    step: str
+    state: str
+    attempt: int
+    error: str
+    sent: bool
+    sending: str
+    sent_at: Instant | None
+    deadline: Instant | None
+    ended_at: Instant | None
+
+
+class PossibleIntervention(Struct, frozen=True, kw_only=True):
+    """An intervention that the recipe allows and that would change the run now; `role` is the lowest that may do it."""
+
+    kind: str
+    role: str
+    action: str
+    step: str
+    target: str
+
+
+class PublicJobDetail(Struct, frozen=True, kw_only=True):
+    """A job with its progress: `takes` are the methods that its state allows, `steps_total` those of the recipe."""
+
+    job: PublicJob
+    takes: tuple[str, ...]
+    waits: PublicWaits
+    steps: tuple[PublicStep, ...]
+    actions: tuple[PublicAction, ...]
+    unknown: tuple[str, ...]
+    interventions: tuple[PossibleIntervention, ...]
+    steps_done: int
+    steps_total: int
+    paused: bool
+    has_chart: bool
+    parameters: Mapping[str, Any]
+
+
+def public_detail(stored: StoredJob, now: int) -> PublicJobDetail:
+    """Return a job with its progress and what it waits for at an instant of the reference clock."""
+    job, run, net = stored.job, stored.run, stored.net
+    steps = tuple(_steps(run, net)) if run and net else ()
+    actions = tuple(_actions(run, net, stored.unsent)) if run and net else ()
+    return PublicJobDetail(
+        job=public_job(job),
+        takes=methods_of(job.status.state),
+        waits=public_waits(stored, now),
+        steps=steps,
+        actions=actions,
+        unknown=tuple(dict.fromkeys(action.action for action in actions if action.state == ActionState.UNKNOWN)),
+        interventions=tuple(_interventions(net, run, now)) if run and net else (),
+        steps_done=sum(not step.active or has_ended(job.status) for step in steps),
+        steps_total=len(net.steps) if net else 0,
+        paused=bool(run and run.paused),
+        has_chart=run is not None,
+        parameters={parameter.id: plain_value(parameter.value) for parameter in job.order.job_order_parameters or ()},
+    )
+
+
+def methods_of(state: JobState) -> tuple[str, ...]:
+    """Return the methods that name a job and that its state allows."""
+    by_id = (method for method in METHODS if method not in ORDER_METHODS)
+    return tuple(method.value for method in by_id if next_status(state, method) is not None)
+
+
+def _steps(run: Run, net: Net) -> Iterable[PublicStep]:
+    for name in net.steps:
+        if state := run.steps.get(name):
+            at = rfc3339(state.activated_at) if state.active else None
+            elapsed = None if state.active else state.elapsed_ms / 1000
+            yield PublicStep(
+                step=name, active=state.active, count=state.count, activated_at=at, elapsed_seconds=elapsed
+            )
+
+
+def _actions(run: Run, net: Net, unsent: Collection[str]) -> Iterable[PublicAction]:
+    """Yield the actions in the order of the recipe."""
+    for key, association in sorted(run.associations.items(), key=lambda pair: net.actions[pair[0].latest].index):
+        if not key.is_left_behind:
+            sent = not association.withdrawn and association.command_id not in unsent
+            yield PublicAction(
+                action=key.action,
+                step=key.step,
+                state=association.state.value,
+                attempt=association.attempt,
+                error=association.error or "",
+                sent=sent,
+                sending=association.sending.value,
+                sent_at=rfc3339(association.sent_at) if sent else None,
+                deadline=rfc3339(association.deadline),
+                ended_at=rfc3339(association.ended_at),
+            )
+
+
+def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleIntervention]:
+    for intervention in possible_interventions(net, run, now):
+        role = INTERVENTION_ROLES[intervention.kind].name.lower()
+        yield PossibleIntervention(
+            kind=intervention.kind.value,
+            role=role,
+            action=intervention.action,
+            step=intervention.step,
+            target=intervention.target,
+        )
+
+
+def public_waits(stored: StoredJob, now: int) -> PublicWaits:
+    """Return what a job waits for at an instant of the reference clock."""
+    job = stored.job
+    if has_ended(job.status):
+        return PublicWaits(halted=HAS_ENDED)
+    if not (stored.net and stored.run):
+        return PublicWaits(halted=start_wait(job, now))
+    transitions: list[WaitingTransition] = []
+    actions: list[WaitingAction] = []
+    persons: list[str] = []
+    failures: list[WaitingFailure] = []
+    second_persons: list[WaitingSecondPerson] = []
+    halted = ""
+    for wait in explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent):
+        match wait:
+            case TransitionWaits():
+                transitions.append(_transition(wait))
+            case ActionWaits():
+                actions.append(_action(wait))
+            case PersonWaits(failure):
+                persons.append(str(wait))
+                failures.append(_failure(failure))
+            case SecondPersonWaits(kind, subject, by, left_ms):
+                persons.append(str(wait))
+                second_persons.append(
+                    WaitingSecondPerson(kind=kind, subject=subject, by=by, left_seconds=left_ms / 1000)
+                )
+            case RunHalted(reason):
+                halted = reason
+            case _:
+                assert_never(wait)
+    return PublicWaits(
+        transitions=tuple(transitions),
+        actions=tuple(actions),
+        persons=tuple(persons),
+        failures=tuple(failures),
+        second_persons=tuple(second_persons),
+        halted=halted,
+    )
+
+
+def _transition(waits: TransitionWaits) -> WaitingTransition:
+    unmet = tuple(UnmetTerm(term=item.text, because=item.because) for item in waits.unmet)
+    return WaitingTransition(sources=waits.sources, targets=waits.targets, condition=waits.condition, unmet=unmet)
+
+
+def _action(waits: ActionWaits) -> WaitingAction:
+    return WaitingAction(
+        action=waits.action,
+        step=waits.step,
+        state=waits.state.value,
+        attempt=waits.attempt,
+        age_seconds=_seconds(waits.age_ms),
+        left_seconds=_seconds(waits.left_ms),
+        due_in_seconds=_seconds(waits.due_in_ms),
+        error=waits.error,
+        sent=waits.sent,
+    )
+
+
+def _failure(failure: HeldFailure) -> WaitingFailure:
+    return WaitingFailure(
+        action=failure.action,
+        step=failure.step,
+        attempt=failure.attempt,
+        state=failure.state.value,
+        error=failure.error,
+        allowed=tuple(intervention.value for intervention in failure.allowed),
+    )
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000

@@ -1,0 +1,152 @@
+"""The public form of the results of a job: of each attempt, also of earlier and late ones."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from edge.model.instant import Instant, rfc3339
+from edge.model.json_value import LONGEST_TEXT, plain_value, short_value
+from edge.model.result_part import MEMBER as PARTS
+from edge.model.result_part import ResultPart, parts_of
+from edge.ports.result_trace import (
+    FILE_MEMBER,
+    MEMBER,
+    MOST_LEVELS,
+    FileReference,
+    TraceReference,
+    media_type_of,
+    stored_in,
+)
+from edge.sfc.run import Association, PastAttempt, Sending
+from edge.station.stored_job import StoredJob
+
+_MOST_VALUES: Final = 40
+_MOST_TRACES: Final = 40
+_MOST_PARTS: Final = 100
+
+
+class ResultValue(Struct, frozen=True, kw_only=True):
+    """A value of a result; `name` is its path in the result, `unit` is empty without one."""
+
+    name: str
+    value: Any
+    unit: str = ""
+
+
+class PublicTrace(Struct, frozen=True, kw_only=True):
+    """A stored trace: the hash names it, `channels` are the names of its curves."""
+
+    sha256: str
+    size: int
+    points: int
+    channels: tuple[str, ...]
+
+
+class PublicFile(Struct, frozen=True, kw_only=True):
+    """A stored file that equipment offered with a result, such as an image: the hash names it."""
+
+    sha256: str
+    size: int
+    media_type: str
+
+
+class PublicResult(Struct, frozen=True, kw_only=True):
+    """One attempt at an action that has a result, or whose command was not surely sent; `late` came after its end.
+
+    `sending` is `sent`, `never sent` or `may have been sent`; `result` is as the equipment reported it. `values` are
+    its first values, `parts` the joinings of a batch, or the spindles of a tool; `values` are then those of the whole.
+    """
+
+    action: str
+    step: str
+    attempt: int
+    state: str
+    late: bool
+    sending: str
+    sent_at: Instant | None
+    ended_at: Instant | None
+    error: str
+    result: Any
+    values: tuple[ResultValue, ...]
+    parts: tuple[ResultPart, ...]
+    traces: tuple[PublicTrace, ...]
+    files: tuple[PublicFile, ...]
+
+
+def public_results(stored: StoredJob, most: int | None = None, largest: int | None = None) -> tuple[PublicResult, ...]:
+    """Return the results of a job in the order of their ends, the newest `most` ones.
+
+    A result of more than `largest` bytes of JSON is stated by its size: `{"bytes": …}`.
+    """
+    attempts = (attempt for attempt in attempts_of(stored) if attempt.result is not None or _is_unsent(attempt))
+    ordered = sorted(attempts, key=lambda attempt: attempt.ended_at or 0)
+    return tuple(_public(attempt, largest) for attempt in (ordered[-most:] if most else ordered))
+
+
+def attempts_of(stored: StoredJob) -> Iterator[Association | PastAttempt]:
+    """Yield the attempts of each action: earlier ones, then the latest."""
+    if stored.run is not None:
+        yield from stored.run.past.values()
+        yield from stored.run.associations.values()
+
+
+def _is_unsent(attempt: Association | PastAttempt) -> bool:
+    return attempt.sending is not Sending.SENT
+
+
+def _public(attempt: Association | PastAttempt, largest: int | None) -> PublicResult:
+    result = attempt.result
+    stored, parts = stored_in(result)[:_MOST_TRACES], parts_of(result, _MOST_PARTS)
+    whole = {name: value for name, value in result.items() if name != PARTS} if parts else result
+    return PublicResult(
+        action=attempt.action,
+        step=attempt.step,
+        attempt=attempt.attempt,
+        state=attempt.state.value,
+        late=isinstance(attempt, PastAttempt) and attempt.late,
+        sending=attempt.sending.value,
+        sent_at=rfc3339(attempt.sent_at),
+        ended_at=rfc3339(attempt.ended_at),
+        error=attempt.error or "",
+        result=_bounded(result, largest),
+        values=tuple(value for value, _ in zip(_values("", whole, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
+        parts=parts,
+        traces=tuple(
+            PublicTrace(
+                sha256=reference.sha256, size=reference.size, points=reference.points, channels=reference.channels
+            )
+            for reference in stored
+            if isinstance(reference, TraceReference)
+        ),
+        files=tuple(
+            PublicFile(sha256=reference.sha256, size=reference.size, media_type=media_type_of(reference.file))
+            for reference in stored
+            if isinstance(reference, FileReference)
+        ),
+    )
+
+
+def _bounded(result: Any, largest: int | None) -> Any:
+    if largest is None or result is None:
+        return result
+    size = len(msgspec.json.encode(result))
+    return {"bytes": size} if size > largest else result
+
+
+def _values(name: str, data: Any, levels: int) -> Iterator[ResultValue]:
+    """Yield the values of a result by their path; a value with its unit is one, a stored file is none."""
+    data = plain_value(data)
+    match data:
+        case Mapping() if data.keys() == {"value", "unit"} and not isinstance(data["value"], Mapping | list):
+            yield ResultValue(name=name, value=short_value(data["value"]), unit=str(data["unit"])[:LONGEST_TEXT])
+        case Mapping() if levels:
+            for key, inner in data.items():
+                is_stored = key in {MEMBER, FILE_MEMBER} and bool(stored_in({key: inner}))
+                if not is_stored:
+                    yield from _values(f"{name}.{key}" if name else str(key), inner, levels - 1)
+        case None:
+            return
+        case _:
+            yield ResultValue(name=name, value=short_value(data))

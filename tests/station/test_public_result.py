@@ -1,0 +1,17 @@
+"""The public form of a result has its values, and its size in its place where it is too large."""
+
+from edge.model.job_state import Cause
+from edge.station.public_result import public_results
+from edge.station.stored_job import load
+from tests.station.plant import FakeEquipment, Plant, order
+
+
+async def test_large_result_is_stated_by_its_size(plant: Plant, tool: FakeEquipment) -> None:
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    await plant.answer(tool.commands[0], {"text": "x" * 90})
+    stored = await load(plant.store, "J1")
+    (whole,), (bounded,) = public_results(stored, largest=101), public_results(stored, largest=100)
+    assert (whole.result, bounded.result) == ({"text": "x" * 90}, {"bytes": 101})
+    assert (whole.values, whole.sending, whole.late) == (bounded.values, "sent", False)
+    assert public_results(stored)[0].result == whole.result
