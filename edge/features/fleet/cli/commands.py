@@ -1,8 +1,6 @@
 """The commands of `edge fleet` that show the components on the store."""
 
-import asyncio
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import click
 from rich.table import Table
@@ -10,9 +8,9 @@ from rich.table import Table
 from edge.access.components import is_away, public_component
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_json, print_text, printable
-from edge.cli.terminal.store_access import json_option, open_access, settings_option
-from edge.cli.terminal.table import local_time, open_console, plain_table
+from edge.cli.terminal.output import printable
+from edge.cli.terminal.store_access import CommandOutput, StoreAccess, store_action, store_command
+from edge.cli.terminal.table import local_time, plain_table
 from edge.features.fleet.cli.keys import keys
 from edge.features.fleet.cli.send import results, send
 from edge.features.fleet.cli.upgrade import upgrade
@@ -88,72 +86,51 @@ def fleet() -> None:
 
 
 @fleet.command("list", epilog="Example: edge fleet list")
-@settings_option
-@json_option
-def list_(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess) -> CommandOutput:
     """List the gateways and workers on the store: version, uptime, health, jobs, alarms, certificates, drift.
 
     A component without a heartbeat for 45 seconds is `away`.
     """
-    found, now = asyncio.run(_load(settings_file))
-    if as_json:
-        print_json([public_component(known_component, now) for known_component in found.values()])
-    elif found:
-        open_console().print(table(found.values(), now))
-    else:
-        print_text("no components")
+    listed, now = (await load_all(at.store)).values(), await server_time(at.store)
+    data = [public_component(component, now) for component in listed]
+    return CommandOutput(data, table(listed, now) if listed else "no components")
 
 
 @fleet.command(epilog="Example: edge fleet show gw-07")
 @click.argument("name")
-@settings_option
-@json_option
-def show(name: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess, name: str) -> CommandOutput:
     """Show one component with its equipment and node kinds."""
-    every, now = asyncio.run(_load(settings_file))
-    found = every.get(name)
-    if found is None:
+    component, now = (await load_all(at.store)).get(name), await server_time(at.store)
+    if component is None:
         raise Refused(
             "component",
             Text.of("there is no component {name!r} on this store", name=name),
             "List them with: edge fleet list",
         )
-    if as_json:
-        print_json(public_component(found, now))
-    else:
-        print_text("\n".join(lines(found, now)))
+    return CommandOutput(public_component(component, now), "\n".join(lines(component, now)))
 
 
 @fleet.command(epilog="Example: edge fleet forget gw-03")
 @click.argument("names", nargs=-1)
 @click.option("--after-days", type=click.IntRange(1, 3650), help="Remove components automatically after so many days.")
-@settings_option
-def forget(names: tuple[str, ...], after_days: int | None, settings_file: Path | None) -> None:
+@store_action
+async def forget(at: StoreAccess, names: tuple[str, ...], after_days: int | None) -> str:
     """Remove components from the list; one that works comes back with its next heartbeat.
 
     Without NAMES and with --after-days only the setting is changed (30 days as delivered).
     """
     if not names and after_days is None:
         raise click.UsageError("name a component or --after-days")
-
-    async def work() -> None:
-        async with open_access(settings_file) as at:
-            keys = at.store.keys
-            setting = [components.set_remove_after(keys, after_days * 86_400)] if after_days is not None else []
-            async with recorded(at, "fleet forget", " ".join(names), f"after {after_days} days" if after_days else ""):
-                await at.store.commit(join([*setting, *([components.remove(keys, names)] if names else [])]))
-
-    asyncio.run(work())
-    print_text(f"{len(names)} components removed" if names else f"removed after {after_days} days without heartbeat")
+    keys = at.store.keys
+    setting = [components.set_remove_after(keys, after_days * 86_400)] if after_days is not None else []
+    async with recorded(at, "fleet forget", " ".join(names), f"after {after_days} days" if after_days else ""):
+        await at.store.commit(join([*setting, *([components.remove(keys, names)] if names else [])]))
+    return f"{len(names)} components removed" if names else f"removed after {after_days} days without heartbeat"
 
 
 fleet.add_command(send)
 fleet.add_command(results)
 fleet.add_command(keys)
 fleet.add_command(upgrade)
-
-
-async def _load(settings_file: Path | None) -> tuple[dict[str, KnownComponent], int]:
-    """Return the components, and the present instant by the clock that their heartbeats have."""
-    async with open_access(settings_file) as at:
-        return await load_all(at.store), await server_time(at.store)

@@ -9,8 +9,8 @@ import msgspec
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_json, print_text
-from edge.cli.terminal.store_access import json_option, open_access, settings_option
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import CommandOutput, StoreAccess, store_action, store_command
 from edge.features.fleet.keys import (
     SHORTEST_PASSWORD,
     SUFFIX,
@@ -62,58 +62,53 @@ def create(name: str, file: Path, *, password_stdin: bool) -> None:
 
 @keys.command(epilog="Example: edge fleet keys add anna.jwk")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
-@settings_option
-def add(file: Path, settings_file: Path | None) -> None:
+@store_action
+async def add(at: StoreAccess, file: Path) -> str:
     """Accept commands that are signed by a key. FILE is its public key."""
-    key = read_public(file.read_bytes())
+    key = read_public(await asyncio.to_thread(file.read_bytes))
     if key.revoked:
         raise Refused(
             "key",
             Text.of("key {kid} of {key} is revoked", kid=key.kid, key=key.name),
             "Create a new key: edge fleet keys create",
         )
-    known = asyncio.run(_load(settings_file)).get(key.kid)
+    known = (await _load(at)).get(key.kid)
     if known is not None and known.revoked:
         problem = Text.of("key {kid} of {known} was revoked at this component", kid=key.kid, known=known.name)
         raise Refused("key", problem, "Create a new key: edge fleet keys create")
-    asyncio.run(_write(settings_file, "fleet keys add", key.kid, key))
-    print_text(f"key {key.kid} of {key.name} is accepted")
+    await _write(at, "fleet keys add", key)
+    return f"key {key.kid} of {key.name} is accepted"
 
 
 @keys.command(epilog="Example: edge fleet keys revoke 3f86a0c4")
 @click.argument("which", metavar="KID")
-@settings_option
-def revoke(which: str, settings_file: Path | None) -> None:
+@store_action
+async def revoke(at: StoreAccess, which: str) -> str:
     """Refuse commands of a key from now on. KID is the id of the key, or its beginning.
 
     The key stays in the list: its commands are answered with the reason and are in the audit trail.
     """
-    found = [key for key in asyncio.run(_load(settings_file)).values() if key.kid.startswith(which)]
-    if len(found) != 1:
-        what = "more than one key" if found else "no key"
+    meant = [key for key in (await _load(at)).values() if key.kid.startswith(which)]
+    if len(meant) != 1:
+        what = "more than one key" if meant else "no key"
         raise Refused(
             "key",
             Text.of("{what} has an id that begins with {which}", what=what, which=which),
             "List them with: edge fleet keys list",
         )
-    revoked = msgspec.structs.replace(found[0], revoked=True)
-    asyncio.run(_write(settings_file, "fleet keys revoke", revoked.kid, revoked))
-    print_text(f"key {revoked.kid} of {revoked.name} is revoked")
+    revoked = msgspec.structs.replace(meant[0], revoked=True)
+    await _write(at, "fleet keys revoke", revoked)
+    return f"key {revoked.kid} of {revoked.name} is revoked"
 
 
 @keys.command("list", epilog="Example: edge fleet keys list")
-@settings_option
-@json_option
-def list_(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess) -> CommandOutput:
     """List the keys that this component accepts, and the revoked ones."""
-    found = asyncio.run(_load(settings_file))
-    if as_json:
-        print_json([{"kid": key.kid, "name": key.name, "revoked": key.revoked} for key in found.values()])
-        return
-    for key in found.values():
-        print_text(f"{key.kid}  {key.name}{'  revoked' if key.revoked else ''}")
-    if not found:
-        print_text("no keys: every command is refused")
+    accepted = (await _load(at)).values()
+    data = [{"kid": key.kid, "name": key.name, "revoked": key.revoked} for key in accepted]
+    lines = [f"{key.kid}  {key.name}{'  revoked' if key.revoked else ''}" for key in accepted]
+    return CommandOutput(data, "\n".join(lines) or "no keys: every command is refused")
 
 
 def read_password(*, from_stdin: bool, confirm: bool = False) -> str:
@@ -123,18 +118,17 @@ def read_password(*, from_stdin: bool, confirm: bool = False) -> str:
     return str(click.prompt("password of the key", hide_input=True, confirmation_prompt=confirm))
 
 
-async def _load(settings_file: Path | None) -> dict[str, PublicKey]:
+async def _load(at: StoreAccess) -> dict[str, PublicKey]:
+    fleet = at.settings.section(FleetSettings)
+    if fleet.keys_from == "store":
+        return usable(await load_keys(at.store))
+    return await asyncio.to_thread(read_folder, Path(fleet.keys))
 
-    async with open_access(settings_file) as at:
-        if at.settings.section(FleetSettings).keys_from == "store":
-            return usable(await load_keys(at.store))
-        return await asyncio.to_thread(read_folder, Path(at.settings.section(FleetSettings).keys))
 
-
-async def _write(settings_file: Path | None, action: str, subject: str, key: PublicKey) -> None:
-
-    async with open_access(settings_file) as at, recorded(at, action, subject, key.name):
-        if at.settings.section(FleetSettings).keys_from == "store":
+async def _write(at: StoreAccess, action: str, key: PublicKey) -> None:
+    fleet = at.settings.section(FleetSettings)
+    async with recorded(at, action, key.kid, key.name):
+        if fleet.keys_from == "store":
             await at.store.commit(put_key(at.store.keys, key))
         else:
-            await asyncio.to_thread(write_public, Path(at.settings.section(FleetSettings).keys), key)
+            await asyncio.to_thread(write_public, Path(fleet.keys), key)

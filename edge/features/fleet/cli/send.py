@@ -10,11 +10,19 @@ from pathlib import Path
 import click
 import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_json, print_text, printable
-from edge.cli.terminal.store_access import StoreAccess, json_option, open_access, settings_option
-from edge.cli.terminal.table import local_time, open_console, plain_table
+from edge.cli.terminal.output import printable
+from edge.cli.terminal.store_access import (
+    CommandOutput,
+    StoreAccess,
+    json_option,
+    run_on_store,
+    settings_option,
+    store_command,
+)
+from edge.cli.terminal.table import local_time, plain_table
 from edge.features.fleet import store as fleet
 from edge.features.fleet.cli.keys import read_password
 from edge.features.fleet.commands import COMMANDS, fault_of, is_for
@@ -176,18 +184,16 @@ def send(
     now = int(time.time())
     claims = FleetCommand(jti=secrets.token_hex(16), aud=audience, iat=now, exp=now + valid, cmd=words, args=arguments)
 
-    async def run() -> tuple[dict[str, FleetResult], frozenset[str]]:
-        async with open_access(settings_file) as at:
-            expected = await gateways_among(at.store, audience) | set(names)
-            # A group may have components that another store lists: it is waited for to the end.
-            awaited = () if labels or to_all else names
-            return await exchange(at, claims, sign(claims, private, kid), awaited, wait), expected
+    async def run(at: StoreAccess) -> CommandOutput:
+        expected = await gateways_among(at.store, audience) | set(names)
+        # A group may have components that another store lists: it is waited for to the end.
+        awaited = () if labels or to_all else names
+        answered = await exchange(at, claims, sign(claims, private, kid), awaited, wait)
+        is_complete = answered.keys() >= expected and bool(answered)
+        is_failed = any(result.state is not FleetState.SUCCESSFUL for result in answered.values())
+        return replace(_output(claims.jti, answered, expected), is_failed=is_failed or not is_complete)
 
-    answered, expected = asyncio.run(run())
-    _print(claims.jti, answered, expected, as_json=as_json)
-    is_complete = answered.keys() >= expected and bool(answered)
-    if not is_complete or any(result.state is not FleetState.SUCCESSFUL for result in answered.values()):
-        raise SystemExit(1)
+    run_on_store(settings_file, run).print(as_json=as_json)
 
 
 @click.command(epilog="Example: edge fleet results 0b8f5c6d7e8f90a1b2c3d4e5f6a7b8c9")
@@ -200,16 +206,10 @@ def send(
     metavar="SECONDS",
     help="How long to wait for results.",
 )
-@settings_option
-@json_option
-def results(id: str, wait: int, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def results(at: StoreAccess, id: str, wait: int) -> CommandOutput:
     """Show the results of a command that was sent, also those that came later. They are kept for a week."""
-
-    async def run() -> dict[str, FleetResult]:
-        async with open_access(settings_file) as at:
-            return await collect(at, id, (), wait)
-
-    _print(id, asyncio.run(run()), frozenset(), as_json=as_json)
+    return _output(id, await collect(at, id, (), wait), frozenset())
 
 
 def split_command(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -220,20 +220,16 @@ def split_command(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     raise click.UsageError(f"components do not execute {command[0]!r}; they execute: {', '.join(COMMANDS)}")
 
 
-def _print(id: str, found: dict[str, FleetResult], expected: frozenset[str], *, as_json: bool) -> None:
-    missing = sorted(expected - found.keys())
-    if as_json:
-        results = [structs.asdict(result) | {"at": rfc3339(result.at)} for result in found.values()]
-        print_json({"id": id, "results": results, "missing": missing})
-        return
-
+def _output(id: str, answers: dict[str, FleetResult], expected: frozenset[str]) -> CommandOutput:
+    missing = sorted(expected - answers.keys())
+    results = [structs.asdict(answer) | {"at": rfc3339(answer.at)} for answer in answers.values()]
     table = plain_table("component", "state", "at", "result")
-    for name in sorted(found):
-        answer = found[name]
+    for name in sorted(answers):
+        answer = answers[name]
         table.add_row(
             *map(printable, (name, answer.state.value, local_time(answer.at), answer.reason or answer.output[:300]))
         )
     for name in missing:
         table.add_row(printable(name), "no answer yet", "", "")
-    open_console().print(table)
-    print_text(f"{len(found)} results of command {id}; later ones: edge fleet results {id}")
+    text = f"{len(answers)} results of command {id}; later ones: edge fleet results {id}"
+    return CommandOutput({"id": id, "results": results, "missing": missing}, (table, text))

@@ -13,8 +13,17 @@ from rich.live import Live
 from rich.text import Text
 
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_json, print_text
-from edge.cli.terminal.store_access import FILE, StoreAccess, json_option, open_access, read_json, settings_option
+from edge.cli.terminal.output import print_text
+from edge.cli.terminal.store_access import (
+    FILE,
+    CommandOutput,
+    StoreAccess,
+    read_json,
+    run_on_store,
+    settings_option,
+    store_action,
+    store_command,
+)
 from edge.cli.terminal.table import open_console
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.plan import Fault, Plans
@@ -22,6 +31,7 @@ from edge.features.flows.plugins import load_checked_kinds
 from edge.features.flows.public_form import public_cycle, public_detail, public_flow
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
+from edge.features.flows.state import FlowRecord
 from edge.model.instant import Instant, parse_instant
 from edge.ports.flow import PublicCycle, PublicFlow, PublicFlowDetail, PublicNode
 from edge.station.clock import store_clock
@@ -56,46 +66,33 @@ kinds_of_files_option = _kinds("sections", callback=_as_sections)
 _T = TypeVar("_T")
 
 
-def run_with_flows(settings_file: Path | None, work: Callable[[FlowService], Awaitable[_T]]) -> _T:
-    """Run work with the flows of the store."""
-
-    async def run() -> _T:
-        async with open_flows(settings_file) as service:
-            return await work(service)
-
-    return asyncio.run(run())
-
-
-def change_flow(
-    settings_file: Path | None,
-    action: str,
-    flow: str,
-    work: Callable[[FlowService], Awaitable[_T]],
-    reason: str = "",
-) -> _T:
-    """Run work that changes a flow, with a record in the audit trail."""
-
-    async def run() -> _T:
-        async with open_access(settings_file) as at, _served(at) as service, recorded(at, action, flow, reason):
-            return await work(service)
-
-    return asyncio.run(run())
-
-
-@asynccontextmanager
-async def open_flows(settings_file: Path | None) -> AsyncIterator[FlowService]:
-    """Open the flows of the store of the settings."""
-    async with open_access(settings_file) as at, _served(at) as service:
-        yield service
-
-
-@asynccontextmanager
-async def _served(at: StoreAccess) -> AsyncIterator[FlowService]:
-
+async def flows_of(at: StoreAccess) -> FlowService:
+    """Return the flows of the open store."""
     site = await load_checked_kinds(at.settings.section(FlowsSettings).nodes)
     for origin, fault in site.faults.items():
         print_text(f"{origin}: {fault}", err=True)
-    yield FlowService(RedisFlowState(at.store), Plans(site.kinds), await store_clock(at.store))
+    return FlowService(RedisFlowState(at.store), Plans(site.kinds), await store_clock(at.store))
+
+
+def run_with_flows(settings_file: Path | None, work: Callable[[FlowService], Awaitable[_T]]) -> _T:
+    """Run work with the flows of the store of the settings."""
+
+    async def run(at: StoreAccess) -> _T:
+        return await work(await flows_of(at))
+
+    return run_on_store(settings_file, run)
+
+
+@asynccontextmanager
+async def _changing(at: StoreAccess, action: str, flow: str, reason: str = "") -> AsyncIterator[FlowService]:
+    """Change a flow in the block, with a record in the audit trail."""
+    service = await flows_of(at)
+    async with recorded(at, action, flow, reason):
+        yield service
+
+
+def _status(flow: FlowRecord) -> str:
+    return f"{flow.flow_id}: {flow.status.value}"
 
 
 reason_option = click.option(
@@ -115,45 +112,41 @@ def put(file: Path, settings_file: Path | None, *, begin: bool) -> None:
     """
     document = read_json(file)
 
-    async def work(service: FlowService) -> str:
-        found = await service.put(document)
-        if isinstance(found, tuple):
-            print_faults(str(file), found)
-            raise SystemExit(2)
-        if begin:
-            found = await service.start(found.flow_id)
-        return f"{found.flow_id}: {found.status.value}"
+    async def work(at: StoreAccess) -> str:
+        async with _changing(at, "flows put --start" if begin else "flows put", str(file)) as service:
+            found = await service.put(document)
+            if isinstance(found, tuple):
+                print_faults(str(file), found)
+                raise SystemExit(2)
+            return _status(await service.start(found.flow_id) if begin else found)
 
-    print_text(change_flow(settings_file, "flows put --start" if begin else "flows put", str(file), work))
+    print_text(run_on_store(settings_file, work))
 
 
 @click.command(epilog="Example: edge flows start press-report")
 @click.argument("flow", metavar="ID")
-@settings_option
-def start(flow: str, settings_file: Path | None) -> None:
+@store_action
+async def start(at: StoreAccess, flow: str) -> str:
     """Start a flow: its cycles run from now on."""
-    found = change_flow(settings_file, "flows start", flow, lambda service: service.start(flow))
-    print_text(f"{found.flow_id}: {found.status.value}")
+    async with _changing(at, "flows start", flow) as service:
+        return _status(await service.start(flow))
 
 
 @click.command(epilog="Example: edge flows stop press-report --reason maintenance")
 @click.argument("flow", metavar="ID")
 @click.option("--component", type=click.IntRange(min=0), help="Only this component, in the running cycle.")
 @reason_option
-@settings_option
-def stop(flow: str, component: int | None, reason: str, settings_file: Path | None) -> None:
+@store_action
+async def stop(at: StoreAccess, flow: str, component: int | None, reason: str) -> str:
     """Stop a flow: its running cycle ends by itself, no further one begins.
 
     With --component only the nodes of that component that have not started in the running cycle are skipped.
     """
-
-    async def work(service: FlowService) -> str:
+    async with _changing(at, "flows stop", flow, reason) as service:
         if component is not None:
             await service.stop_component(flow, component)
             return f"{flow}: component {component} stopped in this cycle"
-        return f"{flow}: {(await service.stop(flow, reason)).status.value}"
-
-    print_text(change_flow(settings_file, "flows stop", flow, work, reason))
+        return _status(await service.stop(flow, reason))
 
 
 @click.command(epilog="Example: edge flows terminate press-report --node publish --reason 'wrong topic'")
@@ -162,35 +155,33 @@ def stop(flow: str, component: int | None, reason: str, settings_file: Path | No
 @click.option("--component", type=click.IntRange(min=0), help="Only this component of the running cycle.")
 @click.option("--cycle", "only_cycle", is_flag=True, help="Only the running cycle; the next begins when it is due.")
 @reason_option
-@settings_option
-def terminate(
-    flow: str, node: str | None, component: int | None, reason: str, settings_file: Path | None, *, only_cycle: bool
-) -> None:
+@store_action
+async def terminate(
+    at: StoreAccess, flow: str, node: str | None, component: int | None, reason: str, *, only_cycle: bool
+) -> str:
     """Cancel a flow, or a part of its running cycle, at once.
 
     The nodes that run are cancelled, their successors are skipped. Without an option the flow is stopped as well.
     """
     if (node is not None) + (component is not None) + only_cycle > 1:
         raise click.UsageError("use one of --node, --component and --cycle.")
-
-    async def work(service: FlowService) -> str:
+    async with _changing(at, "flows terminate", flow, reason) as service:
         if node is None and component is None and not only_cycle:
             stopped = await service.stop(flow, reason)
             if not stopped.in_cycle:
-                return f"{flow}: {stopped.status.value}"
+                return _status(stopped)
         record = await service.terminate(flow, reason, component=component, node=node)
         return f"{flow}: cycle {record.cycle.number} {record.cycle.status.value}"
-
-    print_text(change_flow(settings_file, "flows terminate", flow, work, reason))
 
 
 @click.command(epilog="Example: edge flows delete press-report")
 @click.argument("flow", metavar="ID")
-@settings_option
-def delete(flow: str, settings_file: Path | None) -> None:
+@store_action
+async def delete(at: StoreAccess, flow: str) -> str:
     """Delete a flow with all its cycles; a running cycle is cancelled."""
-    change_flow(settings_file, "flows delete", flow, lambda service: service.delete(flow))
-    print_text(f"{flow}: deleted")
+    async with _changing(at, "flows delete", flow) as service:
+        await service.delete(flow)
+    return f"{flow}: deleted"
 
 
 _BAR: Final = 20
@@ -273,39 +264,29 @@ _POLL_S = 0.2
 
 
 @click.command(name="list", epilog="Example: edge flows list --json")
-@settings_option
-@json_option
-def list_(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess) -> CommandOutput:
     """List the flows of the store with their state, cycles and next instant."""
+    flows = [public_flow(flow) for flow in await (await flows_of(at)).load_all()]
+    width = max((len(flow.id) for flow in flows), default=0)
+    lines = [_line(flow, width) for flow in flows]
+    return CommandOutput(flows, "\n".join(lines) or "no flows; register one with `edge flows put FLOW.json --start`")
 
-    async def work(service: FlowService) -> list[PublicFlow]:
-        return [public_flow(flow) for flow in await service.load_all()]
 
-    found = run_with_flows(settings_file, work)
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        print_text("no flows; register one with `edge flows put FLOW.json --start`")
-    width = max((len(flow.id) for flow in found), default=0)
-    for flow in found:
-        ended = ", ".join(f"{count} {status}" for status, count in flow.ended.items()) or "no cycle yet"
-        print_text(f"{flow.id:{width}}  {flow.status:10}  {ended}, {flow.missed} missed")
+def _line(flow: PublicFlow, width: int) -> str:
+    ended = ", ".join(f"{count} {status}" for status, count in flow.ended.items()) or "no cycle yet"
+    return f"{flow.id:{width}}  {flow.status:10}  {ended}, {flow.missed} missed"
 
 
 @click.command(epilog="Example: edge flows show press-report --json")
 @click.argument("flow", metavar="ID")
 @click.option("--cycle", type=click.IntRange(min=0), help="Number of the cycle.  [default: the last]")
-@settings_option
-@json_option
-def show(flow: str, cycle: int | None, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess, flow: str, cycle: int | None) -> CommandOutput:
     """Show the comprehensive status of a flow: schedule, counts, components, last cycle, nodes by state."""
-    found = run_with_flows(settings_file, lambda service: public_detail(service, flow, cycle))
-    if as_json:
-        print_json(found)
-        return
-    for line in (*flow_lines(found), *(cycle_lines(found.cycle) if found.cycle else ["no cycle"])):
-        print_text(line)
+    detail = await public_detail(await flows_of(at), flow, cycle)
+    cycles = cycle_lines(detail.cycle) if detail.cycle else ["no cycle"]
+    return CommandOutput(detail, "\n".join((*flow_lines(detail), *cycles)))
 
 
 @click.command(epilog="Example: edge flows watch press-report --cycles 3")

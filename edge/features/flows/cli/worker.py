@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -16,8 +16,8 @@ from edge.access.instances import process_token
 from edge.app.features import gateway_settings
 from edge.app.systemd import feed_watchdog, notifier
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_json, print_text, printable
-from edge.cli.terminal.store_access import json_option, log_to_stderr, open_access, settings_option
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import CommandOutput, StoreAccess, log_to_stderr, settings_option, store_command
 from edge.cli.terminal.table import local_time
 from edge.features.flows.plugins import ImportLimits, SiteKinds, load_checked_kinds
 from edge.features.flows.settings import FlowsSettings
@@ -84,28 +84,21 @@ def worker(
 
 
 @worker.command("list", epilog="Example: edge worker list")
-@settings_option
-@json_option
-def list_(settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess) -> CommandOutput:
     """List the workers of the store, each with the node tasks that it runs, and since when."""
+    workers = await list_workers(at.store)
+    text = "\n".join(line for listed in workers for line in _lines(listed)) or "no workers"
+    return CommandOutput([_data(listed) for listed in workers], text)
 
-    async def load() -> list[ListedWorker]:
-        async with open_access(settings_file) as at:
-            return await list_workers(at.store)
 
-    workers = asyncio.run(load())
-    if as_json:
-        print_json([_data(listed) for listed in workers])
-        return
-    for listed in workers:
-        kinds = ", ".join(listed.kinds) if listed.last_heartbeat else "ended: another worker takes its tasks"
-        print_text(printable(f"{listed.id}  {kinds}"))
-        for task in listed.tasks:
-            since = local_time(task.begun_at) if task.begun_at else "not begun"
-            text = f"  {task.flow_id} cycle {task.cycle} {task.node_id} ({task.kind})  {since}  {task.progress} %"
-            print_text(printable(f"{text}  {task.message}".rstrip()))
-    if not workers:
-        print_text("no workers")
+def _lines(listed: ListedWorker) -> Iterator[str]:
+    kinds = ", ".join(listed.kinds) if listed.last_heartbeat else "ended: another worker takes its tasks"
+    yield printable(f"{listed.id}  {kinds}")
+    for task in listed.tasks:
+        since = local_time(task.begun_at) if task.begun_at else "not begun"
+        text = f"  {task.flow_id} cycle {task.cycle} {task.node_id} ({task.kind})  {since}  {task.progress} %"
+        yield printable(f"{text}  {task.message}".rstrip())
 
 
 def _data(listed: ListedWorker) -> dict[str, object]:

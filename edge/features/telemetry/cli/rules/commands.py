@@ -1,6 +1,5 @@
 """`edge rules`: checks and shows rules, and runs them over recorded samples in virtual time."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -8,8 +7,7 @@ import click
 
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import print_json, print_text, usage_failure
-from edge.cli.terminal.store_access import FILE, json_option, open_access, read_bytes, settings_option
-from edge.cli.terminal.table import open_console
+from edge.cli.terminal.store_access import FILE, CommandOutput, StoreAccess, json_option, read_bytes, store_command
 from edge.features.telemetry.cli.rules.view import as_data, report, table
 from edge.features.telemetry.definitions import KnownRule, combine, load_sent_rules, read_rules
 from edge.features.telemetry.model.rule import Rule
@@ -76,15 +74,14 @@ def test(rules_file: Path, samples_file: Path, until: int | None, *, as_json: bo
 
 @rules.command(epilog="Example: edge rules show torque-drift")
 @click.argument("rule_id", metavar="[ID]", required=False)
-@settings_option
-@json_option
-def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess, rule_id: str | None) -> CommandOutput:
     """Show the rules that a gateway evaluates, with how often each raised a finding; or one of them in full.
 
     They come from the file of the settings, from the MES, commands and station files, and from this software; of one
     id a rule of the station comes before that of the settings, and both before a built-in one.
     """
-    known, raised = asyncio.run(_load(settings_file))
+    known, raised = await _load(at)
     if rule_id is not None:
         known = tuple(known_rule for known_rule in known if known_rule.rule.id == rule_id)
         if not known:
@@ -93,24 +90,18 @@ def show(rule_id: str | None, settings_file: Path | None, *, as_json: bool) -> N
                 Text.of("there is no rule {rule_id!r}", rule_id=rule_id),
                 "List the rules: edge rules show",
             )
-    if as_json:
-        print_json([as_data(known_rule, raised.get(known_rule.rule.id, 0)) for known_rule in known])
-    elif rule_id is not None:
-        print_text("\n".join(report(known[0], raised.get(rule_id, 0))))
-    elif known:
-        open_console().print(table(known, raised))
-    else:
-        print_text("no rules: telemetry is off")
+    data = [as_data(known_rule, raised.get(known_rule.rule.id, 0)) for known_rule in known]
+    if rule_id is not None:
+        return CommandOutput(data, "\n".join(report(known[0], raised.get(rule_id, 0))))
+    return CommandOutput(data, table(known, raised) if known else "no rules: telemetry is off")
 
 
-async def _load(settings_file: Path | None) -> tuple[tuple[KnownRule, ...], dict[str, int]]:
-
-    async with open_access(settings_file) as access:
-        telemetry = access.settings.section(TelemetrySettings)
-        if telemetry.mode == "off":
-            return (), {}
-        sent = await load_sent_rules(access.store)
-        counts = await read_counters(access.store)
+async def _load(at: StoreAccess) -> tuple[tuple[KnownRule, ...], dict[str, int]]:
+    telemetry = at.settings.section(TelemetrySettings)
+    if telemetry.mode == "off":
+        return (), {}
+    sent = await load_sent_rules(at.store)
+    counts = await read_counters(at.store)
     prefix = "rule:triggered:"
     raised = {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}
     return combine(read_rules(telemetry.rules), sent.rules), raised

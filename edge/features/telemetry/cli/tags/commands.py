@@ -10,9 +10,16 @@ from msgspec.structs import replace
 
 from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_json, print_text, usage_failure
-from edge.cli.terminal.store_access import json_option, open_access, settings_option
-from edge.cli.terminal.table import open_console
+from edge.cli.terminal.output import print_text, usage_failure
+from edge.cli.terminal.store_access import (
+    CommandOutput,
+    StoreAccess,
+    json_option,
+    run_on_store,
+    settings_option,
+    store_command,
+)
+from edge.config import Settings
 from edge.features.telemetry.cli.tags.history import Trend, parse_instant, trend_of, write_samples
 from edge.features.telemetry.cli.tags.view import as_data, report, table, trend_data, trend_report
 from edge.features.telemetry.cli.tags.view import line as sample_line
@@ -45,34 +52,27 @@ def tags() -> None:
 
 @tags.command("list", epilog="Example: edge tags list 'wrench.*'")
 @click.argument("pattern", default="*")
-@settings_option
-@json_option
-def list_(pattern: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def list_(at: StoreAccess, pattern: str) -> CommandOutput:
     """List tags with their last samples, which are saved every five seconds."""
-    found = [sample for sample in asyncio.run(_load(settings_file)) if _matches(pattern, sample)]
-    known = _definitions(settings_file)
-    if as_json:
-        print_json([as_data(sample, known.find(sample.tag)) for sample in found])
-    elif found:
-        open_console().print(table(found, known))
-    else:
-        print_text("no tags")
+    samples = [sample for sample in await _load(at) if matches(pattern, sample.tag)]
+    known = await _definitions(at)
+    data = [as_data(sample, known.find(sample.tag)) for sample in samples]
+    return CommandOutput(data, table(samples, known) if samples else "no tags")
 
 
 @tags.command(epilog="Example: edge tags show wrench.torque")
 @click.argument("tag")
-@settings_option
-@json_option
-def show(tag: str, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def show(at: StoreAccess, tag: str) -> CommandOutput:
     """Show the last sample of a tag, and its trend of the last 24 hours where history is kept."""
-    found = next((sample for sample in asyncio.run(_load(settings_file)) if sample.tag == tag), None)
-    if found is None:
+    last = next((sample for sample in await _load(at) if sample.tag == tag), None)
+    if last is None:
         raise Refused("unknown_tag", Text.of("there is no tag {tag!r}", tag=tag), "List the tags: edge tags list")
-    trend, known = _trend(tag, settings_file), _definitions(settings_file).find(tag)
-    if as_json:
-        print_json(as_data(found, known) | trend_data(trend))
-    else:
-        print_text("\n".join([*report(found, known), *trend_report(trend)]))
+    trend, known = _trend(tag, at.settings), (await _definitions(at)).find(tag)
+    return CommandOutput(
+        as_data(last, known) | trend_data(trend), "\n".join([*report(last, known), *trend_report(trend)])
+    )
 
 
 @tags.command(epilog="Example: edge tags export 'wrench.*' --from 8h --output wrench.csv")
@@ -94,7 +94,7 @@ def export(
     """
     now = now_ms()
     first, last = parse_instant(start, now), parse_instant(end, now)
-    directory = _history(settings_file)
+    directory = _history(gateway_settings(settings_file))
     if directory is None:
         usage_failure('no history is kept. Set [telemetry] history_days, and record = "all" for tags without a rule.')
     count = write_samples(read_samples(directory, patterns, first, last), form, output)
@@ -113,44 +113,39 @@ def watch(pattern: str, count: int | None, settings_file: Path | None, *, as_jso
     With --json the lines can be evaluated again: edge rules test RULES samples.jsonl.
     """
 
-    async def run() -> None:
-        shown, enough = 0, asyncio.Event()
+    async def run(at: StoreAccess) -> None:
+        printed, enough = 0, asyncio.Event()
 
-        def show(sample: Sample) -> None:
-            nonlocal shown
-            if enough.is_set() or not _matches(pattern, sample):
+        def print_sample(sample: Sample) -> None:
+            nonlocal printed
+            if enough.is_set() or not matches(pattern, sample.tag):
                 return
             click.echo(encode_line(sample)) if as_json else print_text(sample_line(sample))
-            shown += 1
-            if shown == count:
+            printed += 1
+            if printed == count:
                 enough.set()
 
-        async with open_access(settings_file) as at, open_volatile(at.settings, "") as volatile:
+        async with open_volatile(at.settings, "") as volatile:
             stores = [at.store, volatile] if volatile else [at.store]
-            async with background_task(follow_samples(stores, show), "samples"):
+            async with background_task(follow_samples(stores, print_sample), "samples"):
                 await enough.wait()
 
     with unwrap_group():
-        asyncio.run(run())
+        run_on_store(settings_file, run)
 
 
-def _definitions(settings_file: Path | None) -> TagDefinitions:
+async def _definitions(at: StoreAccess) -> TagDefinitions:
     """Return the definitions of tags of the settings and of the store. Raises SettingsError and Unavailable."""
-
-    async def load() -> TagDefinitions:
-        async with open_access(settings_file) as at:
-            found = read_definitions(at.settings.section(TelemetrySettings).tags)
-            found.use_stored(decode_definitions((await TAGS.load(at.store)).texts.values()))
-            return found
-
-    return asyncio.run(load())
+    definitions = read_definitions(at.settings.section(TelemetrySettings).tags)
+    definitions.use_stored(decode_definitions((await TAGS.load(at.store)).texts.values()))
+    return definitions
 
 
-def _history(settings_file: Path | None) -> Path | None:
+def _history(settings: Settings) -> Path | None:
     """Return the directory of history; None when none is kept. Raises Refused when it cannot be read."""
-    settings = gateway_settings(settings_file).section(TelemetrySettings)
-    directory = Path(settings.history_directory)
-    if not settings.history_days:
+    telemetry = settings.section(TelemetrySettings)
+    directory = Path(telemetry.history_directory)
+    if not telemetry.history_days:
         return None
     if directory.exists() and not os.access(directory, os.R_OK | os.X_OK):
         raise Refused(
@@ -162,23 +157,15 @@ def _history(settings_file: Path | None) -> Path | None:
     return directory
 
 
-def _trend(tag: str, settings_file: Path | None) -> Trend | None:
-    directory = _history(settings_file)
+def _trend(tag: str, settings: Settings) -> Trend | None:
+    directory = _history(settings)
     if directory is None:
         return None
-
     end = now_ms()
     start = end - _TREND_MS
     return trend_of(read_samples(directory, (tag,), start, end), start, end)
 
 
-async def _load(settings_file: Path | None) -> list[Sample]:
-
-    async with open_access(settings_file) as at:
-        lines = {name: parse_line(text) for name, text in (await load_last(at.store)).items()}
+async def _load(at: StoreAccess) -> list[Sample]:
+    lines = {name: parse_line(text) for name, text in (await load_last(at.store)).items()}
     return [replace(line, tag=name) for name, line in lines.items() if isinstance(line, Sample)]
-
-
-def _matches(pattern: str, sample: Sample) -> bool:
-
-    return matches(pattern, sample.tag)
