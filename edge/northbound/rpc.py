@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import structlog
 
 from edge.access.components import SidecarReport, register_sidecar
 from edge.config import RpcSettings
@@ -22,8 +21,6 @@ from edge.store import changes
 from edge.store.background import restart_on_defect, restart_on_outage
 from edge.store.client import Store
 from edge.store.server_time import server_time
-
-logger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager

@@ -126,15 +126,6 @@ async def find_job(store: Store, correlation_id: str) -> str | None:
     return job_id
 
 
-async def load_all(store: Store, scope: str) -> list[JobResponse]:
-    """Read the responses of all jobs of a scope that have started, in the order of their start.
-
-    One that cannot be read is logged and left out.
-    """
-    ids = await store.execute("ZRANGE", store.keys.jobresponse_list(scope), 0, -1)
-    return await load_readable(store, [store.keys.jobresponse(identifier) for identifier in ids], _response)
-
-
 async def page_in_state(
     store: Store, scope: str, state: JobState, after: tuple[int, str], count: int
 ) -> list[tuple[tuple[int, str], JobResponse]]:

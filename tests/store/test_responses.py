@@ -61,7 +61,9 @@ async def test_the_state_of_a_response_is_stored_by_its_names(store: Store) -> N
     await respond(store, ended)
     stored = await store.execute("HGETALL", store.keys.jobresponse("c-J1"))
     assert (stored["state"], "JobState" in stored["response"]) == ("ENDED COMPLETED", False)
-    assert (await responses.load_all(store, "s"))[0].job_state == state_entries(COMPLETED)
+    found = await responses.load(store, ended)
+    assert found
+    assert found.job_state == state_entries(COMPLETED)
 
 
 async def test_a_response_of_an_earlier_release_has_its_state_itself(store: Store) -> None:
@@ -113,7 +115,8 @@ async def test_correlation_id_equal_to_another_key_finds_no_job(store: Store, co
 
 
 async def test_responses_are_listed_in_the_order_of_their_start(store: Store) -> None:
-    assert await responses.load_all(store, "s") == []
+    assert await responses.page_in_state(store, "s", JobState.RUNNING, (0, ""), 10) == []
     await respond(store, job("late", 2000))
     await respond(store, job("early", 1000))
-    assert [response.job_order_id for response in await responses.load_all(store, "s")] == ["early", "late"]
+    page = await responses.page_in_state(store, "s", JobState.RUNNING, (0, ""), 10)
+    assert [response.job_order_id for _, response in page] == ["early", "late"]

@@ -86,8 +86,6 @@ COMMANDS: Mapping[str, CommandForm] = MappingProxyType(
 )
 """Command -> its form. The gateway itself executes `status`, `log-level`, `reload` and `restart`, root `upgrade`."""
 
-READING = tuple(name for name, form in COMMANDS.items() if not form.changes)
-
 
 def fault_of(command: str, arguments: tuple[str, ...]) -> str:
     """Return why a command cannot be called in this way; "" when it can."""
