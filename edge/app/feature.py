@@ -59,6 +59,8 @@ class Feature(Struct, frozen=True):
     """Its nouns of the command `edge`."""
     subcommands: Mapping[str, Mapping[str, str]] = {}
     """Its commands below nouns of the core: by noun and name the location of each, as `module:name`."""
+    page: str = ""
+    """Its part of the station page and the HTTP API, on or off: the location of a `PagePart` (`edge.app.page_part`)."""
     options: Mapping[str, str] = {}
     """Its option of a command of the core, such as `jobs results`: the location of what `click.option` returned."""
     sections: str = ""

@@ -16,6 +16,7 @@ from edge.config import SECTIONS, Section, Settings, load_settings
 from edge.equipment.kinds import CORE_KINDS, EquipmentKind
 
 if TYPE_CHECKING:
+    from edge.app.page_part import PagePart
     from edge.app.parts import GatewayParts, Works
     from edge.uaserver.parts import AddPart
 
@@ -73,6 +74,11 @@ def settings_kinds() -> Mapping[str, str]:
 def document_kinds() -> Mapping[str, DocumentKind]:
     """Return what features have in station files by its kind, in the order in which it is applied."""
     return {name: kind for feature in features() for name, kind in feature.documents.items()}
+
+
+def page_parts() -> "Sequence[PagePart]":
+    """Return what features add to the station page and the HTTP API; it is imported now."""
+    return [pkgutil.resolve_name(feature.page) for feature in features() if feature.page]
 
 
 def has_logins(settings: Settings) -> bool:

@@ -1,13 +1,13 @@
 """Alarms in the store: those that must be kept by id, and the stream of their changes."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 import structlog
 from msgspec import Struct
 
-from edge.ports.alarm import Alarm, AlarmChangeKind
+from edge.ports.alarm import Alarm, AlarmChangeKind, PublicAlarm, public_alarm
 from edge.store.client import Store, block_ms
 from edge.store.commit import Commit, RedisCommand, at_revision, fields, operation
 from edge.store.generation import GENERATION, generation_fields
@@ -57,6 +57,14 @@ async def load_one(store: Store, alarm_id: str) -> StoredAlarms:
     names = (alarm_id, _REVISION)
     values = await store.execute("HMGET", store.keys.alarms(), *names)
     return _read({name: text for name, text in zip(names, values, strict=True) if text is not None})
+
+
+async def load_public(store: Store, languages: Sequence[str]) -> tuple[PublicAlarm, ...]:
+    """Read the public forms of all alarms, the most severe first, with their messages in one of these languages."""
+    ranked = sorted(
+        (await load(store)).alarms.values(), key=lambda alarm: (-alarm.severity, alarm.raised_at or 0, alarm.id)
+    )
+    return tuple(public_alarm(alarm, languages) for alarm in ranked)
 
 
 async def revision(store: Store) -> int:

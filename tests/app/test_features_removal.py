@@ -60,8 +60,8 @@ def test_features_that_the_core_does_not_use_are_many() -> None:
     assert {"lamps", "readers", "vision", "joining"} <= set(REMOVABLE)
 
 
-def test_station_files_stay_without_the_features_whose_documents_they_hold() -> None:
-    assert "station_files" not in with_users("telemetry") | with_users("flows")
+def test_station_files_and_page_stay_without_the_features_that_add_to_them() -> None:
+    assert not {"station_files", "page"} & (with_users("telemetry") | with_users("flows") | with_users("traces"))
 
 
 @pytest.mark.parametrize("name", REMOVABLE)

@@ -25,6 +25,7 @@ from edge.features.telemetry.metrics import telemetry_metrics
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
+from edge.features.telemetry.trends import TrendMemory, Trends
 from edge.foundation.errors import Unavailable
 from edge.foundation.metric import MetricFamily
 from edge.foundation.task_group import background_task
@@ -236,6 +237,7 @@ async def test_page_lists_every_metric_with_its_labels(
         TagDefinitions(),
         store,
         10,
+        Trends(store, TrendMemory(), lambda: rules, None, Path("unused")),
         history=HistoryWriter(Path("unused"), HistoryLimits(days=1)),
     )
     await append(store, temp(0, 1))

@@ -25,7 +25,7 @@ TESTED_ELSEWHERE = {
     "edge/features/telemetry/opening.py": ("tests/features/telemetry/test_service.py", "a gateway opens telemetry"),
     "edge/app/parts.py": ("tests/app/test_wiring.py", "the parts are built by `open_gateway`"),
     "edge/links/file_transfer.py": ("tests/equipment/test_result_file.py", "a file is that of a result"),
-    "edge/features/page/audit.py": ("tests/features/page/test_api.py", "the records are those of requests"),
+    "edge/access/web_audit.py": ("tests/features/page/test_api.py", "the records are those of requests"),
     "edge/features/page/gateway_models.py": (
         "tests/features/page/test_gateway_operations.py",
         "the data are answers of operations",
@@ -35,18 +35,10 @@ TESTED_ELSEWHERE = {
         "tests/features/page/test_operations.py",
         "the views are answers of operations",
     ),
-    "edge/features/page/operation.py": (
-        "tests/features/page/test_operations.py",
-        "the table of operations is made of it",
-    ),
     "edge/features/page/problems.py": ("tests/features/page/test_api.py", "the problems are answers of the API"),
     "edge/features/page/recipe_models.py": (
         "tests/features/page/test_recipe_operations.py",
         "the data are answers of operations",
-    ),
-    "edge/features/page/telemetry_views.py": (
-        "tests/features/page/test_operations.py",
-        "the views are answers of operations",
     ),
     "edge/cli/__init__.py": ("tests/cli/test_main.py", "a package cannot be named in a test file's name"),
     "edge/features/sparkplug/feature.py": ("tests/features/sparkplug/test_service.py", "a gateway opens it"),

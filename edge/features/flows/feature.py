@@ -18,6 +18,7 @@ FEATURE = Feature(
             "flows", lambda keys: keys.flow_schedule(), "edge.features.flows.documents:FlowDocuments"
         )
     },
+    page="edge.features.flows.page:PAGE",
     options={"check station": "edge.features.flows.cli.stored_flows:kinds_of_files_option"},
     is_on=lambda settings: settings.is_on("flows"),
     prepare="edge.features.flows.service:prepare_flows",

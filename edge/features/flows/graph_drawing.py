@@ -10,8 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, clean, columns, wrap
+from edge.chart.svg import chart_svg
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
+from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.plan import Plan
+from edge.features.flows.public_form import load_cycle
+from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 
 _SWEEPS: Final = 4
 GAP: Final = 4
@@ -283,3 +288,20 @@ def _put_wires(layout: GraphLayout, number: int, bottom: int, shapes: list[Shape
             else:
                 shapes.append(Line(end, row, end, heads))
     return heads + 1
+
+
+async def graph_svg(flows: FlowService, flow_id: str, number: int | None) -> str:
+    """Return the graph of a stored flow as SVG with the states of a cycle, without a number the last.
+
+    Raises Refused for an unknown one.
+    """
+    flow = await flows.load(flow_id)
+    plan = flows.plan_of(flow)
+    if not isinstance(plan, Plan):
+        raise Refused(
+            "unknown_kind", Text.of("flow {flow_id!r} has node kinds that are not installed here.", flow_id=flow_id)
+        )
+    record = await load_cycle(flows, flow, number)
+    # The flow may have been replaced since this cycle.
+    fits = record is not None and record.cycle.tasks.keys() == plan.nodes.keys()
+    return chart_svg(draw_flow(plan, record.cycle if record and fits else None))

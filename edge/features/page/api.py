@@ -13,12 +13,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from edge.access.login import Credentials, LoginRefusal
+from edge.access.web_audit import WebCaller
+from edge.app.page_part import ApiCall, ApiOperation, Download, Svg
 from edge.features.page import models
-from edge.features.page.caller import Callers, WebCaller, address_of, languages_of, refuse_other_site
+from edge.features.page.caller import Callers, address_of, languages_of, refuse_other_site
 from edge.features.page.german_reasons import reason_in
 from edge.features.page.guard import path_part
 from edge.features.page.openapi import KEY_HEADER, PREFIX, openapi
-from edge.features.page.operation import ApiCall, ApiOperation, Download, Svg
 from edge.features.page.operations import OPERATIONS, identity
 from edge.features.page.page_texts import language_for
 from edge.features.page.problems import Denied, problem_of
@@ -66,7 +67,7 @@ class Api:
         call = ApiCall(caller, path, request.query_params, body, _request_id(request, caller))
         execute = functools.partial(operation.execute, self._services, call)
         if operation.answer is Svg:
-            key = (operation.path, *path.values(), request.query_params.get("cycle"))
+            key = (operation.path, *path.values(), *map(request.query_params.get, operation.query))
             answer = await self._shared.get(key, execute)
         else:
             answer = await execute()

@@ -5,11 +5,11 @@ import binascii
 from typing import Final
 from urllib.parse import urlsplit
 
-from msgspec import Struct
 from starlette.requests import Request
 
 from edge.access.localization import parse_languages
 from edge.access.login import Credentials, LoginRefusal, Users
+from edge.access.web_audit import WebCaller
 from edge.config.hosts import is_loopback
 from edge.features.page.problems import Denied
 from edge.features.page.sessions import WebSessions
@@ -24,22 +24,6 @@ LIVE: Final = "live"
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 _KIOSK_RATE: Final = 300
 _KIOSK_S: Final = 5.0
-
-
-class WebCaller(Struct, frozen=True):
-    """The sender of a request. `session` is empty for a token and in the kiosk mode, `user` in the kiosk mode."""
-
-    user: str
-    role: Role
-    address: str
-    languages: tuple[str, ...]
-    session: str = ""
-    client: str = ""
-
-    @property
-    def at_page(self) -> str:
-        """The person and the place, for the reason of a stop."""
-        return f"{self.user or 'a person'} at the station page"
 
 
 class Callers:

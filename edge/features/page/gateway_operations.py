@@ -12,6 +12,7 @@ from edge.access.locks import delete_locks, find_locks
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn, switch_mode
 from edge.access.operations import Cancel, change_operation, listed, schedule_operation
 from edge.access.sessions import request_end
+from edge.app.page_part import ApiCall, ApiOperation, Execute
 from edge.features.page import gateway_models as models
 from edge.features.page.gateway_models import (
     Fleet,
@@ -20,7 +21,6 @@ from edge.features.page.gateway_models import (
     SessionOverview,
 )
 from edge.features.page.models import EquipmentList, Status
-from edge.features.page.operation import ApiCall, ApiOperation, Execute
 from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text

@@ -1,4 +1,4 @@
-"""Reads jobs for the API and the pages: lists, progress, what a job waits for, its chart and its history."""
+"""Reads jobs for the API and the pages: lists, progress, what a job waits for, its results, chart and history."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from edge.chart.marks import marks_of
 from edge.chart.page import draw
 from edge.chart.reading import read_chart
 from edge.chart.svg import chart_svg
-from edge.features.page.models import DecisionLine, JobHistory, JobPage
+from edge.features.page.models import DecisionLine, JobHistory, JobPage, ResultList
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.foundation.ticks import REST_S, in_slices
@@ -18,7 +18,8 @@ from edge.model.job_state import TEXT, JobState, has_ended
 from edge.sfc.history import DecisionRecord
 from edge.sfc.replay import timeline
 from edge.station.public_job import PublicJobDetail, public_detail, public_job
-from edge.station.stored_job import NotRecorded, load, load_recorded
+from edge.station.public_result import public_results
+from edge.station.stored_job import NotRecorded, StoredJob, load, load_recorded
 from edge.store import jobs
 from edge.store.client import Store
 from edge.store.jobs import Job, JobRank
@@ -36,6 +37,9 @@ STATES: Final = tuple(TEXT[state] for state in _ORDER)
 
 MOST_DECISIONS: Final = 500
 """Decisions of a job that are read at a time: a job that repeats its steps may have made thousands."""
+MOST_RESULTS: Final = 200
+_LARGEST_RESULT: Final = 65_536
+"""In bytes of JSON; the size of a larger one stands for it."""
 
 
 async def list_jobs(
@@ -72,6 +76,16 @@ def _rank(job: Job) -> tuple[int, int, int]:
 async def job_detail(store: Store, job_id: str, now: int) -> PublicJobDetail:
     """Return a job with its progress. Raises Refused for an unknown one."""
     return public_detail(await load(store, job_id), now)
+
+
+async def job_results(store: Store, job_id: str) -> ResultList:
+    """Return the results of a job. Raises Refused for an unknown one."""
+    return results_of(await load(store, job_id))
+
+
+def results_of(stored: StoredJob, most: int = MOST_RESULTS) -> ResultList:
+    """Return the results of a job, the newest ones when there are many."""
+    return ResultList(job_order_id=stored.job.job_id, results=public_results(stored, most, _LARGEST_RESULT))
 
 
 async def job_chart(store: Store, job_id: str, now: int) -> str:

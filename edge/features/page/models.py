@@ -6,8 +6,8 @@ from msgspec import Meta, Struct
 
 from edge.model.equipment_health import PublicEquipment
 from edge.model.instant import Instant
-from edge.ports.alarm import PublicAlarm, PublicAlarmChange
 from edge.station.public_job import PublicJob
+from edge.station.public_result import PublicResult
 
 _Text = Annotated[str, Meta(max_length=1000)]
 
@@ -81,6 +81,13 @@ class JobHistory(Struct, frozen=True, kw_only=True):
     decisions: tuple[DecisionLine, ...]
 
 
+class ResultList(Struct, frozen=True, kw_only=True):
+    """The newest results of a job, in the order of their ends."""
+
+    job_order_id: str
+    results: tuple[PublicResult, ...]
+
+
 class MethodCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The arguments of a job method."""
 
@@ -115,79 +122,6 @@ class InterventionRequestBody(Struct, frozen=True, kw_only=True, forbid_unknown_
     step: Annotated[str, Meta(max_length=255)] = ""
     target: Annotated[str, Meta(max_length=255)] = ""
     data: Any = None
-
-
-class AlarmList(Struct, frozen=True, kw_only=True):
-    """The alarms that are not normal or are silenced, the most severe first."""
-
-    alarms: tuple[PublicAlarm, ...]
-
-
-class AlarmHistory(Struct, frozen=True, kw_only=True):
-    """Changes of alarms, the newest first; `before` asks for older ones, empty at the end."""
-
-    changes: tuple[PublicAlarmChange, ...]
-    before: str
-
-
-class AlarmRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The arguments of a method of an alarm; `minutes` are those of shelving: without, until the condition ends."""
-
-    comment: _Text = ""
-    minutes: Annotated[float, Meta(gt=0, le=10_080)] | None = None
-
-
-class TagView(Struct, frozen=True, kw_only=True):
-    """The last sample of a tag."""
-
-    tag: str
-    value: Any
-    quality: str
-    at: Instant | None
-    unit: str = ""
-    """The symbol of the unit in the definition of the tag; empty without one."""
-    description: str = ""
-
-
-class TagList(Struct, frozen=True, kw_only=True):
-    """The last samples by the names of their tags; `total` is the number of all tags that fit."""
-
-    tags: tuple[TagView, ...]
-    total: int
-
-
-class TrendPoint(Struct, frozen=True, kw_only=True):
-    """A value of a tag at an instant."""
-
-    at: Instant | None
-    value: float
-
-
-class TagTrend(Struct, frozen=True, kw_only=True):
-    """The newest values of a tag, the oldest first; without history since the first look at its trend."""
-
-    tag: str
-    points: tuple[TrendPoint, ...]
-
-
-class ControlChartView(Struct, frozen=True, kw_only=True):
-    """The control chart of a rule for a subject: its last points, mean and limits of three sigma."""
-
-    rule: str
-    subject: str
-    mean: float | None
-    lower: float | None
-    upper: float | None
-    points: tuple[float, ...]
-    is_out: bool
-    is_incapable: bool
-    is_learning: bool
-
-
-class ControlChartList(Struct, frozen=True, kw_only=True):
-    """The control charts of all rules."""
-
-    charts: tuple[ControlChartView, ...]
 
 
 class EquipmentList(Struct, frozen=True, kw_only=True):

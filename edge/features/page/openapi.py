@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from edge import __version__
+from edge.app.page_part import ApiOperation, Download, Svg
 from edge.app.schema_examples import plain_schema
 from edge.features.page import models
-from edge.features.page.operation import ApiOperation, Download, Svg
 from edge.features.page.operations import OPERATIONS
 
 KEY_HEADER: Final = "Idempotency-Key"

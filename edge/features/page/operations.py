@@ -6,42 +6,27 @@ command line, of the MES and of OPC UA, and leave a record in the audit trail.
 
 from typing import Final
 
-from edge.features.page import job_views, models, telemetry_views
-from edge.features.page.caller import WebCaller
-from edge.features.page.flow_operations import FLOW_OPERATIONS
+from edge.access.web_audit import WebCaller
+from edge.app.features import page_parts
+from edge.app.page_part import TEXT_QUERY, ApiCall, ApiOperation, Execute, Svg
+from edge.features.page import job_views, models
 from edge.features.page.gateway_operations import GATEWAY_OPERATIONS, list_equipment
-from edge.features.page.operation import (
-    TEXT_QUERY,
-    ApiCall,
-    ApiOperation,
-    Execute,
-    Svg,
-    refusal_of,
-    refuse_unless_done,
-    source_of,
-)
-from edge.features.page.problems import Denied
+from edge.features.page.problems import Denied, refusal_of, refuse_unless_done, source_of
 from edge.features.page.recipe_operations import RECIPE_OPERATIONS
-from edge.features.page.result_operations import RESULT_OPERATIONS
 from edge.features.page.services import WebServices
-from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention
 from edge.model.user import INTERVENTION_ROLES, Role
-from edge.ports.alarm import AlarmCall, public_alarm
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import JobCall
 from edge.station.public_job import PublicJobDetail, public_job
 from edge.station.stored_job import find, load
-from edge.store import kept_alarms as alarms
 
 MOST_JOBS: Final = 200
-MOST_TAGS: Final = 500
-MOST_ALARM_CHANGES: Final = 200
 
 
 async def _status(services: WebServices, call: ApiCall) -> models.Status:
@@ -100,42 +85,12 @@ async def _history(services: WebServices, call: ApiCall) -> models.JobHistory:
     return await job_views.job_history(services.store, call.path["job"])
 
 
+async def _results(services: WebServices, call: ApiCall) -> models.ResultList:
+    return await job_views.job_results(services.store, call.path["job"])
+
+
 async def _equipment(services: WebServices, _: ApiCall) -> models.EquipmentList:
     return list_equipment(services)
-
-
-async def _alarms(services: WebServices, call: ApiCall) -> models.AlarmList:
-    return await telemetry_views.list_alarms(services.store, call.caller.languages)
-
-
-async def _alarm_history(services: WebServices, call: ApiCall) -> models.AlarmHistory:
-    before = call.query.get("before", "")
-    return await telemetry_views.alarm_history(services.store, before, MOST_ALARM_CHANGES, call.caller.languages)
-
-
-async def _tags(services: WebServices, call: ApiCall) -> models.TagList:
-    text = call.query.get("text", "")
-    return await telemetry_views.list_tags(services.store, text, MOST_TAGS, services.definition_of)
-
-
-async def _trend(services: WebServices, call: ApiCall) -> models.TagTrend:
-    tag = call.path["tag"]
-    return telemetry_views.trend(tag, await telemetry_views.tag_points(services.store, services.trends, tag))
-
-
-async def _trend_svg(services: WebServices, call: ApiCall) -> Svg:
-    tag = call.path["tag"]
-    points = await telemetry_views.tag_points(services.store, services.trends, tag)
-    return Svg(telemetry_views.trend_svg(tag, points))
-
-
-async def _charts(services: WebServices, _: ApiCall) -> models.ControlChartList:
-    return models.ControlChartList(charts=await services.trends.control_charts() if services.trends else ())
-
-
-async def _chart_svg(services: WebServices, call: ApiCall) -> Svg:
-    charts = (await _charts(services, call)).charts
-    return Svg(telemetry_views.control_chart_svg(charts, call.path["rule"], call.path["subject"]))
 
 
 def _method(cause: Cause) -> Execute:
@@ -224,25 +179,7 @@ async def _decide(
     return models.MethodDone(job=shown, awaits_second=awaits_second)
 
 
-def _alarm_method(method: str) -> Execute:
-    """Return the operation that calls a method of an alarm."""
-
-    async def execute(services: WebServices, call: ApiCall) -> models.AlarmList:
-        alarm_id, asked = call.path["alarm"], call.body
-        seconds = None if asked.minutes is None else asked.minutes * 60
-        arguments = AlarmCall(alarm_id=alarm_id, by=call.caller.user, comment=asked.comment, seconds=seconds)
-        event = alarm_event_of(method, arguments, services.clock())
-        await request_change(services.store, alarm_id, event, services.clock)
-        services.audit.called(call.caller, method, alarm_id, asked.comment)
-        kept = (await alarms.load(services.store)).alarms.get(alarm_id)
-        shown = (public_alarm(kept, call.caller.languages),) if kept else ()
-        return models.AlarmList(alarms=shown)
-
-    return execute
-
-
 _JOB = "/jobs/{job}"
-_ALARM = "/alarms/{alarm}"
 
 READS: Final = (
     ApiOperation("GET", "/status", "Return the gateway in short.", Role.OBSERVER, models.Status, _status),
@@ -267,40 +204,15 @@ READS: Final = (
     ApiOperation("GET", f"{_JOB}/gantt.svg", "Return the timeline of steps and actions.", Role.OBSERVER, Svg, _gantt),
     ApiOperation("GET", f"{_JOB}/history", "Return the newest decisions.", Role.OBSERVER, models.JobHistory, _history),
     ApiOperation(
+        "GET",
+        f"{_JOB}/results",
+        f"Return the newest {job_views.MOST_RESULTS} results of a job.",
+        Role.OBSERVER,
+        models.ResultList,
+        _results,
+    ),
+    ApiOperation(
         "GET", "/equipment", "Return the equipment of this gateway.", Role.OBSERVER, models.EquipmentList, _equipment
-    ),
-    ApiOperation("GET", "/alarms", "List the alarms that are not normal.", Role.OBSERVER, models.AlarmList, _alarms),
-    ApiOperation(
-        "GET",
-        "/alarms/history",
-        f"Return the newest {MOST_ALARM_CHANGES} changes of alarms.",
-        Role.OBSERVER,
-        models.AlarmHistory,
-        _alarm_history,
-        query={"before": "The position of the last answer, for older changes."},
-    ),
-    ApiOperation(
-        "GET", "/tags", f"List at most {MOST_TAGS} tags.", Role.OBSERVER, models.TagList, _tags, query=TEXT_QUERY
-    ),
-    ApiOperation(
-        "GET", "/tags/{tag}/trend", "Return the newest values of a tag.", Role.OBSERVER, models.TagTrend, _trend
-    ),
-    ApiOperation("GET", "/tags/{tag}/trend.svg", "Return the trend of a tag.", Role.OBSERVER, Svg, _trend_svg),
-    ApiOperation(
-        "GET",
-        "/control-charts",
-        "List the control charts of rules.",
-        Role.OBSERVER,
-        models.ControlChartList,
-        _charts,
-    ),
-    ApiOperation(
-        "GET",
-        "/control-charts/{rule}/{subject}/chart.svg",
-        "Return a control chart.",
-        Role.OBSERVER,
-        Svg,
-        _chart_svg,
     ),
 )
 
@@ -313,13 +225,6 @@ _JOB_METHODS: Final = {
     "abort": (Cause.ABORT, "Abort a job at once; it ends as aborted."),
     "cancel": (Cause.CANCEL, "Remove a job that has not started."),
     "clear": (Cause.CLEAR, "Remove a job that has ended."),
-}
-_ALARM_METHODS: Final = {
-    "acknowledge": ("Acknowledge", "Acknowledge an alarm: a person has seen it."),
-    "confirm": ("Confirm", "Confirm an acknowledged alarm: a person has acted."),
-    "reset": ("Reset", "Reset a latched alarm whose condition has ended."),
-    "shelve": ("Shelve", "Silence an alarm for a time, or until its condition ends."),
-    "unshelve": ("Unshelve", "End the silence of an alarm."),
 }
 
 CHANGES: Final = (
@@ -347,26 +252,13 @@ CHANGES: Final = (
         _intervene,
         models.InterventionRequestBody,
     ),
-    *(
-        ApiOperation(
-            "POST",
-            f"{_ALARM}/{name}",
-            meaning,
-            Role.OPERATOR,
-            models.AlarmList,
-            _alarm_method(method),
-            models.AlarmRequest,
-        )
-        for name, (method, meaning) in _ALARM_METHODS.items()
-    ),
 )
 
 OPERATIONS: Final = (
     *READS,
     *CHANGES,
-    *RESULT_OPERATIONS,
-    *FLOW_OPERATIONS,
     *GATEWAY_OPERATIONS,
     *RECIPE_OPERATIONS,
+    *(operation for part in page_parts() for operation in part.operations),
 )
 """Every operation apart from login, logout and events, which answer with more than data."""

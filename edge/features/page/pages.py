@@ -6,10 +6,10 @@ The data are those of the API, readable without JavaScript.
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import parse_qs, quote
 
 import jinja2
@@ -20,18 +20,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from edge import __version__
+from edge.access.web_audit import WebCaller
+from edge.app.features import page_parts
+from edge.app.page_part import PageData, Render
 from edge.chart.marks import duration
 from edge.features.page import (
-    flow_operations,
     gateway_operations,
     job_views,
     recipe_operations,
-    result_views,
-    telemetry_views,
 )
 from edge.features.page.api import log_in, set_cookie
-from edge.features.page.caller import Callers, WebCaller, is_live, languages_of, refuse_other_site
-from edge.features.page.flow_operations import cycle_number
+from edge.features.page.caller import Callers, is_live, languages_of, refuse_other_site
 from edge.features.page.gateway_operations import LEVELS, log_page
 from edge.features.page.german_reasons import reason_in
 from edge.features.page.models import JobHistory, Login
@@ -45,39 +44,30 @@ from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.instant import local
 from edge.foundation.text import Text
 from edge.foundation.ticks import REST_S, in_slices
-from edge.model.engineering_unit import symbol_of
 from edge.model.instant import Instant, parse_instant
 from edge.model.plant import OperationType
 from edge.model.user import Role
-from edge.ports.tag import TagDefinition
 from edge.station.public_job import HAS_ENDED, public_detail
 from edge.station.stored_job import StartWait, load
+from edge.store import kept_alarms
 from edge.store.store_state import find_problems, lag_text
 
 _ON_STATION: Final = 8
 _JOBS_OF_PAGE: Final = 100
-_MOST_ALARMS: Final = 100
-_MOST_TAGS: Final = 200
 _MOST_OPERATIONS: Final = 10
 _MOST_ROWS: Final = 50
-_MOST_VALUES: Final = 20
 _MOST_RESULTS: Final = 50
 _MOST_DECISIONS: Final = 100
 _LONGEST_JSON: Final = 500
 
-PageData: TypeAlias = tuple[str, Mapping[str, Any]]
-"""The name of a template, and its values."""
-Render: TypeAlias = Callable[[WebServices, WebCaller, Request], Awaitable[PageData]]
 
-
-async def _station(services: WebServices, caller: WebCaller, _: Request) -> PageData:
+async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
     store, scopes, now = services.store, services.scopes, services.clock()
     page = await job_views.list_jobs(store, scopes, (), "", MOST_JOBS)
     running = [job_summary for job_summary in page.jobs if job_summary.state in {"Running", "Interrupted"}][
         :_ON_STATION
     ]
     details = [await job_views.job_detail(store, job_summary.job_order_id, now) for job_summary in running]
-    alarms = await telemetry_views.list_alarms(store, caller.languages)
     return "station.html", {
         "jobs": details,
         "queue": [job_summary for job_summary in page.jobs if job_summary.state == "AllowedToStart"][:_ON_STATION],
@@ -87,13 +77,13 @@ async def _station(services: WebServices, caller: WebCaller, _: Request) -> Page
             reverse=True,
         )[:_ON_STATION],
         "equipment": gateway_operations.list_equipment(services).equipment,
-        "alarms": alarms.alarms[:_ON_STATION],
+        "alarms": (await kept_alarms.load_public(store, caller.languages))[:_ON_STATION],
         "subjects": ["jobs", "station", "alarms", *(f"job:{job_summary.job_order_id}" for job_summary in running)],
     }
 
 
-async def _job(services: WebServices, _: WebCaller, request: Request) -> PageData:
-    store, job_id = services.store, request.query_params.get("id", "")
+async def _job(services: WebServices, _: WebCaller, query: Mapping[str, str]) -> PageData:
+    store, job_id = services.store, query.get("id", "")
     stored = await load(store, job_id)
     detail = public_detail(stored, services.clock())
     history = JobHistory(job_order_id=job_id, decisions=())
@@ -104,15 +94,15 @@ async def _job(services: WebServices, _: WebCaller, request: Request) -> PageDat
     return "job.html", {
         "detail": detail,
         "history": history,
-        "results": result_views.results_of(stored, _MOST_RESULTS).results,
+        "results": job_views.results_of(stored, _MOST_RESULTS).results,
         "subjects": [f"job:{job_id}"],
     }
 
 
-async def _jobs(services: WebServices, _: WebCaller, request: Request) -> PageData:
-    state, text = request.query_params.get("state", ""), request.query_params.get("text", "")
+async def _jobs(services: WebServices, _: WebCaller, query: Mapping[str, str]) -> PageData:
+    state, text = query.get("state", ""), query.get("text", "")
     states = (state,) if state in job_views.STATES else ()
-    offset = job_offset(request.query_params.get("offset", ""))
+    offset = job_offset(query.get("offset", ""))
     page = await job_views.list_jobs(services.store, services.scopes, states, text, _JOBS_OF_PAGE, offset)
     return "jobs.html", {
         "page": page,
@@ -125,59 +115,13 @@ async def _jobs(services: WebServices, _: WebCaller, request: Request) -> PageDa
     }
 
 
-async def _alarms(services: WebServices, caller: WebCaller, request: Request) -> PageData:
-    before = request.query_params.get("before", "")
-    found = await telemetry_views.list_alarms(services.store, caller.languages)
-    history = await telemetry_views.alarm_history(services.store, before, _MOST_ROWS, caller.languages)
-    return "alarms.html", {
-        "alarms": found.alarms[:_MOST_ALARMS],
-        "history": history,
-        "is_oldest": bool(before),
-        "subjects": ["alarms"],
-    }
-
-
-async def _tags(services: WebServices, _: WebCaller, request: Request) -> PageData:
-    text = request.query_params.get("text", "")
-    found = await telemetry_views.list_tags(services.store, text, _MOST_TAGS, services.definition_of)
-    charts = await services.trends.control_charts() if services.trends else ()
-    return "tags.html", {"page": found, "text": text, "charts": charts[:_MOST_ROWS], "subjects": ["tags"]}
-
-
-async def _tag(services: WebServices, _: WebCaller, request: Request) -> PageData:
-    tag = request.query_params.get("name", "")
-    points = await telemetry_views.tag_points(services.store, services.trends, tag)
-    newest = telemetry_views.trend(tag, points[-_MOST_VALUES:]).points[::-1]
-    known = services.definition_of(tag) or TagDefinition(tag)
-    return "tag.html", {
-        "tag": tag,
-        "unit": symbol_of(known.unit),
-        "description": known.description,
-        "newest": newest,
-        "subjects": ["tags"],
-    }
-
-
-async def _flows(services: WebServices, _caller: WebCaller, _request: Request) -> PageData:
-    found = await flow_operations.list_flows(services.flows)
-    return "flows.html", {"page": found, "subjects": ["flows"]}
-
-
-async def _flow(services: WebServices, _: WebCaller, request: Request) -> PageData:
-    flow_id, cycle = request.query_params.get("id", ""), request.query_params.get("cycle", "")
-    detail = await flow_operations.flow_detail(
-        flow_operations.require_flows(services.flows), flow_id, cycle_number(cycle)
-    )
-    return "flow.html", {"detail": detail, "cycle": cycle, "subjects": ["flows"]}
-
-
-async def _recipes(services: WebServices, _caller: WebCaller, _request: Request) -> PageData:
+async def _recipes(services: WebServices, _caller: WebCaller, _query: Mapping[str, str]) -> PageData:
     found = await recipe_operations.list_recipes(services.store, services.scopes)
     return "recipes.html", {"recipes": found.recipes, "subjects": []}
 
 
-async def _recipe(services: WebServices, caller: WebCaller, request: Request) -> PageData:
-    scope, id = request.query_params.get("scope", ""), request.query_params.get("id", "")
+async def _recipe(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
+    scope, id = query.get("scope", ""), query.get("id", "")
     found = await recipe_operations.find_recipe(services.store, services.scopes, scope, id)
     is_engineer = caller.role >= Role.ENGINEER
     return "recipe.html", {
@@ -187,12 +131,12 @@ async def _recipe(services: WebServices, caller: WebCaller, request: Request) ->
     }
 
 
-async def _recipe_check(_services: WebServices, caller: WebCaller, _request: Request) -> PageData:
+async def _recipe_check(_services: WebServices, caller: WebCaller, _query: Mapping[str, str]) -> PageData:
     require_engineer(caller)
     return "recipe-check.html", {"subjects": []}
 
 
-async def _gateway(services: WebServices, caller: WebCaller, _: Request) -> PageData:
+async def _gateway(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
     store, is_engineer = services.store, caller.role >= Role.ENGINEER
     operations = (await gateway_operations.list_operations(store)).operations
     backups = (
@@ -215,19 +159,19 @@ async def _gateway(services: WebServices, caller: WebCaller, _: Request) -> Page
     }
 
 
-async def _doctor(services: WebServices, caller: WebCaller, _: Request) -> PageData:
+async def _doctor(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
     require_engineer(caller)
     return "doctor.html", {"findings": await services.tools.examine(), "subjects": []}
 
 
-async def _log(services: WebServices, caller: WebCaller, request: Request) -> PageData:
+async def _log(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     require_engineer(caller)
-    level, text = request.query_params.get("level", ""), request.query_params.get("text", "")
+    level, text = query.get("level", ""), query.get("text", "")
     page = log_page(services, level, text)
     return "log.html", {"page": page, "level": level, "text": text, "levels": LEVELS, "subjects": ["log"]}
 
 
-async def _api(_services: WebServices, _caller: WebCaller, _request: Request) -> PageData:
+async def _api(_services: WebServices, _caller: WebCaller, _query: Mapping[str, str]) -> PageData:
     return "api.html", await asyncio.to_thread(_read_api)
 
 
@@ -248,20 +192,24 @@ PAGES: Final[Mapping[str, Render]] = {
     "/": _station,
     "/job": _job,
     "/jobs": _jobs,
-    "/alarms": _alarms,
-    "/tags": _tags,
-    "/tag": _tag,
     "/recipes": _recipes,
     "/recipe": _recipe,
     "/recipe-check": _recipe_check,
-    "/flows": _flows,
-    "/flow": _flow,
     "/gateway": _gateway,
     "/doctor": _doctor,
     "/log": _log,
     "/api": _api,
+    **{address: render for part in page_parts() for address, render in part.pages.items()},
 }
 """The pages by their address."""
+LINKS: Final = (
+    ("/", "station"),
+    ("/jobs", "jobs"),
+    ("/recipes", "recipes"),
+    *(link for part in page_parts() for link in part.links.items()),
+    ("/gateway", "gateway"),
+)
+"""What leads to pages from all others: addresses and keys of texts."""
 
 
 _HERE: Final = Path(__file__).parent
@@ -310,7 +258,7 @@ class Pages:
             return await self._error(request, error)
 
     async def _rendered(self, render: Render, request: Request, caller: WebCaller) -> Response:
-        template, data = await render(self._services, caller, request)
+        template, data = await render(self._services, caller, request.query_params)
         return await self._render(template, request, caller, data)
 
     async def _login_form(self, request: Request) -> Response:
@@ -370,11 +318,18 @@ class Pages:
         return text_of(key, language_for(languages_of(request)))
 
 
+def template_folders() -> list[Path]:
+    """Return the folder of the templates of the page, and those of features."""
+    return [_HERE / "templates", *(part.templates for part in page_parts() if part.templates)]
+
+
 @functools.cache
 def templates() -> jinja2.Environment:
     """Return the compiled templates; a page that is served again, e.g. after a change of its port, finds them here."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        loader=jinja2.FileSystemLoader(
+            [_HERE / "templates", *(part.templates for part in page_parts() if part.templates)]
+        ),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
@@ -391,6 +346,7 @@ def templates() -> jinja2.Environment:
     }
     environment.globals |= {
         "version": __version__,
+        "LINKS": LINKS,
         "HAS_ENDED": HAS_ENDED,
         "StartWait": StartWait,
         "css": _stamp("page.css"),
@@ -415,7 +371,7 @@ async def _form(request: Request) -> Mapping[str, str]:
         raise Denied(422, "invalid_payload", "the form has too many fields.") from None
 
 
-async def _file(content: bytes, media_type: str, _: Request) -> Response:
+async def _file(content: bytes, media_type: str, _: Mapping[str, str]) -> Response:
     headers = {"cache-control": "public, max-age=31536000, immutable"}
     return Response(content, headers=headers, media_type=media_type)
 

@@ -3,8 +3,11 @@
 from typing import Final
 
 from edge.features.page.models import Problem
+from edge.features.page.services import WebServices
 from edge.foundation.errors import EdgeError, Refused, Unavailable
 from edge.foundation.text import Text
+from edge.model.isa95 import ReturnStatus
+from edge.station.job_call import CallAnswer
 
 
 class Denied(EdgeError):
@@ -60,3 +63,45 @@ def problem_of(error: EdgeError) -> tuple[int, Problem]:
         case _:
             advice = "Report it with the output of: edge support-bundle FILE"
             return _DEFECT, Problem(kind="internal", reason="the request met a defect of this software.", advice=advice)
+
+
+def source_of(services: WebServices) -> str:
+    """Return the source of the calls of this page."""
+    return f"urn:microdcs-edge:{services.gateway}:web"
+
+
+def refusal_of(answer: CallAnswer) -> str:
+    """Return why a call was refused, for the audit trail; empty for one that was done."""
+    is_done = answer.status is ReturnStatus.NO_ERROR
+    return "" if is_done else str(_reason_of(answer))
+
+
+def _reason_of(answer: CallAnswer) -> Text:
+    return answer.reason if answer.reasons else Text(answer.status.words)
+
+
+def refuse_unless_done(answer: CallAnswer, method: str) -> None:
+    """Raise Denied for a call that was refused."""
+    reasons = _reason_of(answer)
+    match answer.status:
+        case ReturnStatus.NO_ERROR:
+            return
+        case ReturnStatus.INVALID_JOB_ORDER_STATUS:
+            raise Denied(
+                409,
+                "invalid_state",
+                Text.of("{method} is refused: {reasons}.", method=method, reasons=reasons),
+                "Look at the state of the job.",
+            )
+        case ReturnStatus.UNKNOWN_JOB_ORDER_ID:
+            raise Denied(
+                404,
+                "unknown_job",
+                Text.of("{method} is refused: {reasons}.", method=method, reasons=reasons),
+                "Look at the list of jobs.",
+            )
+        case _:
+            advice = "Look at what the station accepts: mode, Work Masters, limit."
+            raise Denied(
+                422, "refused", Text.of("{method} is refused: {reasons}.", method=method, reasons=reasons), advice
+            )

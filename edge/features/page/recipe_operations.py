@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from edge.app.page_part import ApiCall, ApiOperation, Svg
 from edge.features.page import recipe_models
 from edge.features.page.models import MethodDone
-from edge.features.page.operation import ApiCall, ApiOperation, Svg, refusal_of, refuse_unless_done, source_of
+from edge.features.page.problems import refusal_of, refuse_unless_done, source_of
 from edge.features.page.recipe_models import ParameterLine, RecipeLine, RecipeList, SimulatedEvent, SimulationResult
 from edge.features.page.services import CheckRecipe, WebServices
 from edge.foundation.errors import Refused

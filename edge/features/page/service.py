@@ -19,7 +19,6 @@ from edge.app.parts import GatewayParts, Works
 from edge.features.page.models import MaintenanceState, Status
 from edge.features.page.settings import WebSettings
 from edge.features.page.tools import LogMemory, remembered_log
-from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.model.equipment_health import EquipmentHealth
@@ -29,22 +28,18 @@ from edge.station.jobs import JobService
 
 if TYPE_CHECKING:
     from edge.access.login import Users
-    from edge.features.flows.cycle_service import FlowService
-    from edge.features.page.services import TrendSource, WebServices
-    from edge.features.telemetry.service import TelemetryService
+    from edge.features.page.services import WebServices
 
 logger = structlog.get_logger(__name__)
 
 
 class PageParts(Struct, frozen=True):
-    """The parts that the page works with; `telemetry` and `flows` are None where they are off."""
+    """The parts that the page works with."""
 
     core: GatewayParts
     jobs: JobService
     users: "Users"
     settings_file: Path | None = None
-    telemetry: "TelemetryService | None" = None
-    flows: "FlowService | None" = None
 
 
 async def open_page(stack: contextlib.AsyncExitStack, core: GatewayParts, works: Works) -> None:
@@ -54,9 +49,7 @@ async def open_page(stack: contextlib.AsyncExitStack, core: GatewayParts, works:
     """
     if works.users is None:
         return
-    telemetry: TelemetryService | None = core.ports.get("telemetry")
-    flows: FlowService | None = core.ports["flows"].service if "flows" in core.ports else None
-    page = PageParts(core, works.jobs, works.users, works.settings_file, telemetry, flows)
+    page = PageParts(core, works.jobs, works.users, works.settings_file)
     tls = await _tls_context(core) if core.settings.section(WebSettings).is_tls else None
     await core.keep_running(stack, "station page", functools.partial(_serve, page, tls))
 
@@ -95,9 +88,8 @@ async def _serve_with(parts: GatewayParts, services: "WebServices", tls: ssl.SSL
 def _services(page: PageParts, memory: LogMemory) -> "WebServices":
     """Return what the page works with. Raises SettingsError without the libraries."""
     try:
-        from edge.features.page.audit import WebAudit  # noqa: PLC0415 - only where the page is on
+        from edge.access.web_audit import WebAudit  # noqa: PLC0415 - only where the page is on
         from edge.features.page.events import EventHub  # noqa: PLC0415 - as above
-        from edge.features.page.result_views import TraceReader  # noqa: PLC0415 - as above
         from edge.features.page.server import build_app  # noqa: F401, PLC0415 - as above
         from edge.features.page.services import WebServices  # noqa: PLC0415 - as above
         from edge.features.page.sessions import WebSessions  # noqa: PLC0415 - as above
@@ -107,6 +99,7 @@ def _services(page: PageParts, memory: LogMemory) -> "WebServices":
         raise SettingsError([problem], "Install it: pip install 'microdcs-edge[web]'") from None
     parts, jobs = page.core, page.jobs
     settings = parts.settings
+    events = EventHub(parts.store, parts.scopes)
     return WebServices(
         gateway=settings.gateway.name,
         scopes=tuple(parts.scopes),
@@ -117,31 +110,16 @@ def _services(page: PageParts, memory: LogMemory) -> "WebServices":
         equipment=lambda: parts.watch.health,
         users=page.users,
         sessions=WebSessions(now_ms, settings.section(WebSettings).idle, settings.users.session, page.users.role_of),
-        events=EventHub(parts.store, parts.scopes),
+        events=events,
+        notify=events.publish,
+        ports=parts.ports,
         audit=WebAudit(parts.trail),
         clock=now_ms,
         is_kiosk=settings.section(WebSettings).kiosk == "on",
         is_tls=settings.section(WebSettings).is_tls,
         tools=gateway_tools(parts, page.settings_file, memory),
-        trends=_trends(page),
-        definition_of=page.telemetry.tags.find if page.telemetry else lambda _: None,
         store_state=lambda: parts.health.servers.state,
-        traces=TraceReader(parts.store, Path(settings.results_folder)) if settings.results_folder else None,
-        flows=page.flows,
     )
-
-
-def _trends(page: PageParts) -> "TrendSource | None":
-    """Return the trends of tags; None where telemetry is off."""
-    if page.telemetry is None:
-        return None
-    # Imported only when page and telemetry are on.
-    from edge.features.page.trends import TrendMemory, Trends  # noqa: PLC0415
-
-    memory, processor = TrendMemory(), page.telemetry.processor
-    processor.sample_listeners.append(memory.take)
-    directory = Path(page.core.settings.section(TelemetrySettings).history_directory)
-    return Trends(page.core.store, memory, lambda: processor.rules, page.telemetry.history, directory)
 
 
 def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:

@@ -7,6 +7,7 @@ FEATURE = Feature(
     checks="edge.features.telemetry.checks:checks",
     sections="edge.features.telemetry.settings:SECTIONS",
     mirrors="edge.features.telemetry.settings:mirrors_of",
+    page="edge.features.telemetry.page:PAGE",
     schemas={"rules": "edge.features.telemetry.model.rule:rules_schema"},
     is_on=lambda settings: not settings.is_off("telemetry"),
     open="edge.features.telemetry.opening:open_telemetry",

@@ -24,6 +24,7 @@ from edge.features.telemetry.sample_queue import QueueLimits, SampleQueue
 from edge.features.telemetry.sample_store import open_volatile
 from edge.features.telemetry.settings import MirrorSettings, TelemetrySettings
 from edge.features.telemetry.sources.opening import mqtt_sources_of_others
+from edge.features.telemetry.trends import TrendMemory, Trends
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
@@ -60,6 +61,7 @@ class TelemetryService(Struct):
     tags: TagDefinitions
     store: Store
     stream_length: int
+    trends: Trends
     mqtt_sources: Sequence[MqttSource] = ()
     own_rules: int = 0
     """The number of rules without the built-in ones."""
@@ -135,6 +137,7 @@ async def open_telemetry(stack: contextlib.AsyncExitStack, core: GatewayParts, w
         tags,
         core.store,
         settings.stream_length,
+        _open_trends(core, processor, history),
         mqtt_sources_of_others(core, queue),
         own_rules=len(own),
         history=history,
@@ -160,6 +163,14 @@ async def open_history(
     work = restart_on_defect(defects, "history", writer.run)
     await stack.enter_async_context(background_task(work, "history"))
     return writer
+
+
+def _open_trends(core: GatewayParts, processor: RuleProcessor, history: "HistoryWriter | None") -> Trends:
+    """Return the trends of tags; they take no samples until a person looks at one."""
+    memory = TrendMemory()
+    processor.sample_listeners.append(memory.take)
+    directory = Path(core.settings.section(TelemetrySettings).history_directory)
+    return Trends(core.store, memory, lambda: processor.rules, history, directory)
 
 
 async def _open_mirrors(stack: contextlib.AsyncExitStack, core: GatewayParts, interest: RuleInterest) -> None:

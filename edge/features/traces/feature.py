@@ -11,6 +11,7 @@ FEATURE = Feature(
         "traces.call": ("edge.features.traces.service:TraceCall", TRACES_METHOD_TYPE.format("METHOD")),
         "traces.answer": ("edge.features.traces.service:TraceAnswer", TRACES_METHOD_TYPE.format("METHOD")),
     },
+    page="edge.features.traces.page:PAGE",
     prepare="edge.features.traces.service:open_traces",
     options={"jobs results": "edge.features.traces.cli.results:traces_option"},
 )

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
@@ -49,6 +49,7 @@ _ROOM = 0.95
 
 _log = structlog.get_logger(__name__)
 
+_T = TypeVar("_T")
 IsReferenced = Callable[[str, str], Awaitable[bool]]
 """Returns whether a stored job refers to a hash; True also for a job that is not stored."""
 
@@ -81,6 +82,7 @@ class TraceFiles:
         self._checked_until = 0.0
         self._writing = asyncio.Lock()
         self._receiving: set[Path] = set()
+        self._reading = asyncio.Lock()
 
     async def keep(self, job_id: str, result: Any) -> Any:
         """Write the traces of a result to files; return the result with references to them.
@@ -97,6 +99,14 @@ class TraceFiles:
             except asyncio.CancelledError:
                 await working
                 raise
+
+    async def read(self, reference: Reference, use: Callable[[bytes], _T]) -> _T:
+        """Return what is made of the content of a file, compared with its hash. Raises Refused.
+
+        One file is in memory, however many people look.
+        """
+        async with self._reading:
+            return await asyncio.to_thread(lambda: use(read_file(self._directory, reference)))
 
     async def store_file(self, job_id: str, parts: AsyncGenerator[bytes, None]) -> FileReference:
         """Write a file of a result, part by part, and flush it; return the reference to it, or why it is not stored.

@@ -14,11 +14,10 @@ from edge import __version__
 from edge.access.audit_trail import AuditTrail
 from edge.access.login import Users
 from edge.access.users import Token, User, digest, new_token, public_user, write_user
-from edge.features.flows.cycle_service import FlowService
-from edge.features.page.audit import WebAudit
+from edge.access.web_audit import WebAudit
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import CertificateView, LogLine
-from edge.features.page.models import ControlChartView, MaintenanceState, Status
+from edge.features.page.models import MaintenanceState, Status
 from edge.features.page.recipe_check import check_recipe
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
@@ -26,6 +25,7 @@ from edge.features.page.services import GatewayTools, WebServices
 from edge.features.page.sessions import WebSessions
 from edge.features.simulator.script import Script, parse_script
 from edge.features.simulator.virtual_simulation import simulate
+from edge.features.telemetry.model.page import ControlChartView
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
 from edge.model.equipment_connection import ConnectionState
@@ -33,7 +33,7 @@ from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.model.finding import HealthFinding, Level
 from edge.model.user import PublicUser, Role
 from edge.ports.sample_lines import Sample
-from edge.ports.tag import TagDefinition
+from edge.ports.tag import TagDefinition, TagDefinitions
 from edge.station.intervene import intervene
 from tests.passwords import CHEAP_HASH, PASSWORD
 from tests.station.plant import SCOPE, Plant
@@ -124,6 +124,13 @@ class FakeTrends:
         )
 
 
+class FakeTelemetry:
+    """Telemetry with a definition of one tag."""
+
+    trends = FakeTrends()
+    tags = TagDefinitions((OVEN,))
+
+
 async def _check(recipe: object, active: Sequence[str]) -> RecipeResult:
     return check_recipe(recipe, active)
 
@@ -159,9 +166,10 @@ def services_of(
     is_kiosk: bool = False,
     is_tls: bool = False,
     most_requests: int = 300,
-    flows: FlowService | None = None,
+    ports: Mapping[str, object] = {},
 ) -> WebServices:
-    """Return what the page of a plant works with."""
+    """Return what the page of a plant works with; `ports` are those of features in addition to telemetry."""
+    events = EventHub(plant.store, (SCOPE,))
     return WebServices(
         gateway="edge",
         scopes=(SCOPE,),
@@ -172,15 +180,14 @@ def services_of(
         equipment=lambda: (WRENCH,),
         users=users,
         sessions=WebSessions(now_ms, 900, 28_800, users.role_of, most_requests=most_requests),
-        events=EventHub(plant.store, (SCOPE,)),
+        events=events,
+        notify=events.publish,
+        ports={"telemetry": FakeTelemetry(), **ports},
         audit=WebAudit(AuditTrail(plant.store, "edge", 1000, now_ms)),
         clock=plant.runs.clock,
         is_kiosk=is_kiosk,
         is_tls=is_tls,
         tools=TOOLS,
-        flows=flows,
-        trends=FakeTrends(),
-        definition_of={"oven.heat": OVEN}.get,
         store_state=line,
     )
 

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -19,8 +20,8 @@ from tests.access.test_locks import JOB, put
 from tests.cli.calling import Edge
 from tests.features.fleet.cli.test_commands import put as put_component
 from tests.features.flows.gateways import Plant as FlowPlant
+from tests.features.flows.test_page import REPORT
 from tests.features.page.serving import WRENCH, Browser, services_of, serving
-from tests.features.page.test_flow_operations import REPORT
 from tests.features.telemetry.test_alarm_requests import raised
 from tests.station.plant import SCOPE, Clock, FakeEquipment, Plant
 
@@ -118,7 +119,7 @@ async def test_flow_has_one_form(store: Store, edge: Edge, plant: Plant, users: 
         await flows.run(REPORT)
         await flows.ended()
     await flows.service.stop("flow", "enough")
-    async with serving(services_of(plant, users, flows=flows.service)) as browser:
+    async with serving(services_of(plant, users, ports={"flows": SimpleNamespace(service=flows.service)})) as browser:
         eve = await browser.logged_in("eve")
         (on_page,) = (await eve.get("/api/v1/flows")).json["flows"]
         detail = (await eve.get("/api/v1/flows/flow?cycle=0")).json

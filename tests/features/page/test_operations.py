@@ -1,31 +1,13 @@
 """The operations of the API call the same functions as the command line."""
 
-import re
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from msgspec.structs import replace
-
 from edge.features.page.operations import OPERATIONS
 from edge.model.job_state import Cause, JobState, SubState
-from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
 from edge.station.equipment import OutcomeUnknown
-from edge.store import kept_alarms as alarms
-from edge.store import stream_of_samples as tags
-from edge.store.kept_alarms import AlarmChange
 from tests.features.page.serving import ATTACK, IN_PATHS, Browser
 from tests.station.plant import Clock, FakeEquipment, Plant, action, linear, obliging, order
-
-ALARM = Alarm(
-    id="a1",
-    rule="heat",
-    subject="wrench",
-    active=ActiveState.ACTIVE,
-    acknowledgement=AckState.UNACKNOWLEDGED,
-    severity=700,
-    raised_at=1,
-    message={"en": "too hot", "de": "zu heiß"},
-)
 
 
 async def test_job_shows_progress_and_the_reason_for_waiting(browser: Browser) -> None:
@@ -158,50 +140,6 @@ async def test_intervention_is_permitted_as_in_the_recipe(browser: Browser, plan
     assert (reply.status, reply.json["awaits_second"]) == (200, False)
 
 
-async def test_alarm_is_acknowledged_and_shelved(browser: Browser, plant: Plant) -> None:
-    stored = await alarms.load(plant.store)
-    change = AlarmChange(ALARM, AlarmChangeKind.RAISED)
-    await plant.store.commit(alarms.save(plant.store.keys, stored, [change]))
-    alice = await browser.logged_in("alice")
-    (shown,) = (await alice.get("/api/v1/alarms", accept_language="de-AT")).json["alarms"]
-    assert (shown["message"], shown["severity"], shown["needs_acknowledge"]) == ("zu heiß", 700, True)
-    (shown,) = (await alice.post("/api/v1/alarms/a1/acknowledge", {"comment": "seen"})).json["alarms"]
-    assert (shown["by"], shown["comment"], shown["needs_acknowledge"]) == ("alice", "seen", False)
-    (shown,) = (await alice.post("/api/v1/alarms/a1/shelve", {"minutes": 30})).json["alarms"]
-    assert shown["state"] == "shelved"
-    assert (await alice.post("/api/v1/alarms/none/acknowledge", {})).json["kind"] == "unknown_alarm"
-
-
-async def test_history_of_alarms_is_read_in_pages(browser: Browser, plant: Plant) -> None:
-    for number in range(60):
-        stored = await alarms.load(plant.store)
-        change = AlarmChange(replace(ALARM, comment=f"<b>{number}"), AlarmChangeKind.ACKNOWLEDGED)
-        await plant.store.commit(alarms.save(plant.store.keys, stored, [change]))
-    eve = await browser.logged_in("eve")
-    found = (await eve.get("/api/v1/alarms/history", accept_language="de")).json
-    assert [len(found["changes"]), found["before"]] == [60, ""]
-    assert (found["changes"][0]["alarm"]["comment"], found["changes"][0]["alarm"]["message"]) == ("<b>59", "zu heiß")
-    first = (await eve.get("/alarms")).text
-    assert ("&lt;b&gt;59" in first, "<b>59" in first, "&lt;b&gt;9" in first) == (True, False, False)
-    (older,) = re.findall(r'rel="next" href="([^"]*)"', first)
-    assert "&lt;b&gt;9" in (await eve.get(older)).text
-    assert (await eve.get("/api/v1/alarms/history?before=x")).json["kind"] == "invalid_query"
-
-
-async def test_tags_show_their_last_sample(browser: Browser, plant: Plant) -> None:
-    await plant.store.commit(
-        tags.save_last(plant.store.keys, {"oven.heat": '{"at": 1, "tag": "oven.heat", "value": 7.5}', "x": '{"at": 1}'})
-    )
-    eve = await browser.logged_in("eve")
-    assert (await eve.get("/api/v1/tags?text=OVEN")).json["tags"][0]["value"] == 7.5
-    assert (await eve.get("/api/v1/tags?text=OVEN")).json["tags"][0]["unit"] == "°C"
-    # The damaged line is left out.
-    assert "7.5 °C" in (await eve.get("/tags")).text
-    assert "Heat of the oven" in (await eve.get("/tag?name=oven.heat")).text
-    assert (await eve.get("/api/v1/equipment")).json["equipment"][0]["name"] == "wrench"
-    assert (await eve.get("/api/v1/status")).json["line"] == "1 job at work"
-
-
 async def test_repeated_change_with_the_same_key_is_executed_once(browser: Browser) -> None:
     alice = await browser.logged_in("alice")
     assert (await alice.post("/api/v1/jobs/J1/pause", {}, idempotency_key="1")).status == 200
@@ -210,15 +148,7 @@ async def test_repeated_change_with_the_same_key_is_executed_once(browser: Brows
     assert (await alice.post("/api/v1/jobs/J1/pause", {})).json["job"]["state"] == "Interrupted"
 
 
-async def test_trend_and_control_chart_are_drawn(browser: Browser, plant: Plant) -> None:
-    await plant.store.commit(tags.save_last(plant.store.keys, {"oven": '{"at": 1, "tag": "oven", "value": 7.5}'}))
+async def test_equipment_and_the_gateway_in_short_are_shown(browser: Browser) -> None:
     eve = await browser.logged_in("eve")
-    assert [point["value"] for point in (await eve.get("/api/v1/tags/oven/trend")).json["points"]] == [1.5, 2.5]
-    assert "polyline" in (await eve.get("/api/v1/tags/oven/trend.svg")).text
-    assert (await eve.get("/api/v1/tags/none/trend")).json["kind"] == "unknown_tag"
-    assert "2.5" in (await eve.get("/tag?name=oven")).text
-    (chart,) = (await eve.get("/api/v1/control-charts")).json["charts"]
-    path = f"/api/v1/control-charts/{chart['rule']}/{quote(chart['subject'], safe='')}/chart.svg"
-    assert "&lt;b&gt;/x" in (await eve.get(path)).text
-    assert "&lt;b&gt;/x" in (await eve.get("/tags")).text
-    assert (await eve.get("/api/v1/control-charts/none/x/chart.svg")).json["kind"] == "unknown_chart"
+    assert (await eve.get("/api/v1/equipment")).json["equipment"][0]["name"] == "wrench"
+    assert (await eve.get("/api/v1/status")).json["line"] == "1 job at work"

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Iterable
 from enum import Enum
-from pathlib import Path
 
 import pytest
 
-import edge.features.page
 from edge.features.flows.cycle import CycleStatus, NodeStatus
 from edge.features.flows.state import FlowStatus
 from edge.features.page.page_texts import CATALOGUE, language_for, text_of
+from edge.features.page.pages import template_folders
 from edge.model.job_state import TEXT
 from edge.model.plant import OperationState, OperationType
 from edge.model.recipe import Intervention
@@ -18,7 +17,7 @@ from edge.ports.alarm import AlarmChangeKind, AlarmState
 from edge.ports.sample_lines import Quality
 from edge.sfc.run import ActionState
 
-TEMPLATES = Path(edge.features.page.__file__).parent / "templates"
+TEMPLATES = [path for folder in template_folders() for path in folder.iterdir()]
 
 
 def test_first_known_language_of_the_reader_is_used() -> None:
@@ -27,7 +26,7 @@ def test_first_known_language_of_the_reader_is_used() -> None:
 
 
 def test_catalogue_has_every_text_that_pages_name() -> None:
-    source = "".join(path.read_text(encoding="utf-8") for path in TEMPLATES.iterdir())
+    source = "".join(path.read_text(encoding="utf-8") for path in TEMPLATES)
     named = set(re.findall(r't\("([a-z_]+)"\)|t\(\'([a-z_]+)\'\)', source))
     assert {one or other for one, other in named} <= CATALOGUE.keys()
     assert {f"state.{state}" for state in TEXT.values()} <= CATALOGUE.keys()
@@ -57,6 +56,6 @@ def test_every_text_of_the_catalogue_is_filled() -> None:
 
 
 def test_templates_hold_no_inline_script_or_style() -> None:
-    for path in TEMPLATES.iterdir():
+    for path in TEMPLATES:
         source = path.read_text(encoding="utf-8")
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?! type=\"module\" src=)|\|safe", source), path

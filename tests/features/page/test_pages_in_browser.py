@@ -21,7 +21,7 @@ from edge.store.kept_alarms import AlarmChange
 from tests.conftest import WaitUntil
 from tests.features.page.chromium import EXECUTABLE, Chromium, chromium
 from tests.features.page.serving import ATTACK, Browser, services_of, serving
-from tests.features.page.test_operations import ALARM
+from tests.features.telemetry.test_page import ALARM
 from tests.passwords import PASSWORD
 from tests.station.plant import Plant, action, linear, order
 

@@ -9,10 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import pytest_asyncio
-from msgspec.structs import replace
 
 from edge.access.login import Users
-from edge.features.page.result_views import TraceReader
 from edge.features.traces.files import TraceFiles, TraceLimits
 from edge.model.job_state import Cause, JobState
 from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
@@ -52,7 +50,8 @@ async def browser(store: Store, users: Users, tmp_path: Path) -> AsyncIterator[B
     tool, clock = FakeEquipment(), Clock()
     plant = Plant(store, dict.fromkeys(TYPES, tool), clock)
     await plant.teach("WM-AXLE", RECIPE)
-    kept = await TraceFiles(tmp_path / "traces", TraceLimits(1 << 20, 10, 3600)).keep("AXLE-0001", RESULT)
+    traces = TraceFiles(tmp_path / "traces", TraceLimits(1 << 20, 10, 3600))
+    kept = await traces.keep("AXLE-0001", RESULT)
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("AXLE-0001", "WM-AXLE"))
         await until_true(lambda: tool.received() == ["position_axle"])
@@ -66,8 +65,7 @@ async def browser(store: Store, users: Users, tmp_path: Path) -> AsyncIterator[B
             await plant.order(Cause.STORE, order(f"AXLE-000{number}", "WM-AXLE"))
         await plant.until_state("AXLE-0001", JobState.RUNNING)
         await _raise_alarms(plant)
-        traces = TraceReader(store, tmp_path / "traces")
-        async with serving(replace(services_of(plant, users), traces=traces)) as found:
+        async with serving(services_of(plant, users, ports={"traces": traces})) as found:
             yield found
 
 

@@ -1,5 +1,7 @@
 """The telemetry metrics match the values of the store and of the process."""
 
+from pathlib import Path
+
 from edge.features.telemetry.definitions import RuleUpdates
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
@@ -7,6 +9,7 @@ from edge.features.telemetry.metrics import telemetry_metrics
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import SampleQueue
 from edge.features.telemetry.service import TelemetryService
+from edge.features.telemetry.trends import TrendMemory, Trends
 from edge.ports.tag import TagDefinitions
 from edge.store.client import Store
 from tests.features.telemetry.plant import HOT, TelemetryClock, append, rules_of
@@ -25,6 +28,7 @@ async def test_telemetry_metrics_are_read_from_store_and_process(store: Store) -
         TagDefinitions(),
         store,
         10,
+        Trends(store, TrendMemory(), lambda: rules, None, Path("unused")),
     )
     await append(store, temp(0, 1))
     await store.execute("HSET", store.keys.telemetry_counters(), "rule:triggered:hot", "3", "sent", "2")

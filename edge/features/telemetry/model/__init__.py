@@ -1,1 +1,1 @@
-"""Rules as people write them."""
+"""Rules as people write them, and what the HTTP API states of alarms and tags."""

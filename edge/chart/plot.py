@@ -1,13 +1,10 @@
 """Draws a line of points over time as SVG, with limits: the trend of a tag, or a control chart."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final
 
 from msgspec import Struct
-
-from edge.foundation.instant import local
-from edge.model.instant import utc
 
 _WIDTH: Final = 800
 _HEIGHT: Final = 260
@@ -43,8 +40,13 @@ class PlotLimit(Struct, frozen=True):
     is_bound: bool = True
 
 
-def plot_svg(title: str, points: Sequence[PlotPoint], limits: Sequence[PlotLimit] = (), *, is_time: bool) -> str:
-    """Return the picture; without points only its frame."""
+def plot_svg(
+    title: str,
+    points: Sequence[PlotPoint],
+    limits: Sequence[PlotLimit] = (),
+    text_at: Callable[[float], str] = "{:g}".format,
+) -> str:
+    """Return the picture; without points only its frame. `text_at` returns what stands below the first and last one."""
     values = [point.value for point in points] + [limit.value for limit in limits]
     lowest, highest = min(values, default=0.0), max(values, default=1.0)
     margin = (highest - lowest) * 0.08 or abs(highest) * 0.05 or 1.0
@@ -79,13 +81,5 @@ def plot_svg(title: str, points: Sequence[PlotPoint], limits: Sequence[PlotLimit
             parts.append(f'<circle {look} cx="{x(point.at)}" cy="{y(point.value)}"/>')
     ends = ((first, "start"), (last, "end")) if last > first else ((first, "start"),)
     for at, anchor in ends if points else ():
-        text = _clock(at) if is_time else f"{at:g}"
-        parts.append(f'<text x="{x(at)}" y="{_HEIGHT - 8}" text-anchor="{anchor}">{text}</text>')
+        parts.append(f'<text x="{x(at)}" y="{_HEIGHT - 8}" text-anchor="{anchor}">{text_at(at)}</text>')
     return "".join((*parts, "</svg>"))
-
-
-def _clock(milliseconds: float) -> str:
-    try:
-        return f"{local(utc(round(milliseconds))):%H:%M:%S}"
-    except (ValueError, OverflowError, OSError):
-        return ""

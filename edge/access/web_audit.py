@@ -1,15 +1,32 @@
-"""Writes the records of the page and its API to the audit trail, bounded for what has no effect."""
+"""Writes the records of requests over HTTP to the audit trail, with their caller, bounded for what has no effect."""
 
 from typing import Final
 
+from msgspec import Struct
+
 from edge.access.audit_trail import AuditTrail, limit_of_callers
-from edge.features.page.caller import WebCaller
 from edge.model.audit import AuditKind, AuditRecord
 from edge.model.user import Role
 
 _REFUSALS: Final = 20
 _ANYBODY: Final = ""
 """Who is refused at the login: the name is not proved, so that all share a limit. A role is refused to one user."""
+
+
+class WebCaller(Struct, frozen=True):
+    """The sender of a request. `session` is empty for a token and in the kiosk mode, `user` in the kiosk mode."""
+
+    user: str
+    role: Role
+    address: str
+    languages: tuple[str, ...]
+    session: str = ""
+    client: str = ""
+
+    @property
+    def at_page(self) -> str:
+        """The person and the place, for the reason of a stop."""
+        return f"{self.user or 'a person'} at the station page"
 
 
 class WebAudit:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from edge.features.page.models import ControlChartView
 from edge.features.telemetry import rule_memory
+from edge.features.telemetry.model.page import ControlChartView
 from edge.features.telemetry.model.rule import ControlChartRule, Rule
 from edge.features.telemetry.rule_memory import decode_state
 from edge.features.telemetry.rules.control_chart import ControlChartState

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from edge.features.page.trends import TrendMemory, Trends, number_of
 from edge.features.telemetry import rule_memory
 from edge.features.telemetry.model.rule import ControlChartRule
 from edge.features.telemetry.rule_memory import encode_state
 from edge.features.telemetry.rules.control_chart import ControlChartState
 from edge.features.telemetry.rules.subject_state import SubjectState
+from edge.features.telemetry.trends import TrendMemory, Trends, number_of
 from edge.ports.sample_lines import Sample
 from edge.store.client import Store
 

@@ -1,6 +1,8 @@
 """Flows are shown and changed over the API and on their pages."""
+# ruff: noqa: F811 - the arguments are the fixtures of these names
 
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 
 import pytest
 import pytest_asyncio
@@ -10,6 +12,7 @@ from tests.features.flows.documents import flow, node
 from tests.features.flows.gateways import FakeOutside
 from tests.features.flows.gateways import Plant as FlowPlant
 from tests.features.flows.memory_state import MemoryFlowState
+from tests.features.page.conftest import clock, plant, tool, users  # noqa: F401 - fixtures
 from tests.features.page.serving import Browser, services_of, serving
 from tests.station.plant import Plant
 
@@ -27,7 +30,9 @@ def flow_plant() -> FlowPlant:
 @pytest_asyncio.fixture
 async def flow_page(plant: Plant, users: Users, flow_plant: FlowPlant) -> AsyncIterator[Browser]:
     """The page of a gateway with flows."""
-    async with serving(services_of(plant, users, flows=flow_plant.service)) as found:
+    async with serving(
+        services_of(plant, users, ports={"flows": SimpleNamespace(service=flow_plant.service)})
+    ) as found:
         yield found
 
 

@@ -1,15 +1,16 @@
-"""The operations of the HTTP API about flows, and their data: list, show, draw, start, stop, terminate.
+"""Flows on the station page and in the HTTP API: list, show, draw, start, stop, terminate.
 
 The rooms of the flows are imported where they are used: they are not loaded where flows are off.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct
 
-from edge.features.page.operation import ApiCall, ApiOperation, Execute, Svg
-from edge.features.page.services import WebServices
+from edge.access.web_audit import WebCaller
+from edge.app.page_part import ApiCall, ApiOperation, Execute, PageData, PagePart, PageServices, Svg
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.user import Role
@@ -38,9 +39,13 @@ _OFF: Final = "flows are off on this gateway."
 _ADVICE: Final = "Switch them on: [flows] run = on."
 
 
-def require_flows(flows: "FlowService | None") -> "FlowService":
+def _flows_of(services: PageServices) -> "FlowService | None":
+    return services.ports["flows"].service if "flows" in services.ports else None
+
+
+def require_flows(services: PageServices) -> "FlowService":
     """Return the flows of the store. Raises Refused where they are off."""
-    if flows is None:
+    if (flows := _flows_of(services)) is None:
         raise Refused("flows_off", _OFF, _ADVICE)
     return flows
 
@@ -66,37 +71,25 @@ async def flow_detail(flows: "FlowService", flow_id: str, number: int | None) ->
 async def flow_graph(flows: "FlowService", flow_id: str, number: int | None) -> str:
     """Return the graph of a flow as SVG with the states of a cycle. Raises Refused for an unknown one."""
     # Imported only where flows are on.
-    from edge.chart.svg import chart_svg  # noqa: PLC0415
-    from edge.features.flows.graph_drawing import draw_flow  # noqa: PLC0415
-    from edge.features.flows.plan import Plan  # noqa: PLC0415
-    from edge.features.flows.public_form import load_cycle  # noqa: PLC0415
+    from edge.features.flows.graph_drawing import graph_svg  # noqa: PLC0415
 
-    flow = await flows.load(flow_id)
-    plan = flows.plan_of(flow)
-    if not isinstance(plan, Plan):
-        raise Refused(
-            "unknown_kind", Text.of("flow {flow_id!r} has node kinds that are not installed here.", flow_id=flow_id)
-        )
-    record = await load_cycle(flows, flow, number)
-    # The flow may have been replaced since this cycle.
-    fits = record is not None and record.cycle.tasks.keys() == plan.nodes.keys()
-    return chart_svg(draw_flow(plan, record.cycle if record and fits else None))
+    return await graph_svg(flows, flow_id, number)
 
 
 _CYCLE: Final = {"cycle": "The number of a cycle; without it the last."}
 
 
-async def _flows(services: WebServices, _: ApiCall) -> FlowList:
-    return await list_flows(services.flows)
+async def _flows(services: PageServices, _: ApiCall) -> FlowList:
+    return await list_flows(_flows_of(services))
 
 
-async def _flow(services: WebServices, call: ApiCall) -> PublicFlowDetail:
-    flows = require_flows(services.flows)
+async def _flow(services: PageServices, call: ApiCall) -> PublicFlowDetail:
+    flows = require_flows(services)
     return await flow_detail(flows, call.path["flow"], cycle_number(call.query.get("cycle", "")))
 
 
-async def _graph(services: WebServices, call: ApiCall) -> Svg:
-    flows = require_flows(services.flows)
+async def _graph(services: PageServices, call: ApiCall) -> Svg:
+    flows = require_flows(services)
     return Svg(await flow_graph(flows, call.path["flow"], cycle_number(call.query.get("cycle", ""))))
 
 
@@ -116,15 +109,15 @@ def cycle_number(text: str) -> int | None:
 def _change(action: str, change: "Callable[[FlowService, str, FlowChangeBody, str], Awaitable[object]]") -> Execute:
     """Return the operation that changes a flow."""
 
-    async def execute(services: WebServices, call: ApiCall) -> PublicFlowDetail:
-        flows, flow_id, asked = require_flows(services.flows), call.path["flow"], call.body
+    async def execute(services: PageServices, call: ApiCall) -> PublicFlowDetail:
+        flows, flow_id, asked = require_flows(services), call.path["flow"], call.body
         try:
             await change(flows, flow_id, asked, f"by {call.caller.at_page}")
         except Refused as refusal:
             services.audit.called(call.caller, action, flow_id, asked.reason, refusal.message)
             raise
         services.audit.called(call.caller, action, flow_id, asked.reason)
-        services.events.publish("flows")
+        services.notify("flows")
         return await flow_detail(flows, flow_id, None)
 
     return execute
@@ -161,7 +154,7 @@ _CHANGES: Final[dict[str, tuple[str, Execute]]] = {
     ),
 }
 
-FLOW_OPERATIONS: Final = (
+_OPERATIONS: Final = (
     ApiOperation("GET", "/flows", "List the flows.", Role.OBSERVER, FlowList, _flows),
     ApiOperation("GET", _FLOW, "Return a flow with a cycle.", Role.OBSERVER, PublicFlowDetail, _flow, query=_CYCLE),
     ApiOperation("GET", f"{_FLOW}/graph.svg", "Return the graph of a flow.", Role.OBSERVER, Svg, _graph, query=_CYCLE),
@@ -171,3 +164,21 @@ FLOW_OPERATIONS: Final = (
     ),
 )
 """The operations about flows; they are refused where flows are off."""
+
+
+async def _flows_page(services: PageServices, _caller: WebCaller, _query: Mapping[str, str]) -> PageData:
+    return "flows.html", {"page": await list_flows(_flows_of(services)), "subjects": ["flows"]}
+
+
+async def _flow_page(services: PageServices, _caller: WebCaller, query: Mapping[str, str]) -> PageData:
+    cycle = query.get("cycle", "")
+    detail = await flow_detail(require_flows(services), query.get("id", ""), cycle_number(cycle))
+    return "flow.html", {"detail": detail, "cycle": cycle, "subjects": ["flows"]}
+
+
+PAGE: Final = PagePart(
+    _OPERATIONS,
+    {"/flows": _flows_page, "/flow": _flow_page},
+    {"/flows": "flows"},
+    Path(__file__).parent / "templates",
+)

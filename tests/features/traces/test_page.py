@@ -1,4 +1,5 @@
 """The results of a job with their units, and the curves of their traces, over the API and on the page."""
+# ruff: noqa: F811 - the arguments are the fixtures of these names
 
 import gzip
 import json
@@ -7,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from edge.features.page.result_views import TraceReader
+from edge.access.login import Users
 from edge.features.page.services import WebServices
 from edge.features.traces.files import TraceFiles, TraceLimits
+from edge.features.traces.page import thinned
 from edge.ports.result_trace import stored_in
-from tests.features.page.serving import Browser
+from tests.features.page.conftest import browser, clock, plant, tool, users  # noqa: F401 - fixtures
+from tests.features.page.serving import Browser, services_of
 from tests.station.plant import FakeEquipment, Plant, until
 
 pytestmark = pytest.mark.slow
@@ -25,8 +30,8 @@ RESULT = {"evaluation": "OK", "torque": {"value": 85.2, "unit": "N·m"}, "trace"
 
 
 @pytest.fixture
-def services(services: WebServices, plant: Plant, tmp_path: Path) -> WebServices:
-    return replace(services, traces=TraceReader(plant.store, tmp_path / "traces"))
+def services(plant: Plant, users: Users, tmp_path: Path) -> WebServices:
+    return services_of(plant, users, ports={"traces": TraceFiles(tmp_path / "traces", LIMITS)})
 
 
 async def answered(plant: Plant, tool: FakeEquipment, browser: Browser, folder: Path, result: Any) -> str:
@@ -135,3 +140,13 @@ async def test_image_of_a_result_is_shown_and_downloaded(
     assert f'src="/api/v1/jobs/J1/files/{reference.sha256}?live"' in (await eve.get("/job?id=J1")).text
     for address in (f"files/{'0' * 64}", f"traces/{reference.sha256}"):
         assert (await eve.get(f"/api/v1/jobs/J1/{address}")).json["kind"] == "unknown_trace"
+
+
+@given(st.lists(st.floats(-1e9, 1e9), max_size=300), st.integers(2, 50))
+def test_thinned_curve_keeps_order_and_extremes(values: list[float], most: int) -> None:
+    kept = list(thinned(values, most))
+    assert len(kept) <= most + 1
+    assert [at for at, _ in kept] == sorted({at for at, _ in kept})
+    assert all(values[at] == value for at, value in kept)
+    if values:
+        assert {min(values), max(values)} <= {value for _, value in kept}

@@ -1,0 +1,90 @@
+"""What a feature adds to the station page and the HTTP API: operations, pages with their templates, and links.
+
+A feature names its part as `page` in its declaration. It is the same whether the feature is on or not: its operations
+find out by `PageServices.ports`, and refuse or return nothing where it is off.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
+
+from edge.access.web_audit import WebAudit, WebCaller
+from edge.foundation.instant import Clock
+from edge.model.user import Role
+from edge.store.client import Store
+
+TEXT_QUERY: Final = {"text": "A part of the name; upper and lower case are the same."}
+
+
+class PageServices(Struct, frozen=True):
+    """What operations and pages of features work with; `notify` reports a changed subject to open pages."""
+
+    store: Store
+    ports: Mapping[str, Any]
+    audit: WebAudit
+    clock: Clock
+    notify: Callable[[str], None]
+
+
+class Svg(Struct, frozen=True):
+    """A picture as the answer to a request."""
+
+    document: str
+
+
+class Download(Struct, frozen=True):
+    """A file as the answer to a request."""
+
+    content: bytes
+    name: str
+    media_type: str
+
+
+class ApiCall(Struct, frozen=True):
+    """One request: its caller, the parts of its path, its query and its decoded body.
+
+    A change that is sent again under its `id` is carried out once.
+    """
+
+    caller: WebCaller
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Any = None
+    id: str = ""
+
+
+Answer: TypeAlias = Struct | Svg | Download
+Execute: TypeAlias = Callable[[Any, ApiCall], Awaitable[Answer]]
+"""Executes an operation with the services: for a feature they are `PageServices`."""
+
+
+class ApiOperation(Struct, frozen=True):
+    """One operation. `query` maps its parameters to their meaning; `body` and `answer` are types of the models."""
+
+    method: str
+    path: str
+    summary: str
+    role: Role
+    answer: type[Answer]
+    execute: Execute
+    body: type[Struct] | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+PageData: TypeAlias = tuple[str, Mapping[str, Any]]
+"""The name of a template, and its values."""
+Render: TypeAlias = Callable[[Any, WebCaller, Mapping[str, str]], Awaitable[PageData]]
+"""Reads the data of a page with the services, for a caller, by the query of its address."""
+
+
+class PagePart(Struct, frozen=True):
+    """The part of a feature; `templates` is the folder of those that its pages name."""
+
+    operations: Sequence[ApiOperation]
+    pages: Mapping[str, Render] = {}
+    """Its pages by their address."""
+    links: Mapping[str, str] = {}
+    """What leads to its pages from all others: the key of the text by the address."""
+    templates: Path | None = None

@@ -1,0 +1,135 @@
+"""The traces and files of the results of a job in the HTTP API."""
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+
+from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices, Svg
+from edge.chart.plot import PlotPoint, plot_svg
+from edge.features.traces.files import TraceFiles
+from edge.foundation.errors import Refused
+from edge.foundation.text import Text
+from edge.model.user import Role
+from edge.ports.result_trace import (
+    FileReference,
+    ResultTrace,
+    TraceChannel,
+    TraceReference,
+    media_type_of,
+    stored_in,
+)
+from edge.station.public_result import attempts_of
+from edge.station.stored_job import StoredJob, load
+
+_TRACE: Final = "/jobs/{job}/traces/{trace}"
+_LARGEST_CHANNEL: Final = 6
+_MOST_TRACE_BYTES: Final = 64 * 1024 * 1024
+_MOST_PLOTTED: Final = 1500
+
+_R = TypeVar("_R", TraceReference, FileReference)
+_T = TypeVar("_T")
+
+
+async def _file(services: PageServices, call: ApiCall) -> Download:
+    digest = call.path["trace"]
+    _, content = await _read(services, call.path["job"], digest, TraceReference, bytes)
+    return Download(content, f"{digest}.json.gz", "application/gzip")
+
+
+async def _offered_file(services: PageServices, call: ApiCall) -> Download:
+    reference, content = await _read(services, call.path["job"], call.path["file"], FileReference, bytes)
+    name = reference.file.rpartition("/")[2]
+    return Download(content, name, media_type_of(name))
+
+
+async def _curve(services: PageServices, call: ApiCall) -> Svg:
+    text = call.path["channel"]
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _LARGEST_CHANNEL
+    draw = partial(_drawn, number=int(text) if is_number else -1)
+    _, picture = await _read(services, call.path["job"], call.path["trace"], TraceReference, draw)
+    return Svg(picture)
+
+
+async def _read(
+    services: PageServices, job_id: str, digest: str, kind: type[_R], use: Callable[[bytes], _T]
+) -> tuple[_R, _T]:
+    """Return the reference of a job to a file, and what is made of its content. Raises Refused."""
+    files: TraceFiles | None = services.ports.get("traces")
+    if files is None:
+        raise Refused("unknown_trace", "this gateway stores no traces.", "Set [traces] directory.")
+    reference = _reference(await load(services.store, job_id), digest, kind)
+    return reference, await files.read(reference, use)
+
+
+def _reference(stored: StoredJob, digest: str, kind: type[_R]) -> _R:
+    for attempt in attempts_of(stored):
+        for reference in stored_in(attempt.result):
+            if isinstance(reference, kind) and reference.sha256 == digest:
+                return reference
+    job_id = stored.job.job_id
+    reason = (
+        Text.of("job {job_id!r} has no trace {digest!r}.", job_id=job_id, digest=digest)
+        if kind is TraceReference
+        else Text.of("job {job_id!r} has no file {digest!r}.", job_id=job_id, digest=digest)
+    )
+    raise Refused("unknown_trace", reason, "Look at the results of the job.")
+
+
+def _drawn(content: bytes, number: int) -> str:
+    channels = _channels(content)
+    if not 0 <= number < len(channels):
+        raise Refused(
+            "unknown_trace",
+            Text.of("the trace has no curve {number}.", number=number),
+            Text.of("It has {count}.", count=len(channels)),
+        )
+    channel = channels[number]
+    title = " ".join(filter(None, (channel.step, channel.name, f"[{channel.unit}]" if channel.unit else "")))
+    interval, offset = channel.interval_ms or 1.0, channel.offset_ms or 0.0
+    points = [PlotPoint(offset + at * interval, value) for at, value in thinned(channel.values, _MOST_PLOTTED)]
+    return plot_svg(title, points)
+
+
+def _channels(content: bytes) -> tuple[TraceChannel, ...]:
+    try:
+        # A file that another program wrote must not take the memory of the gateway.
+        unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(content, _MOST_TRACE_BYTES)
+        return msgspec.json.decode(unpacked, type=ResultTrace).channels
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise Refused(
+            "unreadable", Text.of("the trace cannot be read: {reason}.", reason=error), "Take another copy."
+        ) from None
+
+
+def thinned(values: Sequence[float], most: int) -> Iterable[tuple[int, float]]:
+    """Return values with their numbers, at most `most`: of each section its least and its greatest."""
+    if len(values) <= most:
+        return list(enumerate(values))
+    size = -(-len(values) * 2 // most)
+    kept: list[tuple[int, float]] = []
+    for start in range(0, len(values), size):
+        section = range(start, min(start + size, len(values)))
+        ends = {min(section, key=values.__getitem__), max(section, key=values.__getitem__)}
+        kept += [(at, values[at]) for at in sorted(ends)]
+    return kept
+
+
+PAGE: Final = PagePart(
+    (
+        ApiOperation("GET", _TRACE, "Return the file of a trace: gzipped JSON.", Role.OBSERVER, Download, _file),
+        ApiOperation(
+            "GET",
+            "/jobs/{job}/files/{file}",
+            "Return a file that equipment offered with a result, such as an image.",
+            Role.OBSERVER,
+            Download,
+            _offered_file,
+        ),
+        ApiOperation(
+            "GET", f"{_TRACE}/{{channel}}/curve.svg", "Return a curve; the first is 0.", Role.OBSERVER, Svg, _curve
+        ),
+    )
+)
