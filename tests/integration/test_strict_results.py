@@ -212,7 +212,8 @@ async def test_tool_is_disabled_before_missed_results_are_requested(wait_until: 
         await wait_until(lambda: bench.controller.acknowledged)
         await wait_until(lambda: len(bench.station.late_results) >= 20)
     mids = bench.controller.mids()[before:]
-    assert mids[0] == 42
+    # An optional exchange of the opening may be on its way when the bolt comes.
+    assert mids.index(42) < mids.index(64)
     assert most_in_a_row(mids, 64) <= 20
     assert bench.station.answers[0].data["result_id"] == "478"
 

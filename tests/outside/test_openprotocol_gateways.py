@@ -76,18 +76,30 @@ class Line:
         self.mes.client.wait(lambda: self.mes.result(job), "the MES has the result")
         return self.mes.result(job)
 
+    def answered(self, job: str) -> list[str]:
+        """Return the ids of the bolts in the answer of a job; its attempts may hold late ones meanwhile."""
+        data = {value["ID"]: value["Subparameters"] for value in self.result(job)["JobResponseData"]}
+        answer = {value["ID"]: value.get("Subparameters") for value in data["work"]}
+        bolts = ({value["ID"]: value.get("Value") for value in bolt["Subparameters"]} for bolt in answer["results"])
+        return [bolt["result_id"] for bolt in bolts]
+
+    def letters(self) -> list[str]:
+        """Return the numbers of the bolts that are late results, in the order of the dead letters."""
+        letters = json.loads(self.gateways["second"].cli("dead-letters", "list", "--json"))
+        return [letter["details"]["key"].split()[0] for letter in letters]
+
     def counts(self, name: str) -> int:
         """Return a count of both gateways."""
         return sum(view[name] for view in self.views().values())
 
 
 @contextlib.contextmanager
-def running(directory: Path, correlation: str, habits: Habits, clients: int = 1) -> Iterator[Line]:
-    """Run a broker, a store, a controller that serves so many clients, and two gateways."""
+def running(directory: Path, correlation: str, habits: Habits, clients: int = 1, **quirks: Any) -> Iterator[Line]:
+    """Run a broker, a store, a controller that serves so many clients and has `quirks`, and two gateways."""
     broker, store = Broker(directory / "broker"), Store(directory / "store")
     broker.start()
     store.start()
-    with running_controller(Quirks(clients=clients), habits) as controller:
+    with running_controller(Quirks(clients=clients, **quirks), habits) as controller:
         settings = (
             f'[redis]\nurl = "unix://{store.socket}"\n[mqtt]\nurl = "mqtt://127.0.0.1:{broker.port}"\n'
             f'[northbound]\ntopic_prefix = "{PREFIX}"\n[opcua]\nendpoint = ""\n'
@@ -216,8 +228,35 @@ def test_bolts_beyond_a_batch_while_the_holder_is_frozen_are_late(tmp_path: Path
         for _ in range(5):
             tool.tighten()
         line.wait_until_ended("J1")
-        parts = [f"{{'ID': 'result_id', 'Value': '{number}'}}" in str(line.result("J1")) for number in range(1, 7)]
-        assert parts == [True] * 3 + [False] * 3
         line.gateways[holder].thaw()
         wait_for(lambda: line.counts("late") == 3, "the others are late")
+        wait_for(lambda: str(line.result("J1")).count("'ID': 'late'") == 3, "the MES knows the late ones")
+        assert line.answered("J1") == ["1", "2", "3"]
         assert line.counts("unknown") == 0
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_thawed_gateway_does_not_report_bolts_of_the_other_again(tmp_path: Path, *, link: bool) -> None:
+    """The controller keeps both connections: the bolts on that of the thawed gateway were kept, and reported later."""
+    with running(tmp_path, "mark", Habits(absent=True), clients=2, silence=DEADLINE, link=link) as line:
+        tool = line.controller.tool
+        holder = line.wait_until_shared()
+        other = {"first": "second", "second": "first"}[holder]
+        line.begin("J1", "BATCH")
+        wait_for(lambda: tool.enabled, "the tool is enabled")
+        tool.tighten()
+        wait_for(lambda: line.controller.acknowledged == [1], "the bolt is confirmed")
+        line.gateways[holder].freeze()
+        for _ in range(4):
+            tool.tighten()
+        line.wait_until_ended("J1")
+        wait_for(lambda: line.counts("late") == 2, "the others are late")
+        line.gateways[holder].thaw()
+        wait_for(lambda: line.connected() == other, "the thawed gateway names the other", DEADLINE)
+        line.gateways[other].kill()
+        log = line.gateways[holder].log
+        wait_for(lambda: log.read_text().count('"equipment connected"') == 2, "it connects again", DEADLINE)
+        own = str(tool.tighten(vin="OWN"))
+        wait_for(lambda: own in line.letters(), "a bolt of the operator's own is reported")
+        assert sorted(line.letters()) == ["4", "5", own]
+        assert line.answered("J1") == ["1", "2", "3"]

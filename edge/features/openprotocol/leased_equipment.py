@@ -5,13 +5,14 @@ commands then, and serves one client.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Protocol, TypeAlias
 
 from edge.equipment.connected_equipment import ConnectedEquipment, open_connected
 from edge.equipment.device import Connector, Device, DeviceEvents
+from edge.equipment.remembered_text import Memory
 from edge.foundation.errors import Unavailable, unwrap_group
 from edge.foundation.task_group import TaskGroup, background_task
 from edge.foundation.ticks import next_tick
@@ -111,6 +112,20 @@ class OnlyLease:
 def only_lease(_scopes: Collection[str], _place: str) -> ConnectionLease:
     """Return the lease of equipment that no other gateway connects to."""
     return OnlyLease()
+
+
+class LeasedMemory:
+    """The texts of equipment that only the gateway with its lease writes: one that was frozen knows older ones."""
+
+    def __init__(self, memory: Memory, lease: ConnectionLease) -> None:
+        self._lease = lease
+        self._memory = memory
+        self.recall = memory.recall
+
+    async def remember(self, equipment: str, texts: Mapping[str, str]) -> None:
+        """Remember these texts; raises NotSent when another gateway holds the lease, Unavailable without the store."""
+        await self._lease.refuse_if_lost()
+        await self._memory.remember(equipment, texts)
 
 
 class LeasedEquipment:

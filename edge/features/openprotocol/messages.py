@@ -1,7 +1,7 @@
 """What an Open Protocol controller sends, as events of a device; its requests, as recorders and the log show them."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -46,6 +46,9 @@ ACKNOWLEDGED_UNREAD: Mapping[int, MidFrame] = MappingProxyType(
 
 OnResult: TypeAlias = Callable[[Mapping[str, Any]], bool]
 """Handles a result that is not durable yet; returns whether it is to be confirmed when it is in the inbox."""
+
+RefuseIfLost: TypeAlias = Callable[[], Awaitable[None]]
+"""Raises NotSent when another gateway works with the controller."""
 
 _RESULTS = frozenset({Mid.RESULT, Mid.SPINDLES_RESULT})
 
@@ -99,6 +102,7 @@ async def device_events(
     inbox: ResultInbox,
     earlier: Sequence[MidFrame],
     on_result: OnResult,
+    refuse_if_lost: RefuseIfLost,
     *,
     confirms_at_once: bool,
 ) -> DeviceEvents:
@@ -108,6 +112,7 @@ async def device_events(
     of the inbox before this connection, come first: the controller may send them again. Where `on_result` or
     `confirms_at_once` say so, a result is confirmed when it is in the inbox; `kept` is its key there, `confirmed` the
     second. `on_result` is called before, as the store may take seconds: the tool must not stay enabled meanwhile.
+    Raises NotSent for a result of a controller that another gateway works with: it is reported by that one.
     """
     for message in earlier:
         marks = {"kept": await inbox.keep(message)}
@@ -115,7 +120,10 @@ async def device_events(
     async for message in session.messages():
         device_event = _event(message, session.received_at)
         is_result = message.mid in _RESULTS and "unreadable" not in device_event
-        if is_result and (on_result(device_event) or confirms_at_once):
+        is_urgent = is_result and (on_result(device_event) or confirms_at_once)
+        if is_result:
+            await refuse_if_lost()
+        if is_urgent:
             device_event |= await _confirmed(session, inbox, message)
         yield device_event
 
@@ -129,10 +137,11 @@ def _event(message: MidFrame, received: float) -> dict[str, Any]:
         return {"unreadable": refusal.message, "data": message.data.decode("latin-1")} | envelope
 
 
-def result_keeper(inbox: ResultInbox) -> KeepResult:
+def result_keeper(inbox: ResultInbox, refuse_if_lost: RefuseIfLost) -> KeepResult:
     """Return what keeps the results of a session in an inbox; one that cannot be read is not kept."""
 
     async def keep(message: MidFrame) -> bool:
+        await refuse_if_lost()
         return "unreadable" in _event(message, 0.0) or bool(await _kept(inbox, message))
 
     return keep

@@ -22,7 +22,7 @@ from edge.features.openprotocol.curves import ResultCurves
 from edge.features.openprotocol.device import TighteningDevice
 from edge.features.openprotocol.events import ToolEvents
 from edge.features.openprotocol.inbox import ResultInbox
-from edge.features.openprotocol.leased_equipment import LeasedEquipment, LeaseOf, only_lease, open_leased
+from edge.features.openprotocol.leased_equipment import LeasedEquipment, LeasedMemory, LeaseOf, only_lease, open_leased
 from edge.features.openprotocol.makes import make_of
 from edge.features.openprotocol.messages import device_events, request_reporter, result_keeper
 from edge.features.openprotocol.opening import ControllerOpening
@@ -91,12 +91,14 @@ def open_openprotocol_equipment(
     events = ToolEvents(name, settings.url, settings.events, station, next(iter(scopes)))
     reporter = LateResults(name, next(iter(scopes)), station)
     own = memory_of(name, place)
-    memory = RememberedText(station, own, LAST_RESULT)
-    inbox = ResultInbox(partial(station.recall, own), partial(station.remember, own), station.gateway)
-    learnt = LearntRevisions(settings, RememberedText(station, own, LEARNT_REVISIONS))
+    texts = LeasedMemory(station, lease)
+    memory = RememberedText(texts, own, LAST_RESULT)
+    inbox = ResultInbox(partial(texts.recall, own), partial(texts.remember, own), station.gateway)
+    learnt = LearntRevisions(settings, RememberedText(texts, own, LEARNT_REVISIONS))
     starts, correlation = StartPolicy(station, repetition), settings.correlation
     new_device = partial(TighteningDevice, correlation=correlation, starts=starts, times=times)
-    opened = _session_opener(settings, times, request_reporter(station), result_keeper(inbox), lease_checker(lease))
+    keep = result_keeper(inbox, lease.refuse_if_lost)
+    opened = _session_opener(settings, times, request_reporter(station), keep, lease_checker(lease))
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[tuple[Device, DeviceEvents]]:
@@ -132,7 +134,8 @@ def open_openprotocol_equipment(
             device = new_device(session, tool, results, state.ledger, curves, events, programs, opening)
             async with background_task(device.run(), f"tool of {name}"):
                 at_once = session.has_link_layer or settings.traces == "on"
-                yield device, device_events(session, inbox, earlier, device.handle_received, confirms_at_once=at_once)
+                received, refuse_if_lost = device.handle_received, lease.refuse_if_lost
+                yield device, device_events(session, inbox, earlier, received, refuse_if_lost, confirms_at_once=at_once)
 
     return open_leased(name, settings.url, settings.type_ids, station, scopes, connect, repetition, lease)
 
