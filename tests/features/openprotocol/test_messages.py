@@ -5,8 +5,8 @@ from functools import partial
 from typing import cast
 
 from edge.equipment.device import DeviceEvents
-from edge.features.openprotocol.leased_equipment import OnlyLease
 from edge.features.openprotocol.inbox import ResultInbox
+from edge.features.openprotocol.leased_equipment import OnlyLease
 from edge.features.openprotocol.messages import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS, device_events
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid, new_message

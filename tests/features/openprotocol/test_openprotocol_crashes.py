@@ -1,18 +1,15 @@
 """A gateway that ends at any write to its store, before or after it is durable: each bolt is reported once."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from edge.station.equipment import Begin, Command, EquipmentAnswer, LateResult, OutcomeUnknown
+from edge.station.equipment import Command
 from tests.conftest import WaitUntil
+from tests.equipment.crashing_station import CrashingStation
 from tests.equipment.strict_controller import StrictBench, attached, bolt, memory_at
-from tests.features.openprotocol.test_openprotocol_killed import StoringStation
 from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.outside.devices.openprotocol_tool import Habits
@@ -20,38 +17,6 @@ from tests.outside.devices.openprotocol_tool import Habits
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 SINGLE, BATCH = bolt(1), bolt(1, batch_size=3, classification="batch")
-
-
-class CrashingStation(StoringStation):
-    """A station whose gateway ends at the write of that number; `is_durable` says whether the write is."""
-
-    def __init__(self, number: int, *, is_durable: bool) -> None:
-        super().__init__()
-        self._remaining = number
-        self._is_durable = is_durable
-        self.crashed = asyncio.Event()
-
-    async def _write(self, commit: Callable[[], Awaitable[Any]]) -> Any:
-        self._remaining -= 1
-        if self._remaining:
-            return await commit()
-        if self._is_durable:
-            await commit()
-        self.crashed.set()
-        return await asyncio.get_running_loop().create_future()
-
-    async def begin(self, command_id: str) -> Begin:
-        begun: Begin = await self._write(lambda: super(CrashingStation, self).begin(command_id))
-        return begun
-
-    async def late(self, result: LateResult) -> None:
-        await self._write(lambda: super(CrashingStation, self).late(result))
-
-    async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
-        await self._write(lambda: super(CrashingStation, self).answer(answer))
-
-    async def remember(self, equipment: str, texts: Mapping[str, str]) -> None:
-        await self._write(lambda: super(CrashingStation, self).remember(equipment, texts))
 
 
 class Job:
@@ -92,6 +57,7 @@ class Job:
                 await bench.equipment.send(self._command)
                 await wait_until(lambda: station.crashed.is_set() or (self._work() and self._is_inbox_empty()))
         station.unanswered = [replace(self._command, begun=self._command.command_id in station.begun)]
+        station.restart()
 
     async def end(self, wait_until: WaitUntil, *, expires: bool) -> None:
         """Start the gateway again; it ends the job, unless this one expires, and reports an own bolt."""

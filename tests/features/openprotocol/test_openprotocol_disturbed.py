@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 
 import pytest
@@ -13,37 +12,14 @@ from edge.features.openprotocol.conversion import identifier_of
 from edge.features.openprotocol.leased_equipment import LeasedEquipment
 from edge.features.openprotocol.openprotocol import open_openprotocol_equipment
 from edge.features.openprotocol.simulated.controller import TighteningController, open_openprotocol_controller
-from edge.station.equipment import Begin, Command
+from edge.station.equipment import Command
 from tests.conftest import WaitUntil
 from tests.equipment.contract import SCOPES, WORK
-from tests.equipment.recording_station import RecordingStation
+from tests.equipment.crashing_station import DurableStation
 from tests.equipment.tightening_controller import TIMES, settings_for
 
 JOBS = 12
 WORK_S = 0.1
-
-
-class DurableStation(RecordingStation):
-    """A station whose marks and answers survive the gateway."""
-
-    async def begin(self, command_id: str) -> Begin:
-        if self.is_settled(command_id):
-            return Begin.GONE
-        return await super().begin(command_id)
-
-    async def outstanding(self, scopes: Collection[str], type_ids: Collection[str]) -> Sequence[Command]:
-        waiting = [command for command in self.unanswered if not self.is_settled(command.command_id)]
-        begun = set(self.begun)
-        return [replace(command, begun=command.command_id in begun, offered_again=True) for command in waiting]
-
-    async def is_outstanding(self, command_id: str) -> bool:
-        return not self.is_settled(command_id)
-
-    def is_settled(self, command_id: str) -> bool:
-        ended = {answer.command_id for answer in self.answers} | {
-            outcome_unknown.command_id for outcome_unknown in self.unknown
-        }
-        return command_id in ended | self.stopped_meanwhile
 
 
 class RestartedEquipment:

@@ -1,34 +1,19 @@
 """A gateway that is killed between two writes: each bolt that it has confirmed is reported once."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from edge.station.equipment import Command, EquipmentAnswer, LateResult, OutcomeUnknown
+from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
 from tests.conftest import WaitUntil
+from tests.equipment.crashing_station import StoringStation
 from tests.equipment.strict_controller import attached, bolt, memory_at
-from tests.features.openprotocol.test_openprotocol_disturbed import DurableStation
 from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.outside.devices.openprotocol_tool import Habits
 
 SINGLE, BATCH = bolt(1), bolt(1, batch_size=3, classification="batch")
-
-
-class StoringStation(DurableStation):
-    """A station that knows each stored result: it keeps a late one once."""
-
-    async def late(self, result: LateResult) -> None:
-        if result.key not in {kept.key for kept in self.late_results}:
-            await super().late(result)
-
-    async def has_result(self, command_id: str, result_id: str) -> bool:
-        answers = [answer.data for answer in self.answers if answer.command_id == command_id]
-        parts: list[Any] = [result.data for result in self.late_results if result.command_id == command_id]
-        parts += [part for data in answers for part in (data, *data.get("results", {}).values())]
-        return any(part["result_id"] == result_id for part in parts)
 
 
 class KilledStation(StoringStation):

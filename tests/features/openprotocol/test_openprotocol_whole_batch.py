@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from edge.features.openprotocol.protocol.session import SessionTimes
 from edge.features.openprotocol.times import OpenProtocolTimes
 from tests.conftest import WaitUntil
+from tests.equipment.crashing_station import DurableStation
 from tests.equipment.strict_controller import attached, bolt, memory_at, strict
-from tests.features.openprotocol.test_openprotocol_disturbed import DurableStation
 from tests.outside.devices.openprotocol_controller import StrictController, open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.outside.devices.openprotocol_tool import Habits

@@ -9,8 +9,8 @@ from edge.foundation.errors import Unavailable
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
 from tests.conftest import WaitUntil
+from tests.equipment.crashing_station import DurableStation
 from tests.equipment.strict_controller import attached, bolt, completed, memory_at, strict
-from tests.features.openprotocol.test_openprotocol_disturbed import DurableStation
 from tests.outside.devices.openprotocol_controller import open_strict_controller
 from tests.outside.devices.openprotocol_quirks import Quirks
 from tests.outside.devices.openprotocol_tool import Habits
