@@ -124,8 +124,12 @@ def is_single(result: Result) -> bool:
 
 def joinings_in(result: Result) -> list[Result]:
     """Return the results that a result holds, such as those of the joinings of a batch."""
-    contents = result.get("ResultContent") or ()
-    return [content for content in contents if isinstance(content, Mapping) and "ResultMetaData" in content]
+    return [content for content in result.get("ResultContent") or () if is_result(content)]
+
+
+def is_result(content: object) -> bool:
+    """Return whether what a result holds is a result itself."""
+    return isinstance(content, Mapping) and "ResultMetaData" in content
 
 
 def was_aborted(result: Result) -> bool:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from edge.equipment.late_result import LateResults
 from edge.equipment.result_ledger import ReportedResult, ResultLedger, Verdict
-from edge.features.joining.conversion import measured_values, result_data, was_aborted
+from edge.features.joining.conversion import is_result, measured_values, result_data, was_aborted
 from edge.features.joining.schema import Result
 
 OnOwn: TypeAlias = Callable[[Result, str], Awaitable[bool]]
@@ -31,28 +31,38 @@ class LateJoinings(Struct, frozen=True):
         result, occurrence = report.payload, self._occurrence(report)
         if was_aborted(result) or await self.on_own(result, occurrence):
             return
-        created, add = result["ResultMetaData"].get("CreationTime"), self._adder(report, None)
+        created, add = result["ResultMetaData"].get("CreationTime"), self._adder(result, None)
         named = report.result_id, created, verdict.candidate, result_data(result)
         await self.reporter.keep(*named, add, occurrence, verdict.reason)
 
     async def report(self, report: ReportedResult, command_id: str) -> None:
         """Report a joining of a command; raises Unavailable without the store."""
-        result, occurrence = report.payload, self._occurrence(report)
-        if was_aborted(result):
+        if was_aborted(report.payload):
             return
-        created, add = result["ResultMetaData"].get("CreationTime"), self._adder(report, command_id)
+        result, occurrence = await self._unreported(report.payload, command_id), self._occurrence(report)
+        created, add = result["ResultMetaData"].get("CreationTime"), self._adder(result, command_id)
         await self.reporter.report(report.result_id, created, command_id, result_data(result), add, occurrence)
 
     async def keep(self, report: ReportedResult, command_id: str) -> None:
         """Keep a joining as late that a command does not wait for; raises Unavailable without the store."""
-        result = report.payload
-        if not was_aborted(result):
-            created, add = result["ResultMetaData"].get("CreationTime"), self._adder(report, command_id)
+        if not was_aborted(report.payload):
+            result = await self._unreported(report.payload, command_id)
+            created, add = result["ResultMetaData"].get("CreationTime"), self._adder(result, command_id)
             occurrence = self._occurrence(report)
             await self.reporter.keep(report.result_id, created, command_id, result_data(result), add, occurrence)
 
-    def _adder(self, report: ReportedResult, command_id: str | None) -> Callable[[Any], Awaitable[None]]:
-        return partial(self.add_files, command_id or "", report.payload)
+    async def _unreported(self, result: Result, command_id: str) -> Result:
+        """Return a joining without those within it that its command has already: a batch ends after its joinings."""
+        contents = []
+        for content in result.get("ResultContent") or ():
+            if not is_result(content):
+                contents.append(content)
+            elif not await self.reporter.is_stored(command_id, content["ResultMetaData"]["ResultId"]):
+                contents.append(await self._unreported(content, command_id))
+        return {**result, "ResultContent": contents}
+
+    def _adder(self, result: Result, command_id: str | None) -> Callable[[Any], Awaitable[None]]:
+        return partial(self.add_files, command_id or "", result)
 
     def _occurrence(self, report: ReportedResult) -> str:
         """Return what distinguishes a joining whose id and time another one had; empty where none had."""

@@ -129,3 +129,18 @@ async def test_results_stay_in_memory_while_the_store_is_unavailable() -> None:
         await results.settle_left()
     await results.settle_left()
     assert late_of(station) == [("R1", WORK.command_id)]
+
+
+async def test_late_batch_leaves_out_the_joinings_that_are_late_themselves() -> None:
+    """After a restart each joining came first, and was reported once more within the result of its batch."""
+    station, state = RecordingStation(), ControllerState()
+    station.stopped_meanwhile.add(WORK.command_id)
+    results = connected(Acknowledging(), state, station)
+    results.claim(BATCH)
+    parts = [numbered(WORK.command_id, f"R{number}", number, Classification=_SINGLE) for number in (1, 2)]
+    await results.handle_live(parts[0])
+    station.stored_results.add("R1")
+    await results.handle_live(numbered(WORK.command_id, "R3", 3, Classification=_BATCH) | {"ResultContent": parts})
+    (batch,) = station.answers
+    assert late_of(station) == [("R1", WORK.command_id)]
+    assert [part["result_id"] for part in batch.data["results"].values()] == ["R2"]
