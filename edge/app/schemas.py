@@ -36,6 +36,7 @@ from edge.model.event_types import (
     MAINTENANCE_METHOD_TYPE,
     METHOD_TYPE,
     PROGRESS_TYPE,
+    PROGRESS_TYPE_V1,
     RELEASE_TYPE,
     RESOLVE_TYPE,
     RESPONSE_UPDATE_TYPE,
@@ -68,6 +69,7 @@ from edge.model.job_message import (
     AcknowledgeCall,
     AwaitsPersonEvent,
     JobProgress,
+    JobProgressV1,
     LateResultEvent,
     StateIndex,
 )
@@ -125,6 +127,7 @@ PAYLOADS: dict[str, tuple[Any, str]] = {
     "StateIndex": (StateIndex, STATE_INDEX_TYPE),
     "result_late": (LateResultEvent, LATE_RESULT_TYPE),
     "sfc_progress": (JobProgress, PROGRESS_TYPE),
+    "sfc_progress.v1": (JobProgressV1, PROGRESS_TYPE_V1),
     "equipment.command": (CommandData, "the type_id of the action"),
     "equipment.command.attributes": (CommandAttributes, "the MQTT user properties of a command"),
     "equipment.answer": (AnswerData, "the data of an answer or an event, at most 256 KiB"),
@@ -194,7 +197,12 @@ _CHANNELS: Final[Mapping[str, _Channel]] = {
         "One event for each transition of a job, change of its response, question to a person, and late result.",
         ("ISA95JobOrderStatusEventType", "ResponseUpdate", "AwaitsPerson", "result_late"),
     ),
-    "data": _Channel(f"{_SCOPE}/data", "send", "Progress of running recipes; may be missed.", ("sfc_progress",)),
+    "data": _Channel(
+        f"{_SCOPE}/data",
+        "send",
+        "Progress of running recipes; may be missed.",
+        ("sfc_progress", "sfc_progress.v1"),
+    ),
     "alarms": _Channel(f"{_SCOPE}/alarms", "send", "One event for each change of an alarm.", ("alarm", "alarm.v1")),
     "alarm": _Channel(
         f"{_SCOPE}/alarm/{{alarmId}}", "send", "An alarm as it is now.", ("alarm", "alarm.v1"), retain=True

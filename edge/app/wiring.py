@@ -308,7 +308,10 @@ async def _open_rpc(stack: contextlib.AsyncExitStack, core: GatewayParts, calls:
     # Imported only when sidecars are served.
     from edge.northbound.rpc import open_rpc  # noqa: PLC0415
 
-    opener = functools.partial(open_rpc, core.settings.rpc, core.store, core.runs, calls, core.source, core.scopes)
+    settings, version = core.settings.rpc, core.settings.northbound.event_version
+    opener = functools.partial(
+        open_rpc, settings, core.store, core.runs, calls, core.source, core.scopes, version=version
+    )
     return await open_interface(stack, "RPC server", opener, core.health.interface_problems, core.store.defects)
 
 
@@ -339,7 +342,13 @@ async def _open_northbound(stack: contextlib.AsyncExitStack, core: GatewayParts,
             core.store, session, core.source, topics[scope], lifetime_s, now_ms, policy=core.retention
         )
         core.health.refusals.append(publisher.refused)
-        progress = ProgressPublisher(session, core.source, topics[scope], settings.northbound.progress)
+        progress = ProgressPublisher(
+            session,
+            core.source,
+            topics[scope],
+            settings.northbound.progress,
+            version=settings.northbound.event_version,
+        )
         core.runs.listeners.append(progress.watch)
         await core.keep_running(stack, f"publish progress of {scope}", progress.run)
         late = LateResultPublisher(core.store, session, core.source, topics[scope])

@@ -88,8 +88,8 @@ class NorthboundSettings(Struct, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=2,
-            description="Form of events about alarms and of answers about flows: `2`, or `1` as in release 0.9, until "
-            "the next release.",
+            description="Form of events about alarms and progress, and of answers about flows: `2`, or `1` as in "
+            "release 0.9, until the next release.",
         ),
     ] = 2
 

@@ -13,7 +13,10 @@ JOB_ORDER_TYPE = METHOD_TYPE.format("ISA95JobOrderAndStateDataType")
 STATE_INDEX_TYPE = "com.github.aschamberger.ISA95-JOBCONTROL_V2.StateIndex.v1"
 JOB_RESPONSE_TYPE = METHOD_TYPE.format("ISA95JobResponseDataType")
 
-PROGRESS_TYPE = "com.github.aschamberger.microdcs.sfc-progress.v1"
+PROGRESS_TYPE = "com.github.aschamberger.microdcs.sfc-progress.v2"
+
+PROGRESS_TYPE_V1 = "com.github.aschamberger.microdcs.sfc-progress.v1"
+"""The type of progress in its former form, with `[northbound] event_version = 1`."""
 
 RESPONSE_UPDATE_TYPE = "com.github.aschamberger.microdcs.ResponseUpdate.v1"
 """The type of the event about a job response that changed without a transition of its job, also after the end."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from edge.model.instant import Instant
 from edge.model.isa95 import Payload, State
 
 
@@ -25,7 +26,21 @@ class CommandProgress(msgspec.Struct, frozen=True):
 
 
 class JobProgress(msgspec.Struct, frozen=True):
-    """The effect of decisions about a job, at an instant in milliseconds since the epoch.
+    """The effect of decisions about a job: steps in the order in which they were left and entered, and commands.
+
+    Example: {"job_order_id": "ORDER-1001", "at": "2026-11-26T16:42:05.385Z",
+     "steps": [{"step": "Fit", "active": true}],
+     "commands": [{"action": "tighten", "phase": "start", "attempt": 1, "type_id": "com.example.station.tighten.v1"}]}
+    """
+
+    job_order_id: str
+    at: Instant
+    steps: tuple[StepProgress, ...]
+    commands: tuple[CommandProgress, ...]
+
+
+class JobProgressV1(msgspec.Struct, frozen=True):
+    """The data of a progress event of version 1; `at` is in milliseconds since the epoch.
 
     Example: {"job_id": "ORDER-1001", "at": 1795711325385, "steps": [{"step": "Fit", "active": true}], "commands":
      [{"action": "tighten", "phase": "start", "attempt": 1, "type_id": "com.example.station.tighten.v1"}]}

@@ -20,15 +20,17 @@ from edge.model.event_types import (
     AWAITS_PERSON_TYPE,
     LATE_RESULT_TYPE,
     PROGRESS_TYPE,
+    PROGRESS_TYPE_V1,
     RESPONSE_UPDATE_TYPE,
     STATUS_EVENT_TYPE,
 )
-from edge.model.instant import utc
+from edge.model.instant import rfc3339, utc
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, Parameter
 from edge.model.job_message import (
     AwaitsPersonEvent,
     CommandProgress,
     JobProgress,
+    JobProgressV1,
     LateResultEvent,
     OpenQuestion,
     StepProgress,
@@ -133,26 +135,26 @@ def status_event(source: str, change: Change, job: Job | None, response: JobResp
     return _job_event(source, change, job, STATUS_EVENT_TYPE, status)
 
 
-def progress_event(source: str, progress: Progress) -> CloudEvent:
-    """Return the event of the steps that changed and the commands that were sent."""
+def progress_event(source: str, progress: Progress, version: int = 2) -> CloudEvent:
+    """Return the event of the steps that changed and the commands that were sent, in a version of its form."""
     job = progress.loaded.job
+    steps = tuple(StepProgress(step.step, step.active) for step in progress.steps)
+    commands = tuple(
+        CommandProgress(request.action, request.phase.value, request.attempt, request.type_id)
+        for request in progress.requests
+    )
+    is_former = version == 1
     return CloudEvent(
         id=new_id(),
         source=source,
-        type=PROGRESS_TYPE,
+        type=PROGRESS_TYPE_V1 if is_former else PROGRESS_TYPE,
         subject=job.scope,
         correlationid=job.correlation_id,
         causationid=job.causation_id or None,
         extensions=job.trace,
-        data=JobProgress(
-            job_id=job.job_id,
-            at=progress.at,
-            steps=tuple(StepProgress(step.step, step.active) for step in progress.steps),
-            commands=tuple(
-                CommandProgress(request.action, request.phase.value, request.attempt, request.type_id)
-                for request in progress.requests
-            ),
-        ),
+        data=JobProgressV1(job.job_id, progress.at, steps, commands)
+        if is_former
+        else JobProgress(job.job_id, rfc3339(progress.at), steps, commands),
     )
 
 
@@ -353,11 +355,14 @@ class ProgressPublisher:
         mode: ProgressMode = "readers",
         limits: ProgressLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        version: int = 2,
     ) -> None:
         self._session = session
         self._source = source
         self._topics = topics
         self._mode = mode
+        self._version = version
         self._limits = limits or ProgressLimits()
         self._clock = clock
         self._waiting: dict[str, Progress] = {}
@@ -401,7 +406,7 @@ class ProgressPublisher:
             await asyncio.sleep(self._limits.interval_s)
 
     async def _publish(self, progress: Progress) -> None:
-        message = to_message(progress_event(self._source, progress), self._topics.data)
+        message = to_message(progress_event(self._source, progress, self._version), self._topics.data)
         try:
             if self._mode == "always" or self._clock() < self._probe_at:
                 if self._mode == "always" or self._has_reader:

@@ -25,9 +25,19 @@ from edge.store.server_time import server_time
 
 @asynccontextmanager
 async def open_rpc(
-    settings: RpcSettings, store: Store, runs: Runs, calls: CallHandler, source: str, scopes: Sequence[str]
+    settings: RpcSettings,
+    store: Store,
+    runs: Runs,
+    calls: CallHandler,
+    source: str,
+    scopes: Sequence[str],
+    *,
+    version: int = 2,
 ) -> AsyncIterator[str]:
-    """Serve calls and events until the end of the block; yield the address. Raises as `open_server` does."""
+    """Serve calls and events until the end of the block; yield the address. Raises as `open_server` does.
+
+    `version` is that of events about progress.
+    """
     # An event without scope is for the only one.
     only = scopes[0] if len(scopes) == 1 else ""
     methods: dict[str, Method] = {
@@ -36,7 +46,7 @@ async def open_rpc(
         "register": partial(_register, store),
     }
     async with open_server(settings, methods) as server:
-        notifier = _EventNotifier(server, store, source)
+        notifier = _EventNotifier(server, store, source, version)
         runs.listeners.append(notifier.watch)
         follow = restart_on_defect(store.defects, "rpc events", partial(notifier.follow, scopes))
         async with background_task(follow, "rpc events"):
@@ -92,15 +102,16 @@ async def _register(store: Store, params: Sequence[Any]) -> object:
 class _EventNotifier:
     """Sends events to the connected clients; earlier events are in the store, where clients may request them."""
 
-    def __init__(self, server: RpcServer, store: Store, source: str) -> None:
+    def __init__(self, server: RpcServer, store: Store, source: str, version: int) -> None:
         self._server = server
         self._store = store
         self._source = source
+        self._version = version
 
     def watch(self, progress: Progress) -> None:
         """Send the progress of a run."""
         if self._server.clients:
-            self._server.notify("cloudevent", to_map(progress_event(self._source, progress)), "data")
+            self._server.notify("cloudevent", to_map(progress_event(self._source, progress, self._version)), "data")
 
     async def follow(self, scopes: Iterable[str]) -> None:
         """Send every transition until cancelled; retry while the store is unavailable."""

@@ -92,7 +92,7 @@ class Heard:
         return Counter(
             step["step"]
             for event in self.events
-            if event.type == PROGRESS_TYPE and event.data["job_id"] == job_order_id
+            if event.type == PROGRESS_TYPE and event.data["job_order_id"] == job_order_id
             for step in event.data["steps"]
             if step["active"]
         )

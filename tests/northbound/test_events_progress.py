@@ -8,7 +8,9 @@ import pytest
 
 from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, to_event
-from edge.northbound.events import ProgressLimits, ProgressMode, ProgressPublisher
+from edge.model.instant import rfc3339
+from edge.model.job_message import JobProgress, JobProgressV1
+from edge.northbound.events import ProgressLimits, ProgressMode, ProgressPublisher, progress_event
 from edge.northbound.topics import Topics
 from edge.station.runs import Progress, Runs
 from edge.store.client import Store
@@ -107,3 +109,12 @@ async def test_progress_can_be_switched_off(progress: Progress) -> None:
     async with background_task(ours.run(), "progress"):
         await asyncio.sleep(0)
     assert session.sent == []
+
+
+async def test_progress_has_the_former_form_with_event_version_1(progress: Progress) -> None:
+    now, former = progress_event("urn:edge", progress), progress_event("urn:edge", progress, 1)
+    assert [event.type.rpartition(".")[2] for event in (now, former)] == ["v2", "v1"]
+    assert isinstance(now.data, JobProgress)
+    assert isinstance(former.data, JobProgressV1)
+    assert (now.data.job_order_id, now.data.at) == ("J1", rfc3339(progress.at))
+    assert (former.data.job_id, former.data.at, former.data.steps) == ("J1", progress.at, now.data.steps)

@@ -247,7 +247,7 @@ async def test_progress_of_a_recipe_is_reported(bench: Bench, wait_until: WaitUn
         await bench.call(Cause.STORE_AND_START, order("J1"))
         await wait_until(lambda: any(event.type == PROGRESS_TYPE for event in bench.heard.events))
     published = next(event.data for event in bench.heard.events if event.type == PROGRESS_TYPE)
-    assert published["job_id"] == "J1"
+    assert published["job_order_id"] == "J1"
     assert published["steps"] == [{"step": "Wait", "active": True}]
     assert published["commands"] == []
 

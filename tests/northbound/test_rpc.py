@@ -170,7 +170,7 @@ async def test_transitions_and_progress_are_reported_to_every_client_in_order(
         event.id for event in two if event.type == STATUS_EVENT_TYPE
     ]
     progress = [event.data for event in one if event.type == PROGRESS_TYPE]
-    assert progress[0]["job_id"] == "J1"
+    assert progress[0]["job_order_id"] == "J1"
     assert progress[0]["steps"] == [{"step": "Wait", "active": True}]
 
 

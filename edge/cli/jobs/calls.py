@@ -234,7 +234,7 @@ class RunDecision(msgspec.Struct, frozen=True):
 
     def _as_json(self, *, is_waiting: bool) -> dict[str, object]:
         signal = self.signal
-        head: dict[str, object] = {"job": self.job_id, "action": signal.action}
+        head: dict[str, object] = {"job_order_id": self.job_id, "action": signal.action}
         if isinstance(signal, Resolve):
             facts: dict[str, object] = {"resolution": signal.resolution.value}
         else:

@@ -22,7 +22,6 @@ from edge.cli.jobs.calls import (
     visiting_runs,
 )
 from edge.cli.jobs.history import (
-    history_json,
     history_table,
     missing_text,
     read_recorded,
@@ -54,6 +53,7 @@ from edge.foundation.instant import now_ms
 from edge.model.job_state import TEXT, Cause
 from edge.sfc.signal import Resolution, Resolve
 from edge.station.manual_retry import resend
+from edge.station.public_history import public_history
 from edge.station.public_job import public_detail, public_job
 from edge.station.stored_job import NotRecorded, load, replay_recorded
 from edge.store.jobs import load_all
@@ -150,7 +150,7 @@ async def history_(at: StoreAccess, job: str, svg: Path | None) -> CommandOutput
         write_gantt(recorded, svg, now_ms())
         return f"{svg} written"
     missing = missing_text(recorded)
-    return CommandOutput(history_json(recorded), (*((missing,) if missing else ()), history_table(recorded)))
+    return CommandOutput(public_history(recorded), (*((missing,) if missing else ()), history_table(recorded)))
 
 
 @jobs.command("results", epilog="Example: edge jobs results AXLE-0001 --traces curves")
@@ -237,7 +237,7 @@ async def resend_(at: StoreAccess, job: str) -> CommandOutput:
     async with recorded(at, "jobs resend", job):
         count = await resend(await visiting_runs(at), job)
     text = f"{count} commands are sent again" if count else "no command waits for an answer"
-    return CommandOutput({"job": job, "commands": count}, text)
+    return CommandOutput({"job_order_id": job, "commands": count}, text)
 
 
 @jobs.command("export", epilog="Example: edge jobs export results.jsonl --undelivered --confirm")

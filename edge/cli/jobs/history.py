@@ -1,4 +1,4 @@
-"""Shows the history of a run as rows, data or a Gantt chart; replays stored runs and compares the decisions."""
+"""Shows the history of a run as rows or a Gantt chart; replays stored runs and compares the decisions."""
 
 import sys
 from collections.abc import Iterator
@@ -16,30 +16,11 @@ from edge.cli.terminal.table import plain_table
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import local
 from edge.foundation.text import Text
-from edge.model.instant import rfc3339, utc
-from edge.sfc.history import Changes, DecisionRecord
+from edge.model.instant import utc
+from edge.sfc.history import Changes
 from edge.sfc.replay import Difference, timeline
-from edge.sfc.run import Sending
-from edge.sfc.signal import (
-    Abort,
-    Answer,
-    Begun,
-    Event,
-    Granted,
-    Intervene,
-    Late,
-    Mirrors,
-    Pause,
-    Phase,
-    Resolve,
-    Resume,
-    Signal,
-    Start,
-    Stop,
-    Tick,
-    Unknown,
-    Withdrawn,
-)
+from edge.sfc.signal import Mirrors, Phase
+from edge.station.public_history import public_changes, signal_text
 from edge.station.stored_job import JobReplay, NotRecorded, RecordedRun, load_recorded, replay_recorded
 from edge.store.jobs import load_all
 from edge.store.reads import load_scopes
@@ -74,16 +55,6 @@ def missing_text(recorded: RecordedRun) -> str:
     return f"decisions 1 to {first - 1} are no longer kept: see [retention] decisions" if first > 1 else ""
 
 
-def history_json(recorded: RecordedRun) -> dict[str, object]:
-    """Return the decisions as data; instants in UTC."""
-    run = recorded.stored.run
-    return {
-        "job_order_id": run.job_id,
-        "scope": run.scope,
-        "decisions": [_as_json(record) for record in recorded.records],
-    }
-
-
 def write_gantt(recorded: RecordedRun, output: Path, now: int) -> None:
     """Write the timeline of a run as an SVG picture."""
     run = recorded.stored.run
@@ -96,44 +67,12 @@ def write_gantt(recorded: RecordedRun, output: Path, now: int) -> None:
         raise Unavailable(message, "Name a file where you may write.") from error
 
 
-def signal_text(signal: Signal) -> str:
-    """Return a signal as text for people."""
-    match signal:
-        case Start() | Tick() | Pause() | Resume():
-            return type(signal).__name__.lower()
-        case Answer(command_id, ok=ok, error=error):
-            return f"answer to {_attempt(command_id)}: {'done' if ok else f'failed: {error}' if error else 'failed'}"
-        case Unknown(command_id, reason):
-            return f"unknown outcome of {_attempt(command_id)}: {reason}"
-        case Begun(command_id):
-            return f"begun {_attempt(command_id)}"
-        case Withdrawn(command_id, reason, may_have_left):
-            sending = Sending.MAYBE if may_have_left else Sending.NEVER
-            return f"{_attempt(command_id)} {sending}{f': {reason}' if reason else ''}"
-        case Resolve() | Intervene():
-            return str(signal)
-        case Late(command_id):
-            return f"late result of {_attempt(command_id)}"
-        case Event(type_id):
-            return f"event {type_id}"
-        case Granted(locks):
-            return f"lock {', '.join(locks)} granted"
-        case Abort(reason) | Stop(reason):
-            word = type(signal).__name__.lower()
-            return f"{word}: {reason}" if reason else word
-
-
 def _mirrors(mirrors: Mirrors) -> Iterator[str]:
     """Yield what a decision asked of mirrored sets: `carriers has C17`."""
     for name, copy in mirrors.items():
         stale = " (stale)" if copy.is_stale else ""
         yield from (f"{name} has {member}{stale}" for member in sorted(copy.members))
         yield from (f"{name} has not {member}{stale}" for member in sorted(copy.others or ()))
-
-
-def _attempt(command_id: str) -> str:
-    """Return action and attempt of a command id, with `reset` for a reset."""
-    return " ".join(command_id.split("/")[2:])
 
 
 def changes_text(changes: Changes) -> str:
@@ -153,40 +92,6 @@ def _changes(changes: Changes) -> Iterator[str]:
             yield f"{command.phase.value} {command.action}"
     for step, active in changes.steps:
         yield f"{'→' if active else '←'} {step}"
-
-
-def _as_json(record: DecisionRecord) -> dict[str, object]:
-    return {
-        "number": record.number,
-        "at": rfc3339(record.at),
-        "signal": type(record.signal).__name__.lower(),
-        "text": signal_text(record.signal),
-        "members": record.signal,
-        "mirrors": {
-            name: {"members": sorted(copy.members), "others": sorted(copy.others or ()), "stale": copy.is_stale}
-            for name, copy in record.mirrors.items()
-        },
-        "changes": changes_json(record.changes),
-    }
-
-
-def changes_json(changes: Changes) -> dict[str, object]:
-    """Return changes as data."""
-    return {
-        "actions": [
-            {
-                "step": action_change.key.step,
-                "action": action_change.key.action,
-                "attempt": action_change.key.attempt or None,
-                "state": action_change.state,
-            }
-            for action_change in changes.actions
-        ],
-        "commands": [
-            {"phase": command.phase, "step": command.step, "action": command.action} for command in changes.commands
-        ],
-        "steps": [{"step": step, "active": active} for step, active in changes.steps],
-    }
 
 
 _MOST_SHOWN = 5
@@ -240,8 +145,8 @@ def _difference(item: Difference) -> dict[str, object]:
     return {
         "number": item.record.number,
         "signal": signal_text(item.record.signal),
-        "recorded": changes_json(item.record.changes),
-        "replayed": None if item.ignored else changes_json(item.repeated),
+        "recorded": public_changes(item.record.changes),
+        "replayed": None if item.ignored else public_changes(item.repeated),
         "ignored": item.ignored or None,
     }
 

@@ -9,14 +9,13 @@ from edge.chart.marks import marks_of
 from edge.chart.page import draw
 from edge.chart.reading import read_chart
 from edge.chart.svg import chart_svg
-from edge.features.page.models import DecisionLine, JobHistory, JobPage, ResultList
+from edge.features.page.models import JobPage, ResultList
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.foundation.ticks import REST_S, in_slices
-from edge.model.instant import rfc3339
 from edge.model.job_state import TEXT, JobState, has_ended
-from edge.sfc.history import DecisionRecord
 from edge.sfc.replay import timeline
+from edge.station.public_history import PublicHistory, public_history
 from edge.station.public_job import PublicJobDetail, public_detail, public_job
 from edge.station.public_result import public_results
 from edge.station.stored_job import NotRecorded, StoredJob, load, load_recorded
@@ -39,6 +38,9 @@ MOST_DECISIONS: Final = 500
 """Decisions of a job that are read at a time: a job that repeats its steps may have made thousands."""
 MOST_RESULTS: Final = 200
 _LARGEST_RESULT: Final = 65_536
+"""In bytes of JSON; the size of a larger one stands for it."""
+
+_LARGEST_SIGNAL: Final = 4096
 """In bytes of JSON; the size of a larger one stands for it."""
 
 
@@ -113,20 +115,9 @@ async def job_gantt(store: Store, job_id: str, now: int) -> str:
     return "".join(await in_slices(gantt_lines("", found.net, timeline(found.records), until), REST_S))
 
 
-async def job_history(store: Store, job_id: str, most: int = MOST_DECISIONS) -> JobHistory:
+async def job_history(store: Store, job_id: str, most: int = MOST_DECISIONS) -> PublicHistory:
     """Return the newest decisions about a job. Raises Refused when none is recorded."""
     found = await load_recorded(store, job_id, most, REST_S)
     if isinstance(found, NotRecorded):
         raise Refused("no_history", Text.of("{reason}.", reason=found.reason), "Look at the list of jobs.")
-    return JobHistory(job_order_id=job_id, decisions=tuple(map(_decision, found.records)))
-
-
-def _decision(record: DecisionRecord) -> DecisionLine:
-    changed = record.changes.steps
-    return DecisionLine(
-        number=record.number,
-        at=rfc3339(record.at),
-        signal=type(record.signal).__name__.lower(),
-        entered=tuple(step for step, active in changed if active),
-        left=tuple(step for step, active in changed if not active),
-    )
+    return public_history(found, _LARGEST_SIGNAL)

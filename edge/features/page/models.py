@@ -64,23 +64,6 @@ class JobPage(Struct, frozen=True, kw_only=True):
     total: int
 
 
-class DecisionLine(Struct, frozen=True, kw_only=True):
-    """One decision about a job: its signal, and the steps that it changed."""
-
-    number: int
-    at: Instant | None
-    signal: str
-    entered: tuple[str, ...]
-    left: tuple[str, ...]
-
-
-class JobHistory(Struct, frozen=True, kw_only=True):
-    """The newest decisions about a job, the oldest of them first."""
-
-    job_order_id: str
-    decisions: tuple[DecisionLine, ...]
-
-
 class ResultList(Struct, frozen=True, kw_only=True):
     """The newest results of a job, in the order of their ends."""
 

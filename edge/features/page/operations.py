@@ -23,6 +23,7 @@ from edge.model.user import INTERVENTION_ROLES, Role
 from edge.sfc.signal import Intervene, Resolution, Resolve
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import JobCall
+from edge.station.public_history import PublicHistory
 from edge.station.public_job import PublicJobDetail, public_job
 from edge.station.stored_job import find, load
 
@@ -81,7 +82,7 @@ async def _gantt(services: WebServices, call: ApiCall) -> Svg:
     return Svg(await job_views.job_gantt(services.store, call.path["job"], services.clock()))
 
 
-async def _history(services: WebServices, call: ApiCall) -> models.JobHistory:
+async def _history(services: WebServices, call: ApiCall) -> PublicHistory:
     return await job_views.job_history(services.store, call.path["job"])
 
 
@@ -202,7 +203,7 @@ READS: Final = (
     ),
     ApiOperation("GET", f"{_JOB}/chart.svg", "Return the running IEC 61131-3 chart.", Role.OBSERVER, Svg, _chart),
     ApiOperation("GET", f"{_JOB}/gantt.svg", "Return the timeline of steps and actions.", Role.OBSERVER, Svg, _gantt),
-    ApiOperation("GET", f"{_JOB}/history", "Return the newest decisions.", Role.OBSERVER, models.JobHistory, _history),
+    ApiOperation("GET", f"{_JOB}/history", "Return the newest decisions.", Role.OBSERVER, PublicHistory, _history),
     ApiOperation(
         "GET",
         f"{_JOB}/results",

@@ -33,7 +33,7 @@ from edge.features.page.api import log_in, set_cookie
 from edge.features.page.caller import Callers, is_live, languages_of, refuse_other_site
 from edge.features.page.gateway_operations import LEVELS, log_page
 from edge.features.page.german_reasons import reason_in
-from edge.features.page.models import JobHistory, Login
+from edge.features.page.models import Login
 from edge.features.page.openapi import openapi, subjects_of, types_of
 from edge.features.page.operations import MOST_JOBS, job_offset
 from edge.features.page.page_texts import language_for, text_of
@@ -47,6 +47,7 @@ from edge.foundation.ticks import REST_S, in_slices
 from edge.model.instant import Instant, parse_instant
 from edge.model.plant import OperationType
 from edge.model.user import Role
+from edge.station.public_history import PublicHistory
 from edge.station.public_job import HAS_ENDED, public_detail
 from edge.station.stored_job import StartWait, load
 from edge.store import kept_alarms
@@ -86,7 +87,7 @@ async def _job(services: WebServices, _: WebCaller, query: Mapping[str, str]) ->
     store, job_id = services.store, query.get("id", "")
     stored = await load(store, job_id)
     detail = public_detail(stored, services.clock())
-    history = JobHistory(job_order_id=job_id, decisions=())
+    history = PublicHistory(job_order_id=job_id, scope=stored.job.scope, decisions=())
     if detail.has_chart:
         # A gateway may keep no history.
         with contextlib.suppress(Refused):

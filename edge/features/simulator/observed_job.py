@@ -110,7 +110,7 @@ class ObservedJob:
                 response = msgspec.convert(event.data, JobResponse)
                 if response.job_order_id == self.job_order_id:
                     self.response = response
-            case t if t == PROGRESS_TYPE and event.data["job_id"] == self.job_order_id:
+            case t if t == PROGRESS_TYPE and event.data["job_order_id"] == self.job_order_id:
                 for change in event.data["steps"]:
                     self._take_step(change["step"], now, active=change["active"])
             case _:
@@ -226,7 +226,7 @@ _SHOWN = ("evaluation", "torque", "angle", "result_state", "content")
 def apply_station_report(job: ObservedJob, event: CloudEvent, devices: Mapping[str, str], now: int) -> None:
     """Record the commands to `devices` (by `type_id`) from the progress of a job, the results from its response."""
     match event.type:
-        case t if t == PROGRESS_TYPE and event.data["job_id"] == job.job_order_id:
+        case t if t == PROGRESS_TYPE and event.data["job_order_id"] == job.job_order_id:
             for command in event.data.get("commands", ()):
                 if command["phase"] == "start" and command["type_id"] in devices:
                     job.note_command(command["action"], command["action"], devices[command["type_id"]], now)

@@ -35,7 +35,7 @@ async def test_json_history_has_every_decision(edge: Edge, plant: Plant, tool: F
         decision["number"] for decision in found["decisions"]
     )
     assert found["decisions"][0]["signal"] == "start"
-    assert found["decisions"][0]["changes"]["commands"] == [{"phase": "start", "step": "one", "action": "a"}]
+    assert found["decisions"][0]["commands"] == [{"phase": "start", "step": "one", "action": "a"}]
 
 
 async def test_history_names_the_decisions_that_are_gone(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:

@@ -23,7 +23,7 @@ from tests.features.flows.gateways import Plant as FlowPlant
 from tests.features.flows.test_page import REPORT
 from tests.features.page.serving import WRENCH, Browser, services_of, serving
 from tests.features.telemetry.test_alarm_requests import raised
-from tests.station.plant import SCOPE, Clock, FakeEquipment, Plant
+from tests.station.plant import SCOPE, Clock, FakeEquipment, Plant, until_true
 
 
 def sent(data: object) -> Any:
@@ -135,3 +135,12 @@ async def test_component_has_one_form(store: Store, edge: Edge, browser: Browser
     listed = json.loads((await edge("fleet", "list", "--json")).output)
     shown = json.loads((await edge("fleet", "show", "gw-1", "--json")).output)
     assert (listed, [shown], shown["seen_at"]) == (on_page, on_page, "2023-11-14T22:13:20.000Z")
+
+
+async def test_history_of_a_job_has_one_form(edge: Edge, browser: Browser, plant: Plant, tool: FakeEquipment) -> None:
+    await plant.answer(tool.commands[0], {"torque": 85.2})
+    await until_true(lambda: len(tool.commands) > 1)
+    eve = await browser.logged_in("eve")
+    on_page = (await eve.get("/api/v1/jobs/J1/history")).json
+    assert json.loads((await edge("jobs", "history", "J1", "--json")).output) == on_page
+    assert [decision["text"] for decision in on_page["decisions"]][:2] == ["start", "answer to a 1: done"]

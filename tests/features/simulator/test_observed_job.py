@@ -49,7 +49,9 @@ def response(state: JobStatus, why: str = "", job: str = "J1") -> CloudEvent:
 
 
 def progress(*steps: tuple[str, bool], job: str = "J1") -> CloudEvent:
-    return sent(PROGRESS_TYPE, {"job_id": job, "steps": [{"step": name, "active": active} for name, active in steps]})
+    return sent(
+        PROGRESS_TYPE, {"job_order_id": job, "steps": [{"step": name, "active": active} for name, active in steps]}
+    )
 
 
 def command(job: str = "J1", phase: str = "start") -> CloudEvent:

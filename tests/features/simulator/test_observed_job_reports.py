@@ -29,7 +29,7 @@ def message(type_id: str, data: object) -> CloudEvent:
 
 def progress(action: str, phase: str = "start", job: str = "J1") -> CloudEvent:
     command = {"action": action, "phase": phase, "attempt": 1, "type_id": f"{action}.v1"}
-    return message(PROGRESS_TYPE, {"job_id": job, "steps": [], "commands": [command]})
+    return message(PROGRESS_TYPE, {"job_order_id": job, "steps": [], "commands": [command]})
 
 
 def response(*results: Parameter, **fields: Any) -> CloudEvent:
