@@ -284,7 +284,7 @@ def test_definition_of_a_tag_has_its_unit_type_and_range(plant: TelemetryPlant) 
         found = json.loads(plant.gateway.cli("tags", "list", "gauge.*", "--json"))
         return {name: found[0].get(name) for name in ("value", "unit", "quality", "high")} if found else {}
 
-    expected = {"value": 700, "unit": "CEL", "quality": "uncertain", "high": 500}
+    expected = {"value": 700, "unit": "°C", "quality": "uncertain", "high": 500}
     wait_for(lambda: shown() == expected, "the tag has the unit and the quality of its definition")
     assert "its value is not a number, but str" in plant.gateway.log.read_text()
 

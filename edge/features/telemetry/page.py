@@ -12,12 +12,12 @@ from edge.app.page_part import TEXT_QUERY, ApiCall, ApiOperation, Execute, PageD
 from edge.chart.plot import PlotLimit, PlotPoint, plot_svg
 from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
 from edge.features.telemetry.model import page as models
+from edge.features.telemetry.model.public_tag import public_tag
 from edge.foundation.errors import Refused
 from edge.foundation.instant import local
 from edge.foundation.text import Text
 from edge.model.engineering_unit import symbol_of
 from edge.model.instant import rfc3339, utc
-from edge.model.json_value import short_value
 from edge.model.user import Role
 from edge.ports.alarm import AlarmCall, public_alarm, public_alarm_change
 from edge.ports.sample_lines import LineError, Sample, parse_line
@@ -60,7 +60,7 @@ async def list_tags(services: PageServices, text: str, most: int) -> models.TagL
     lines = {name: line for name, line in (await tags.load_last(services.store)).items() if needle in name.casefold()}
     found = ((name, _sample(line)) for name, line in lines.items())
     samples = [replace(sample, tag=name) for name, sample in found if sample is not None]
-    listed = tuple(_tag(sample, _definition_of(services, sample.tag)) for sample in samples[:most])
+    listed = tuple(public_tag(sample, _definition_of(services, sample.tag)) for sample in samples[:most])
     return models.TagList(tags=listed, total=len(samples))
 
 
@@ -131,17 +131,6 @@ def _sample(line: str) -> Sample | None:
     except LineError:
         return None
     return found if isinstance(found, Sample) else None
-
-
-def _tag(sample: Sample, definition: TagDefinition | None) -> models.TagView:
-    return models.TagView(
-        tag=sample.tag,
-        value=short_value(sample.value),
-        quality=sample.quality.value,
-        at=rfc3339(sample.at),
-        unit=symbol_of(definition.unit) if definition else "",
-        description=definition.description if definition else "",
-    )
 
 
 async def _alarms(services: PageServices, call: ApiCall) -> models.AlarmList:

@@ -13,7 +13,7 @@ from edge.features.flows.redis_state import RedisFlowState
 from edge.features.telemetry.alarm_publisher import alarm_event
 from edge.model.equipment_health import EquipmentReport
 from edge.model.user import Session
-from edge.store import equipment_memory, instance_leases, logins
+from edge.store import equipment_memory, instance_leases, logins, stream_of_samples
 from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.access.test_locks import JOB, put
@@ -24,6 +24,8 @@ from tests.features.flows.test_page import REPORT
 from tests.features.page.serving import WRENCH, Browser, services_of, serving
 from tests.features.telemetry.test_alarm_requests import raised
 from tests.station.plant import SCOPE, Clock, FakeEquipment, Plant, until_true
+
+SAMPLE = '{"at": 1700000000000, "tag": "wrench.torque", "value": 85.2, "process": "P1"}'
 
 
 def sent(data: object) -> Any:
@@ -144,3 +146,12 @@ async def test_history_of_a_job_has_one_form(edge: Edge, browser: Browser, plant
     on_page = (await eve.get("/api/v1/jobs/J1/history")).json
     assert json.loads((await edge("jobs", "history", "J1", "--json")).output) == on_page
     assert [decision["text"] for decision in on_page["decisions"]][:2] == ["start", "answer to a 1: done"]
+
+
+async def test_tag_has_one_form(store: Store, edge: Edge, browser: Browser) -> None:
+    await store.commit(stream_of_samples.save_last(store.keys, {"wrench.torque": SAMPLE}))
+    eve = await browser.logged_in("eve")
+    on_page = (await eve.get("/api/v1/tags")).json["tags"]
+    listed = json.loads((await edge("tags", "list", "--json")).output)
+    shown = json.loads((await edge("tags", "show", "wrench.torque", "--json")).output)
+    assert (listed, shown, shown["process"]) == (on_page, on_page[0], "P1")

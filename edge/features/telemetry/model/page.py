@@ -1,9 +1,10 @@
 """The data of alarms, tags and control charts in the HTTP API."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from edge.features.telemetry.model.public_tag import PublicTag
 from edge.model.instant import Instant
 from edge.ports.alarm import PublicAlarm, PublicAlarmChange
 
@@ -28,22 +29,10 @@ class AlarmRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     minutes: Annotated[float, Meta(gt=0, le=10_080)] | None = None
 
 
-class TagView(Struct, frozen=True, kw_only=True):
-    """The last sample of a tag."""
-
-    tag: str
-    value: Any
-    quality: str
-    at: Instant | None
-    unit: str = ""
-    """The symbol of the unit in the definition of the tag; empty without one."""
-    description: str = ""
-
-
 class TagList(Struct, frozen=True, kw_only=True):
     """The last samples by the names of their tags; `total` is the number of all tags that fit."""
 
-    tags: tuple[TagView, ...]
+    tags: tuple[PublicTag, ...]
     total: int
 
 

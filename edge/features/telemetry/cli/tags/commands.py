@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
+from msgspec import structs
 from msgspec.structs import replace
 
 from edge.app.features import gateway_settings
@@ -21,10 +22,11 @@ from edge.cli.terminal.store_access import (
 )
 from edge.config import Settings
 from edge.features.telemetry.cli.tags.history import Trend, parse_instant, trend_of, write_samples
-from edge.features.telemetry.cli.tags.view import as_data, report, table, trend_data, trend_report
 from edge.features.telemetry.cli.tags.view import line as sample_line
+from edge.features.telemetry.cli.tags.view import report, table, trend_data, trend_report
 from edge.features.telemetry.definitions import read_definitions
 from edge.features.telemetry.history.reader import read_samples
+from edge.features.telemetry.model.public_tag import public_tag
 from edge.features.telemetry.sample_store import follow_samples, open_volatile
 from edge.features.telemetry.settings import TelemetrySettings
 from edge.foundation.errors import Refused, SettingsError, unwrap_group
@@ -57,7 +59,7 @@ async def list_(at: StoreAccess, pattern: str) -> CommandOutput:
     """List tags with their last samples, which are saved every five seconds."""
     samples = [sample for sample in await _load(at) if matches(pattern, sample.tag)]
     known = await _definitions(at)
-    data = [as_data(sample, known.find(sample.tag)) for sample in samples]
+    data = [public_tag(sample, known.find(sample.tag)) for sample in samples]
     return CommandOutput(data, table(samples, known) if samples else "no tags")
 
 
@@ -71,7 +73,8 @@ async def show(at: StoreAccess, tag: str) -> CommandOutput:
         raise Refused("unknown_tag", Text.of("there is no tag {tag!r}", tag=tag), "List the tags: edge tags list")
     trend, known = _trend(tag, at.settings), (await _definitions(at)).find(tag)
     return CommandOutput(
-        as_data(last, known) | trend_data(trend), "\n".join([*report(last, known), *trend_report(trend)])
+        structs.asdict(public_tag(last, known)) | trend_data(trend),
+        "\n".join([*report(last, known), *trend_report(trend)]),
     )
 
 

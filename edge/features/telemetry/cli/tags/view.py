@@ -1,34 +1,20 @@
-"""Formats samples of tags: as a table, as a report, as a line and as data."""
+"""Formats samples of tags: as a table, as a report and as a line."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec import structs
 from rich.table import Table
 from rich.text import Text
 
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.table import local_time, plain_table
-from edge.model.instant import rfc3339
+from edge.features.telemetry.model.public_tag import public_tag
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition, TagDefinitions
 
 if TYPE_CHECKING:
     from edge.features.telemetry.cli.tags.history import Trend
-
-
-def as_data(sample: Sample, definition: TagDefinition | None = None) -> dict[str, object]:
-    """Return a sample as data, with the definition of its tag; its instant in UTC."""
-    known = msgspec.to_builtins(definition) if definition else {}
-    return {
-        "tag": sample.tag,
-        "value": sample.value,
-        "type": type(sample.value).__name__,
-        "quality": sample.quality.value,
-        "process": sample.process,
-        "at": rfc3339(sample.at),
-        **{name: known[name] for name in ("unit", "low", "high", "description") if name in known},
-    }
 
 
 def table(samples: Iterable[Sample], definitions: TagDefinitions | None = None) -> Table:
@@ -44,10 +30,10 @@ def table(samples: Iterable[Sample], definitions: TagDefinitions | None = None) 
 
 def report(sample: Sample, definition: TagDefinition | None = None) -> Iterator[str]:
     """Yield the report of a sample with the definition of its tag, line by line."""
-    facts = as_data(sample, definition) | {"at": local_time(sample.at)}
-    width = max(map(len, (name for name, fact in facts.items() if fact is not None)))
+    facts = structs.asdict(public_tag(sample, definition)) | {"at": local_time(sample.at)}
+    width = max(len(name) for name, fact in facts.items() if fact not in {None, ""})
     for name, fact in facts.items():
-        if fact is not None:
+        if fact not in {None, ""}:
             yield f"{name:<{width}}  {printable(fact)}"
 
 

@@ -25,7 +25,7 @@ async def test_tags_are_listed_by_pattern(edge: Edge) -> None:
     listed = await edge("tags", "list")
     assert all(word in listed.output for word in ("wrench.torque", "85.2", "P1", "wrench.evaluation"))
     (found,) = json.loads((await edge("tags", "list", "*.torque", "--json")).output)
-    assert (found["tag"], found["value"], found["type"]) == ("wrench.torque", 85.2, "float")
+    assert (found["tag"], found["value"], found["unit"]) == ("wrench.torque", 85.2, "")
     assert (await edge("tags", "list", "x*")).output == "no tags\n"
 
 
