@@ -36,7 +36,7 @@ _CORE = {
     ),
     "check": Noun("edge.cli.files", "Check a settings file, a recipe or station files and report every fault."),
     "draw": Noun("edge.cli.files", "Draw a recipe or a running job as an IEC 61131-3 chart."),
-    "schemas": Noun("edge.cli.files", "Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document."),
+    "schemas": Noun("edge.cli.schemas", "Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document."),
     "opcua": Noun(
         "edge.cli.opcua", "Manage certificates of the OPC UA server, and the applications and users that it trusts."
     ),

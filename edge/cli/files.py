@@ -1,4 +1,4 @@
-"""`edge check`, `edge draw` and `edge schemas`: finds faults in files, draws recipes, writes JSON Schemas."""
+"""`edge check` and `edge draw`: finds faults in files, draws recipes."""
 
 import asyncio
 import json
@@ -95,26 +95,6 @@ def print_result(file: Path, problems: Sequence[str], warnings: Sequence[str], *
             print_text(f"warning: {warning}")
         print_text(f"{file}: {len(problems) or 'no'} problem{'' if len(problems) == 1 else 's'}")
     raise SystemExit(2 if problems else 0)
-
-
-@click.command(epilog="Example: edge schemas /tmp/schemas")
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-def schemas(directory: Path) -> None:
-    """Write JSON Schemas of all payloads and of recipes, and an AsyncAPI document.
-
-    DIRECTORY is created if missing. Other files in it stay.
-    """
-    # The models of every feature: no other command needs them.
-    from edge.app import schemas as documents  # noqa: PLC0415
-
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        texts = dict(documents.schemas()) | {documents.ASYNCAPI_FILE: documents.asyncapi()}
-        for name, text in texts.items():
-            (directory / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        usage_failure(f"{directory}: cannot be written: {error.strerror}; name a writable directory")
-    print_text(f"{len(texts)} files in {directory}")
 
 
 def compiled_or_exit(data: object) -> Net:

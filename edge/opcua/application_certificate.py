@@ -24,6 +24,8 @@ _KEY_BITS = range(LEAST_KEY_BITS, 4097)  # of the three security policies (OPC 1
 MOST_IN_CHAIN = 5
 """Most certificates of a chain, the own one and that of the root included."""
 _LONG_LENGTH = 0x80
+_DER_HEAD = 2
+"""Bytes of a tag and of a short length."""
 _WEAK_HASHES = frozenset({"md5", "sha1"})
 
 _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
@@ -70,13 +72,13 @@ def read_chain(data: bytes) -> tuple[x509.Certificate, ...]:
 
 def _der_size(data: bytes) -> int:
     """Return the size of the DER value that begins here, by its own length."""
-    if len(data) < 2:  # noqa: PLR2004 - tag and length
+    if len(data) < _DER_HEAD:
         raise ValueError("the certificate is cut off")
     length = data[1]
     if length < _LONG_LENGTH:
-        return 2 + length
+        return _DER_HEAD + length
     octets = length - _LONG_LENGTH
-    return 2 + octets + int.from_bytes(data[2 : 2 + octets], "big")
+    return _DER_HEAD + octets + int.from_bytes(data[_DER_HEAD : _DER_HEAD + octets], "big")
 
 
 def chain_bytes(chain: Iterable[x509.Certificate]) -> bytes:

@@ -11,7 +11,7 @@ from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import Payload
 from edge.model.json_value import LONGEST_TEXT, short_value
 
-_ID_LENGTH: Final = 16
+ID_LENGTH: Final = 16
 _MOST_FIGURES: Final = 20
 
 
@@ -177,7 +177,7 @@ class AlarmCause(msgspec.Struct, frozen=True):
 
 def alarm_id(rule: str, subject: str) -> str:
     """Return the id of the alarm of a rule for a subject: the same after every restart."""
-    return hashlib.sha256(f"{rule}\0{subject}".encode(errors="backslashreplace")).hexdigest()[:_ID_LENGTH]
+    return hashlib.sha256(f"{rule}\0{subject}".encode(errors="backslashreplace")).hexdigest()[:ID_LENGTH]
 
 
 ALARM_METHODS: Final = ("Acknowledge", "Confirm", "AddComment", "Reset", "Shelve", "Unshelve", "Disable", "Enable")

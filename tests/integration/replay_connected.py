@@ -21,7 +21,7 @@ from edge.config import OpcuaEquipmentSettings
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.equipment.device import DeviceEvent, DeviceEvents
 from edge.features.admin.recording import ExchangeRecord, RecordingHeader
-from edge.features.lamps.gpio import FakeLines, Lines
+from edge.features.lamps.lines import FakeLines, Lines
 from edge.features.lamps.stacklight import StackLightSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, Node, TypeName

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from edge.features.lamps.gpio import open_lines
+from edge.features.lamps.lines import open_lines
 from edge.features.openprotocol.protocol.frame import encode_frame
 from edge.features.openprotocol.protocol.mids import Mid, new_message
 from edge.features.openprotocol.protocol.session import SessionTimes, open_openprotocol

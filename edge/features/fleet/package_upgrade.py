@@ -72,8 +72,11 @@ async def find_versions(ask: Sequence[str] = _ASK, within_s: float = _CHECK_WITH
 
 def parse_policy(text: str) -> PackageVersions | None:
     """Return the versions in the output of `apt-cache policy`; None when it has none."""
-    found = dict(re.findall(r"^  (Installed|Candidate): (\S+)$", text, re.MULTILINE))
-    return PackageVersions(found["Installed"], found["Candidate"]) if len(found) == 2 else None  # noqa: PLR2004 - both
+    match dict(re.findall(r"^  (Installed|Candidate): (\S+)$", text, re.MULTILINE)):
+        case {"Installed": installed, "Candidate": candidate}:
+            return PackageVersions(installed, candidate)
+        case _:
+            return None
 
 
 SOURCES: Final = Path("/etc/apt/sources.list.d/microdcs-edge.sources")

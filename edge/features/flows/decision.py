@@ -151,7 +151,7 @@ _SAME_STEP_MS: Final = 100
 _SAME_STEP_WITHIN_MS: Final = 30_000
 
 
-def follow_step(before: FlowRecord, plan: Plan, step: int, now: int) -> FlowRecord:
+def follow_step(before: FlowRecord, plan: Plan, now: int, step: int) -> FlowRecord:
     """Return a flow after the clock stepped to now; the second of two gateways changes nothing for the same step.
 
     The step itself misses no cycle. What was overdue before it and is not caught up counts as missed.

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import structlog
@@ -149,7 +150,7 @@ class FlowEngine:
             step, origin = self._origin() - origin, self._origin()
             if abs(step) >= _SMALLEST_STEP_MS:
                 logger.warning("clock stepped, flows follow", step_s=step / 1000)
-                await self._change_schedules(lambda flow, plan, now: follow_step(flow, plan, step, now))  # noqa: B023
+                await self._change_schedules(partial(follow_step, step=step))
             self._wake.clear()
             begun = await self._begin_due(tasks)
             if not any(begun):

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
-from edge.features.lamps.gpio import Lines
+from edge.features.lamps.lines import Lines
 from edge.foundation.task_group import background_task
 from edge.ports.alarm import Alarm, AlarmState
 from edge.store import kept_alarms

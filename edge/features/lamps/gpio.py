@@ -1,46 +1,29 @@
-"""Drives the lines of a GPIO chip, lamps and buttons; without a chip, a fake one."""
+"""Drives the lines of a GPIO chip, lamps and buttons. libgpiod is an extra of the package."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
-import structlog
+import gpiod
+from gpiod.line import Bias, Direction, Edge, Value
 
-from edge.foundation.errors import SettingsError, Unavailable
+from edge.foundation.errors import Unavailable
 from edge.foundation.text import Text
 from edge.links.connection_fault import ConnectionFailed
 from edge.model.equipment_connection import ConnectionFault
-
-if TYPE_CHECKING:
-    from gpiod import LineRequest
 
 _DEBOUNCE = timedelta(milliseconds=30)
 _CONSUMER = "microdcs-edge"
 # A line that flutters while the store is unavailable must not fill the memory.
 _PRESSES_WAITING = 100
-FAKE = "fake"
-"""The label of a simulated chip: its lamps are logged, its buttons are never pressed."""
-
-_log = structlog.get_logger(__name__)
-
-
-class Lines(Protocol):
-    """Lamps and buttons by their names."""
-
-    async def switch(self, lamps: Mapping[str, bool]) -> None:
-        """Switch the lamps of these names on or off; raises Unavailable, Refused when a lamp cannot be switched."""
-
-    async def pressed(self) -> str:
-        """Wait until a button is pressed; return its name. Raises Unavailable when the lines are gone."""
 
 
 class GpioLines:
     """Lines that were requested from the kernel."""
 
-    def __init__(self, lamps: "LineRequest | None", outputs: Mapping[str, int], names: Mapping[int, str]) -> None:
+    def __init__(self, lamps: gpiod.LineRequest | None, outputs: Mapping[str, int], names: Mapping[int, str]) -> None:
         self._lamps = lamps
         self._outputs = outputs
         self._names = names
@@ -48,8 +31,6 @@ class GpioLines:
 
     async def switch(self, lamps: Mapping[str, bool]) -> None:
         """Switch the lamps of these names on or off, at once. Raises Unavailable."""
-        from gpiod.line import Value  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
-
         if self._lamps is None:
             return
         values: dict[int | str, Value] = {
@@ -67,7 +48,7 @@ class GpioLines:
             raise pressed
         return pressed
 
-    def take_edges(self, buttons: "LineRequest") -> None:
+    def take_edges(self, buttons: gpiod.LineRequest) -> None:
         """Read the edges that the kernel recorded; the event loop calls it when there are any."""
         try:
             edges = buttons.read_edge_events()
@@ -81,43 +62,14 @@ class GpioLines:
                 self._pressed.put_nowait(self._names[edge.line_offset])
 
 
-class FakeLines:
-    """Lines of a simulated chip; `lit` holds which lamps would be on."""
-
-    def __init__(self, lamps: Iterable[str]) -> None:
-        self.lit = dict.fromkeys(lamps, False)
-
-    async def switch(self, lamps: Mapping[str, bool]) -> None:
-        """Log the state of the lamps."""
-        self.lit |= lamps
-        _log.info("fake lamps", **self.lit)
-
-    async def pressed(self) -> str:
-        """Wait without end."""
-        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        return await never
-
-
 @contextmanager
-def open_lines(
-    chip: str, lamps: Mapping[str, int], buttons: Mapping[str, int], devices: Path = Path("/dev")
-) -> Iterator[Lines]:
+def request_lines(
+    chip: str, lamps: Mapping[str, int], buttons: Mapping[str, int], devices: Path
+) -> Iterator[GpioLines]:
     """Request lines of the chip with that label, by their offsets; lamps are off then.
 
-    Each button connects to ground. The chip FAKE needs no hardware. Raises SettingsError without libgpiod, Unavailable
-    when there is no such chip or a line is in use.
+    Each button connects to ground. Raises Unavailable when there is no such chip or a line is in use.
     """
-    if chip == FAKE:
-        yield FakeLines(lamps)
-        return
-    try:
-        import gpiod  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
-        from gpiod.line import Bias, Direction, Edge  # noqa: PLC0415 - as above
-    except ImportError as error:
-        raise SettingsError(
-            ["GPIO lines are asked for, and libgpiod 2 for Python is not there"],
-            "pip install 'microdcs-edge[gpio]', or on Debian 13: apt install python3-libgpiod",
-        ) from error
     output = gpiod.LineSettings(direction=Direction.OUTPUT)
     button = gpiod.LineSettings(
         direction=Direction.INPUT,
@@ -150,8 +102,6 @@ def open_lines(
 
 
 def _device(label: str, devices: Path) -> Path:
-    import gpiod  # noqa: PLC0415 - an extra: who has no lines needs no libgpiod
-
     labels = []
     for device in sorted(devices.glob("gpiochip*")):
         with gpiod.Chip(str(device)) as chip:

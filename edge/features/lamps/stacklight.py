@@ -14,7 +14,7 @@ from edge.equipment.connected_equipment import ConnectedEquipment, open_connecte
 from edge.equipment.device import Device, DeviceEvent
 from edge.equipment.repetition import permit_start
 from edge.features.lamps.alarm_lamps import FollowAlarms, no_alarms, show_alarms
-from edge.features.lamps.gpio import Lines, open_lines
+from edge.features.lamps.lines import Lines, open_lines
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.text import Text
 from edge.model.cloudevent import new_id

@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from asyncua import ua
@@ -83,8 +83,12 @@ RETRY_S: Final = (1.0, 60.0)
 GOODBYE_S: Final = 2.0
 """How long a stop waits for the discovery server."""
 
-Register = Callable[[bool], Awaitable[None]]
-"""Registers the server when it is called with True, unregisters it with False."""
+
+class Register(Protocol):
+    """Registers the server, or unregisters it when it goes offline. Raises Unavailable and SettingsError."""
+
+    async def __call__(self, *, is_online: bool) -> None:
+        """Register or unregister it."""
 
 
 def application_of(gateway: str, endpoint: str, capabilities: tuple[str, ...]) -> RegisteredApplication:
@@ -105,10 +109,7 @@ def register_at(settings: OpcuaSettings, application: RegisteredApplication) -> 
         trusted=settings.trusted,
     )
 
-    async def call(is_online: bool) -> None:  # noqa: FBT001 - the signature of Register
-        await register(server, application, is_online=is_online)
-
-    return call
+    return partial(register, server, application)
 
 
 async def keep_registered(
@@ -124,7 +125,7 @@ async def keep_registered(
     try:
         while True:
             try:
-                await register_server(True)  # noqa: FBT003 - the signature of Register
+                await register_server(is_online=True)
             except (Unavailable, SettingsError) as error:
                 if not is_reported:
                     reason = error.message if isinstance(error, Unavailable) else str(error)
@@ -140,4 +141,4 @@ async def keep_registered(
         if is_registered:
             with contextlib.suppress(Unavailable, SettingsError, TimeoutError):
                 async with asyncio.timeout(goodbye_s):
-                    await register_server(False)  # noqa: FBT003 - the signature of Register
+                    await register_server(is_online=False)

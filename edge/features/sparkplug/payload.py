@@ -23,6 +23,10 @@ _U64_STRUCT: Final = struct.Struct("<Q")
 _U32_STRUCT: Final = struct.Struct("<I")
 
 
+_CONTINUED: Final = 0x80
+"""The bit of each byte of a varint but the last."""
+
+
 class MalformedPayload(ValueError):
     """Bytes that are not payload; the message says why."""
 
@@ -31,8 +35,8 @@ def encode_varint(number: int) -> bytes:
     """Return a varint; a negative number takes the ten bytes of its two's complement."""
     number &= _U64
     encoded = bytearray()
-    while number >= 0x80:  # noqa: PLR2004 - seven bits a byte
-        encoded.append(number & 0x7F | 0x80)
+    while number >= _CONTINUED:
+        encoded.append(number & 0x7F | _CONTINUED)
         number >>= 7
     encoded.append(number)
     return bytes(encoded)
@@ -126,7 +130,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
     for position, byte in enumerate(data[at : at + _MAX_VARINT_BYTES]):
         value |= (byte & 0x7F) << 7 * position
-        if byte < 0x80:  # noqa: PLR2004 - the last byte has no continuation bit
+        if byte < _CONTINUED:
             return value & _U64, at + position + 1
     raise MalformedPayload("a number does not end")
 
@@ -302,10 +306,13 @@ def _decode_properties(data: bytes) -> dict[str, MetricProperty]:
     names: list[str] = []
     values: list[MetricProperty | None] = []
     for number, raw in read_fields(data):
-        if number == 1:
-            names.append(as_text(raw))
-        elif number == 2:  # noqa: PLR2004 - the field of the values
-            values.append(_decode_property(as_bytes(raw)))
+        match number:
+            case 1:
+                names.append(as_text(raw))
+            case 2:
+                values.append(_decode_property(as_bytes(raw)))
+            case _:
+                pass
     if len(names) != len(values):
         raise MalformedPayload("properties have another number of names than of values")
     return {
@@ -320,10 +327,13 @@ def _decode_property(data: bytes) -> MetricProperty | None:
     type = 0
     raw_value: tuple[int, int | bytes] | None = None
     for number, raw in read_fields(data):
-        if number == 1:
-            type = as_number(raw)
-        elif 3 <= number <= 8:  # noqa: PLR2004 - the fields of the values
-            raw_value = number - 3, raw
+        match number:
+            case 1:
+                type = as_number(raw)
+            case 3 | 4 | 5 | 6 | 7 | 8:
+                raw_value = number - 3, raw
+            case _:
+                pass
     if type not in {*DataType}:
         return None
     return MetricProperty(DataType(type), _decode_value(type, raw_value))

@@ -118,8 +118,8 @@ class SparkplugSource:
 
 def _named(topic: str) -> list[NodeName]:
     """Return the edge node that a topic filter names, if it names one."""
-    levels = topic.split("/")
-    wildcards = {"+", "#"}
-    if len(levels) > 3 and levels[1] not in wildcards and levels[3] not in wildcards:  # noqa: PLR2004 - the node
-        return [NodeName(levels[1], levels[3])]
-    return []
+    match topic.split("/"):
+        case [_, group, _, node, *_] if not {group, node} & {"+", "#"}:
+            return [NodeName(group, node)]
+        case _:
+            return []

@@ -60,7 +60,7 @@ def run_through(document: dict[str, Any], steps: Sequence[tuple[int, int]], unti
             step = left.pop(0)[1]
             offset += step
             for later in (0, 200):
-                record = follow_step(record, found, step, offset + elapsed + later)
+                record = follow_step(record, found, offset + elapsed + later, step)
         now = offset + elapsed
         if running and elapsed >= ends:
             ended = changed(running.cycle, tasks={"a": NodeTask(NodeStatus.COMPLETED, attempts=1)})
@@ -105,7 +105,7 @@ def test_clock_step_during_a_cycle_moves_the_next_cycle(step: int, next_at: int)
     every_minute = plan()
     waiting = changed(decision.start(decision.register(None, every_minute, "{}", 5), every_minute, 5))
     begun, record = decision.begin_cycle(waiting, every_minute, "edge", 120 * MINUTE)
-    stepped = follow_step(begun, every_minute, step, 120 * MINUTE + step + 1)
+    stepped = follow_step(begun, every_minute, 120 * MINUTE + step + 1, step)
     ended = changed(record.cycle, tasks={"a": NodeTask(NodeStatus.COMPLETED, attempts=1)})
     after = decision.end_cycle(stepped, ended, every_minute, 120 * MINUTE + step + 2)
     assert (after.next_at, after.resume_at, after.missed - begun.missed) == (next_at, None, 0)
@@ -113,7 +113,7 @@ def test_clock_step_during_a_cycle_moves_the_next_cycle(step: int, next_at: int)
 
 def test_stopped_flow_ignores_a_clock_step() -> None:
     stopped = FlowRecord(flow_id="f", document="{}", created_at=1, status=FlowStatus.STOPPED, last_at=5)
-    assert follow_step(stopped, plan(), -HOUR, 5) is stopped
+    assert follow_step(stopped, plan(), 5, -HOUR) is stopped
 
 
 def test_cycles_overdue_at_a_clock_step_are_missed() -> None:
@@ -121,6 +121,6 @@ def test_cycles_overdue_at_a_clock_step_are_missed() -> None:
     behind = FlowRecord(
         flow_id="f", document="{}", created_at=1, status=FlowStatus.RUNNING, last_at=9 * MINUTE, next_at=10 * MINUTE
     )
-    after = follow_step(behind, found, HOUR, 75 * MINUTE)
+    after = follow_step(behind, found, 75 * MINUTE, HOUR)
     assert (after.next_at, after.missed) == (75 * MINUTE, 5)
-    assert follow_step(after, found, HOUR, 75 * MINUTE + 1) is after
+    assert follow_step(after, found, 75 * MINUTE + 1, HOUR) is after

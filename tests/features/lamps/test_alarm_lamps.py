@@ -3,7 +3,7 @@
 import pytest
 
 from edge.features.lamps.alarm_lamps import LampState, lamp_states, show_alarms
-from edge.features.lamps.gpio import FakeLines
+from edge.features.lamps.lines import FakeLines
 from edge.ports.alarm import AckState, ActiveState, Alarm, Shelving
 from tests.conftest import WaitUntil
 from tests.equipment.alarm_feed import AlarmFeed, alarm

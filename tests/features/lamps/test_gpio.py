@@ -3,7 +3,6 @@
 import asyncio
 import os
 import select
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +12,8 @@ import gpiod
 import pytest
 from gpiod.line import Bias, Direction, Edge, Value
 
-from edge.features.lamps.gpio import FAKE, FakeLines, open_lines
-from edge.foundation.errors import SettingsError, Unavailable
+from edge.features.lamps.lines import open_lines
+from edge.foundation.errors import Unavailable
 from tests.conftest import WaitUntil
 
 LAMPS, BUTTONS = {"red": 17, "green": 22}, {"start": 5}
@@ -155,22 +154,3 @@ async def test_missing_chip_is_reported_with_the_available_chips(board: FakeBoar
     with pytest.raises(Unavailable) as raised, open_lines("pinctrl-bcm2711", LAMPS, {}, board.devices):
         pass
     assert "pinctrl-rp1" in raised.value.advice
-
-
-async def test_missing_libgpiod_is_reported_with_the_package_to_install(
-    board: FakeBoard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "gpiod", None)
-    with pytest.raises(SettingsError) as raised, open_lines("pinctrl-rp1", LAMPS, {}, board.devices):
-        pass
-    assert "microdcs-edge[gpio]" in raised.value.advice
-
-
-async def test_fake_chip_works_without_a_board() -> None:
-    with open_lines(FAKE, LAMPS, BUTTONS) as lines:
-        await lines.switch({"red": True})
-        assert isinstance(lines, FakeLines)
-        assert lines.lit == {"red": True, "green": False}
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0):
-                await lines.pressed()

@@ -15,7 +15,7 @@ from edge.app.features import declared_sections
 from edge.config import load_settings
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.features.lamps import feature, stacklight
-from edge.features.lamps.gpio import Lines
+from edge.features.lamps.lines import Lines
 from edge.features.lamps.stacklight import StackLightSettings, open_stacklight
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.ports.alarm import AckState

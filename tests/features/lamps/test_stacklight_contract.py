@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
-from edge.features.lamps.gpio import Lines
+from edge.features.lamps.lines import Lines
 from edge.features.lamps.stacklight import StackLightSettings, open_stacklight
 from edge.foundation.errors import Refused, Unavailable
 from tests.conftest import WaitUntil

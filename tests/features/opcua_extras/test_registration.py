@@ -71,7 +71,7 @@ async def test_server_is_registered_and_unregistered_at_a_discovery_server(
     async with discovery_server(port, tmp_path / "lds", pki / "own.der") as seen:
         await wait_until(lambda: seen)
         with pytest.raises(Unavailable, match="is not trusted"):
-            await register_at(settings, application)(True)
+            await register_at(settings, application)(is_online=True)
         shutil.copy(tmp_path / "lds" / "lds.der", trusted / "lds.der")
         keeping = keep_registered(register_at(settings, application), 60, (0.5, 1), goodbye_s=60)
         async with background_task(keeping, "registration"):
@@ -88,7 +88,7 @@ async def test_registration_is_retried_until_the_discovery_server_answers(
 ) -> None:
     calls: list[bool] = []
 
-    async def register(is_online: bool) -> None:  # noqa: FBT001 - a parameter
+    async def register(*, is_online: bool) -> None:
         calls.append(is_online)
         if 1 < len(calls) < 5:
             raise Unavailable("away", "start it")
@@ -104,7 +104,7 @@ async def test_registration_is_retried_until_the_discovery_server_answers(
 async def test_server_that_was_never_registered_is_not_unregistered(wait_until: WaitUntil) -> None:
     calls: list[bool] = []
 
-    async def register(is_online: bool) -> None:  # noqa: FBT001 - a parameter
+    async def register(*, is_online: bool) -> None:
         calls.append(is_online)
         raise Unavailable("away", "")
 

@@ -14,13 +14,21 @@ LIGHT_REVISION = 999
 """A short result without parameter ids, for tools with little bandwidth."""
 
 
+def _with_kind(spec: Spec) -> tuple[str, int, FieldKind]:
+    match spec:
+        case name, width:
+            return name, width, FieldKind.CODE
+        case name, width, kind:
+            return name, width, kind
+
+
 def numbered(*specs: Spec, start: int = 1, optional_from: str = "") -> Layout:
     """Return fields with parameter ids from `start` on; the one of that name and those after it are optional."""
     names = [spec[0] for spec in specs]
     required = names.index(optional_from) if optional_from else len(names)
     return tuple(
-        DataField(spec[0], spec[1], spec[2] if len(spec) > 2 else FieldKind.CODE, start + n, is_optional=n >= required)  # noqa: PLR2004 - the kind is optional
-        for n, spec in enumerate(specs)
+        DataField(name, width, kind, start + n, is_optional=n >= required)
+        for n, (name, width, kind) in enumerate(map(_with_kind, specs))
     )
 
 

@@ -25,7 +25,7 @@ from edge.features.telemetry.model.rule import (
     Rule,
     StaleRule,
 )
-from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise
+from edge.ports.alarm import ID_LENGTH, AckState, ActiveState, Alarm, AlarmChangeKind, EarlierRaise
 from edge.ports.sample_value import GATEWAY_TAGS
 from edge.store.kept_alarms import AlarmChange
 
@@ -223,7 +223,7 @@ def changed_views(before: ConditionView | None, after: ConditionView, kind: Alar
 def encode_event_id(alarm_id: str, raised_at: int, position: str) -> bytes:
     """Return the EventId of a state of an alarm."""
     milliseconds, _, number = position.partition("-")
-    digest = bytes.fromhex(alarm_id) if len(alarm_id) == 16 else alarm_id.encode()[:8]  # noqa: PLR2004 - of alarm_id()
+    digest = bytes.fromhex(alarm_id) if len(alarm_id) == ID_LENGTH else alarm_id.encode()[:8]
     return _EVENT_ID.pack(digest, raised_at, int(milliseconds), int(number or 0) & 0xFFFFFFFF)
 
 

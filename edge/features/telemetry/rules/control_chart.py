@@ -121,24 +121,28 @@ def _learn(rule: ControlChartRule, state: ControlChartState, point: float, sprea
 Points: TypeAlias = tuple[float, ...]
 
 
+def _last(values: Points, count: int) -> Points:
+    """Return the last values; none while there are fewer."""
+    return values[-count:] if len(values) >= count else ()
+
+
 def _beyond_three_sigma(_points: Points, deviations: Points, sigma: float) -> bool:
     return abs(deviations[-1]) > 3 * sigma
 
 
 def _nine_on_one_side(_points: Points, deviations: Points, _sigma: float) -> bool:
-    last = deviations[-9:]
-    return len(last) == 9 and (all(d > 0 for d in last) or all(d < 0 for d in last))  # noqa: PLR2004  Nelson's number
+    last = _last(deviations, 9)
+    return bool(last) and (all(d > 0 for d in last) or all(d < 0 for d in last))
 
 
 def _six_rising_or_falling(points: Points, _deviations: Points, _sigma: float) -> bool:
-    last = points[-6:]
-    pairs = list(pairwise(last))
-    return len(last) == 6 and (all(a < b for a, b in pairs) or all(a > b for a, b in pairs))  # noqa: PLR2004
+    pairs = list(pairwise(_last(points, 6)))
+    return bool(pairs) and (all(a < b for a, b in pairs) or all(a > b for a, b in pairs))
 
 
 def _fourteen_alternating(points: Points, _deviations: Points, _sigma: float) -> bool:
-    steps = [(b > a) - (b < a) for a, b in pairwise(points[-14:])]
-    return len(steps) == 13 and all(a * b < 0 for a, b in pairwise(steps))  # noqa: PLR2004
+    steps = [(b > a) - (b < a) for a, b in pairwise(_last(points, 14))]
+    return bool(steps) and all(a * b < 0 for a, b in pairwise(steps))
 
 
 def _two_of_three_beyond_two_sigma(_points: Points, deviations: Points, sigma: float) -> bool:
@@ -159,9 +163,8 @@ def _fifteen_within_one_sigma(_points: Points, deviations: Points, sigma: float)
 
 
 def _eight_beyond_one_sigma_on_both_sides(_points: Points, deviations: Points, sigma: float) -> bool:
-    last = deviations[-8:]
-    outside = all(abs(d) > sigma for d in last)
-    return len(last) == 8 and outside and min(last) < 0 < max(last)  # noqa: PLR2004
+    last = _last(deviations, 8)
+    return bool(last) and all(abs(d) > sigma for d in last) and min(last) < 0 < max(last)
 
 
 NELSON_TESTS: Final[dict[int, Callable[[Points, Points, float], bool]]] = {

@@ -52,8 +52,9 @@ def write_samples(samples: Iterable[Sample], form: str, file: Path | None) -> in
 
 def _write(samples: Iterable[Sample], form: str, out: BinaryIO) -> int:
     count = 0
-    for count, part in _encoded(samples, form):  # noqa: B007 - the last one is returned
+    for written, part in _encoded(samples, form):
         out.write(part)
+        count = written
     return count
 
 
