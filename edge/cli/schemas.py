@@ -1,4 +1,4 @@
-"""`edge schemas`: writes JSON Schemas. It imports the models of every feature, which no other command needs."""
+"""`edge schemas`: writes JSON Schemas of the models of every feature, which no other command imports."""
 
 from pathlib import Path
 
