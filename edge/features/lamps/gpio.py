@@ -1,4 +1,4 @@
-"""Drives the lines of a GPIO chip, lamps and buttons. libgpiod is an extra of the package."""
+"""Drives the lines of a GPIO chip, lamps and buttons, with libgpiod, an extra of the package."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
