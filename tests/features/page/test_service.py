@@ -9,10 +9,8 @@ from structlog.testing import capture_logs
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings
-from edge.features.page.service import _ShownEquipment
 from edge.features.page.settings import WebSettings
 from edge.foundation.errors import SettingsError
-from edge.model.equipment_health import EquipmentHealth
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 from tests.free_ports import free_port
@@ -69,10 +67,3 @@ async def test_invalid_certificate_is_reported(redis: RedisSettings, tmp_path: P
     with pytest.raises(SettingsError, match="cannot be used"):
         async with open_gateway(settings_of(redis, tmp_path, web)):
             pass
-
-
-def test_counters_of_equipment_do_not_update_the_page() -> None:
-    shown, wrench = _ShownEquipment(), EquipmentHealth(name="wrench", kind="mqtt")
-    assert shown.has_changed([wrench])
-    assert not shown.has_changed([msgspec.structs.replace(wrench, answered=7)])
-    assert shown.has_changed([msgspec.structs.replace(wrench, connected=False)])
