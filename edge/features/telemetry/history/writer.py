@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import structlog
 from msgspec import Struct
@@ -13,6 +14,9 @@ from edge.foundation.rate_limit import LogThrottle
 from edge.ports.sample_lines import Sample
 
 logger = structlog.get_logger(__name__)
+
+_RETRY_S: Final = 10.0
+"""Seconds until a disk that refused is tried again: each try encodes a whole chunk."""
 
 
 class HistoryLimits(Struct, frozen=True):
@@ -70,7 +74,10 @@ class HistoryWriter:
                 except TimeoutError:
                     pass
                 self._is_full.clear()
-                await self._write(self._take())
+                if await self._write(self._take()):
+                    await asyncio.sleep(min(self._limits.interval_s, _RETRY_S))
+                if len(self._buffer) >= self._limits.chunk:
+                    self._is_full.set()
         finally:
             while samples := self._take():
                 if self._append(samples):
@@ -79,9 +86,10 @@ class HistoryWriter:
     def _take(self) -> list[Sample]:
         return [self._buffer.popleft() for _ in range(min(len(self._buffer), self._limits.chunk))]
 
-    async def _write(self, samples: list[Sample]) -> None:
+    async def _write(self, samples: list[Sample]) -> list[Sample]:
+        """Append samples in a thread; put those back that the disk did not take, and return them."""
         if not samples:
-            return
+            return []
         self.revision += 1
         # A task without a group: the thread cannot be stopped, and the chunk must be known as written or not.
         writing = asyncio.ensure_future(asyncio.to_thread(self._append, samples))
@@ -92,8 +100,7 @@ class HistoryWriter:
                 self._return(await writing)
             finally:
                 self.revision += 1
-        if len(self._buffer) >= self._limits.chunk and not writing.result():
-            self._is_full.set()
+        return writing.result()
 
     def _return(self, samples: list[Sample]) -> None:
         """Put samples back at the front of the buffer, the newest ones where it has too little room."""

@@ -61,6 +61,20 @@ async def test_buffer_drops_the_oldest_samples_while_the_disk_is_unavailable(tmp
     assert values(directory) == list(range(20, 70))
 
 
+async def test_disk_that_refuses_is_not_tried_again_at_each_sample(tmp_path: Path) -> None:
+    """Each try encodes a whole chunk, which would slow the jobs."""
+    directory = tmp_path / "file"
+    directory.write_text("no directory")
+    writer = HistoryWriter(directory, HistoryLimits(days=3, chunk=10))
+    async with background_task(writer.run(), "history"):
+        for number in range(30):
+            writer.append(samples(number * 10, 10))
+            await asyncio.to_thread(os.sched_yield)
+        assert writer.revision == 2
+        directory.unlink()
+    assert values(directory) == list(range(300))
+
+
 async def test_day_that_is_written_is_not_written_again_with_the_next(tmp_path: Path) -> None:
     tomorrow = tmp_path / "2024-10-05.arrows.gz"
     tomorrow.mkdir()  # a file that cannot be opened
