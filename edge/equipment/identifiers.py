@@ -37,6 +37,6 @@ def validate_named_identifiers(command: Command, name: str) -> None:
 def _not_a_text(subject: str, value: object) -> Refused:
     return Refused(
         "parameters",
-        Text.of("{subject} has to be a text, not {value!r:.100}", subject=subject, value=value),
+        Text.of("{subject} has to be a text, not {value:.100}", subject=subject, value=repr(value)),
         "Write it in quotes.",
     )

@@ -89,7 +89,7 @@ class Client:
             case _:
                 raise Refused(
                     "unreadable",
-                    Text.of("the gateway answered {answers!r}", answers=answers),
+                    Text.of("the gateway answered {answers}", answers=repr(answers)),
                     "Is it a gateway of this version?",
                 )
 

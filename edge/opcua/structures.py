@@ -139,7 +139,7 @@ class Structures:
             raise Refused(
                 "unwritable",
                 Text.of(
-                    "{value!r} is not a {string}: {reason}", value=value, string=data_type.to_string(), reason=error
+                    "{value} is not a {string}: {reason}", value=repr(value), string=data_type.to_string(), reason=error
                 ),
             ) from error
         if encoding is not None:

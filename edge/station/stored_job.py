@@ -75,7 +75,7 @@ async def find(store: Store, job_id: str, clock: Clock = now_ms) -> StoredJob | 
         copies = await load_copies(store, net.mirrors) if net and net.mirrors else {}
     except (ValueError, KeyError) as error:
         reason = Text.of(
-            "the stored data of job order {job_id!r} cannot be decoded: {reason!r}", job_id=job_id, reason=error
+            "the stored data of job order {job_id!r} cannot be decoded: {reason}", job_id=job_id, reason=repr(error)
         )
         raise Refused("unreadable", reason, "Restore a backup: edge restore --help") from error
     if job is None:

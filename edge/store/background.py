@@ -236,7 +236,7 @@ def renewal(lease: str) -> Iterator[None]:
     except Exception as error:  # whatever it is: the lease is not renewed
         if _has_advice(error):
             raise
-        raise RenewalError(Text.of("{lease} cannot be renewed: {reason!r}", lease=lease, reason=error)) from error
+        raise RenewalError(Text.of("{lease} cannot be renewed: {reason}", lease=lease, reason=repr(error))) from error
 
 
 async def restart_on_outage(

@@ -252,7 +252,9 @@ class Sentinel:
             return view_of(str(own_id), address, _fields(fields), _listed(others), _listed(replicas))
         except (KeyError, ValueError, TypeError) as error:
             raise Unavailable(
-                Text.of("the sentinel {name} sent an answer that cannot be read: {reason!r}", name=self, reason=error),
+                Text.of(
+                    "the sentinel {name} sent an answer that cannot be read: {reason}", name=self, reason=repr(error)
+                ),
                 _ADVICE,
             ) from None
 

@@ -46,9 +46,9 @@ def counter_calls(command: Command) -> Iterator[tuple[str, tuple[int, ...]]]:
             raise Refused(
                 "parameters",
                 Text.of(
-                    "the parameter {parameter} has to be a whole number from 0, not {value!r}",
+                    "the parameter {parameter} has to be a whole number from 0, not {value}",
                     parameter=parameter,
-                    value=value,
+                    value=repr(value),
                 ),
             )
         yield method, (value,)

@@ -68,10 +68,10 @@ def number_of(command: Command, name: str) -> int | None:
         raise Refused(
             "parameters",
             Text.of(
-                "the parameter {name} has to be a number from 1 to {largest}, not {value!r}",
+                "the parameter {name} has to be a number from 1 to {largest}, not {value}",
                 name=name,
                 largest=largest,
-                value=value,
+                value=repr(value),
             ),
         )
     return value

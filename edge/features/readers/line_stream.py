@@ -94,10 +94,10 @@ class LineFramer:
                 yield Refused(
                     "unreadable",
                     Text.of(
-                        "no {what} within {unended_seconds:g} s after {line!r}",
+                        "no {what} within {unended_seconds:g} s after {line}",
                         what=what,
                         unended_seconds=UNENDED_SECONDS,
-                        line=line[:40],
+                        line=repr(line[:40]),
                     ),
                     advice,
                 )

@@ -347,7 +347,7 @@ async def _store_and_start(mes: Mes, view: DemoView, job_order_id: str = _JOB_OR
     view.report("", f"called StoreAndStart for {job_order_id}; the station answered {answer.status.name}")
     if answer.status is not ReturnStatus.NO_ERROR:
         raise Refused(
-            "job", Text.of("the station did not take the job: {reasons!r}", reasons=answer.reasons or answer.status)
+            "job", Text.of("the station did not take the job: {reasons}", reasons=repr(answer.reasons or answer.status))
         )
 
 

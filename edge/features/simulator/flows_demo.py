@@ -312,9 +312,9 @@ async def _run_job(mes: Mes, job_id: str, torque: float) -> None:
     if answer.status is not ReturnStatus.NO_ERROR:
         raise Unavailable(
             Text.of(
-                "the station did not take job {job_id}: {reasons!r}",
+                "the station did not take job {job_id}: {reasons}",
                 job_id=job_id,
-                reasons=answer.reasons or answer.status,
+                reasons=repr(answer.reasons or answer.status),
             )
         )
 

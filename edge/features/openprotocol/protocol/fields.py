@@ -187,7 +187,7 @@ def _as_number(field: DataField, raw: bytes) -> int | None:
         return int(text)
     except ValueError:
         raise Refused(
-            "unreadable", Text.of("{field}: expected a number, found {raw!r}", field=field.name, raw=raw[:20])
+            "unreadable", Text.of("{field}: expected a number, found {raw}", field=field.name, raw=repr(raw[:20]))
         ) from None
 
 

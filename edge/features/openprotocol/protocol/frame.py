@@ -146,7 +146,9 @@ def _digits(raw: bytes, what: str) -> int:
     if not text:
         return 0
     if not text.isdigit():
-        raise Refused("unreadable", Text.of("the {what} of a frame is not a number: {raw!r}", what=what, raw=raw[:8]))
+        raise Refused(
+            "unreadable", Text.of("the {what} of a frame is not a number: {raw}", what=what, raw=repr(raw[:8]))
+        )
     return int(text)
 
 

@@ -30,7 +30,8 @@ def parse_job(frame: MidFrame) -> dict[str, Any]:
     listed = frame.data[width:].rstrip(b"\0 ")
     if listed and not listed.startswith(_LIST):
         raise Refused(
-            "unreadable", Text.of("MID 0033: expected the list of parameter sets, found {listed!r}", listed=listed[:2])
+            "unreadable",
+            Text.of("MID 0033: expected the list of parameter sets, found {listed}", listed=repr(listed[:2])),
         )
     return fields | {"steps": tuple(_steps(listed.removeprefix(_LIST).decode("latin-1")))}
 
@@ -49,6 +50,6 @@ def _steps(text: str) -> Iterator[JobStep]:
             channel, parameter_set, _automatic, size = (int(number) for number in numbers[:4])
         except ValueError:
             raise Refused(
-                "unreadable", Text.of("MID 0033: {word!r} is not a parameter set of a job", word=word[:20])
+                "unreadable", Text.of("MID 0033: {word} is not a parameter set of a job", word=repr(word[:20]))
             ) from None
         yield JobStep(channel, parameter_set, size)

@@ -49,7 +49,7 @@ def parse_spindles(data: bytes) -> dict[str, Any]:
     at = sum(field.width + _ID_WIDTH for field in _COMMON)
     if data[at : at + _ID_WIDTH] != _SPINDLES:
         raise Refused(
-            "unreadable", Text.of("spindles: expected parameter 18, found {data!r}", data=data[at : at + _ID_WIDTH])
+            "unreadable", Text.of("spindles: expected parameter 18, found {data}", data=repr(data[at : at + _ID_WIDTH]))
         )
     records = range(at + _ID_WIDTH, at + _ID_WIDTH + (found["spindle_count"] or 0) * _WIDTH, _WIDTH)
     return found | {"spindles": [decode_data(_RECORD, data[record : record + _WIDTH]) for record in records]}

@@ -206,8 +206,8 @@ def _number(what: str, text: str) -> float:
         found = float(text)
     except ValueError:
         raise Refused(
-            "unreadable", Text.of("{what}: expected a number, found {text!r}", what=what, text=text[:20])
+            "unreadable", Text.of("{what}: expected a number, found {text}", what=what, text=repr(text[:20]))
         ) from None
     if not math.isfinite(found):
-        raise Refused("unreadable", Text.of("{what}: {text!r} is not a number", what=what, text=text[:20]))
+        raise Refused("unreadable", Text.of("{what}: {text} is not a number", what=what, text=repr(text[:20])))
     return found

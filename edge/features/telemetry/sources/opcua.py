@@ -152,7 +152,7 @@ class OpcuaSource:
                 self._on_lost(error)
             except Exception as error:  # a server that breaks our reader must not end the gateway
                 logger.exception("source met a defect, retrying", source=self._name)
-                self._on_lost(Unavailable(Text.of("a defect of this software: {reason!r}", reason=error)))
+                self._on_lost(Unavailable(Text.of("a defect of this software: {reason}", reason=repr(error))))
             await backoff.pause()
 
     async def _follow(self, session: ClientSession) -> None:
