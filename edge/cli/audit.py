@@ -12,8 +12,7 @@ from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.output import usage_failure
 from edge.cli.terminal.store_access import CommandOutput, StoreAccess, json_option, settings_option, store_command
 from edge.cli.terminal.table import local_time, plain_table
-from edge.model.audit import AuditRecord, SealedRecord
-from edge.model.instant import rfc3339
+from edge.model.audit import AuditRecord, SealedRecord, public_record
 from edge.store.audit import load_head, newest, read_all
 from edge.store.client import Store
 
@@ -44,7 +43,7 @@ async def list_(at: StoreAccess, last: int, user: str | None, subject: str | Non
     """List the newest audit records, the oldest of them first: who did what, from where, with which result."""
     wanted = {"user": user, "subject": subject, "kind": kind}
     records = await _newest(at.store, last, {name: text for name, text in wanted.items() if text is not None})
-    return CommandOutput([_as_data(*row) for row in records], _table(records) if records else "no audit records")
+    return CommandOutput([public_record(*row) for row in records], _table(records) if records else "no audit records")
 
 
 @audit.command(epilog="Example: edge audit verify")
@@ -89,11 +88,6 @@ def _record(sealed: SealedRecord) -> AuditRecord | None:
         return msgspec.json.decode(sealed.text, type=AuditRecord)
     except msgspec.DecodeError:
         return None
-
-
-def _as_data(sealed: SealedRecord, record: AuditRecord | None) -> dict[str, object]:
-    content = msgspec.structs.asdict(record) | {"at": rfc3339(record.at)} if record else {"unreadable": sealed.text}
-    return {"number": sealed.number, "digest": sealed.digest} | content
 
 
 def _table(records: Iterable[tuple[SealedRecord, AuditRecord | None]]) -> Table:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from msgspec import structs
 from msgspec.structs import replace
 
 from edge.access.passwords import hash_password
@@ -22,10 +23,10 @@ from edge.config import OpcuaSettings
 from edge.config.hosts import is_host
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
+from edge.model.certificate import CertificateState
 from edge.model.user import Role
 from edge.opcua.application_certificate import (
     CertificateFile,
-    application_uris,
     certificate_files,
     host_names,
     read_certificate,
@@ -46,6 +47,7 @@ from edge.uaserver.certificates import (
     check_issued,
     load,
     load_certificate,
+    public_certificate,
     read_subject,
     signing_request,
     thumbprint,
@@ -77,21 +79,15 @@ def list_(settings_file: Path | None, *, as_json: bool) -> None:
     own = load_certificate(Path(settings.pki))
     _require_access(rejected)
     described: dict[str, Any] = {
-        "own": own
-        and {
-            "thumbprint": thumbprint(own),
-            "applications": application_uris(own),
-            "hosts": host_names(own),
-            "expires": own.not_valid_after_utc.date().isoformat(),
-        },
-        "trusted": [_describe(entry) for entry in certificate_files(trusted)],
-        "issuers": [_describe(entry) for entry in certificate_files(issuers_directory(trusted))],
+        "own": own and structs.asdict(public_certificate(own, "own")) | {"hosts": host_names(own)},
+        "trusted": [_describe(entry, "trusted") for entry in certificate_files(trusted)],
+        "issuers": [_describe(entry, "issuer") for entry in certificate_files(issuers_directory(trusted))],
         "revocations": [
             _describe_revocations(path, found)
             for directory in (trusted, issuers_directory(trusted))
             for path, found in revocation_files(directory)
         ],
-        "rejected": [_describe(entry) for entry in certificate_files(rejected)],
+        "rejected": [_describe(entry, "rejected") for entry in certificate_files(rejected)],
         **_certificates_of_users(settings),
         "users": [
             {"name": user.name, "role": user.role.name.lower()}
@@ -276,9 +272,13 @@ def _certificates_of_users(settings: OpcuaSettings) -> dict[str, Any]:
         return {}
     trusted, rejected = _user_directories(settings)
     return {
-        key: [_describe(entry) | {"user": user_name(entry.certificate)} for entry in certificate_files(directory)]
-        for key, directory in (("trusted_users", trusted), ("rejected_users", rejected))
+        "trusted_users": [_describe_user(entry, "trusted") for entry in certificate_files(trusted)],
+        "rejected_users": [_describe_user(entry, "rejected") for entry in certificate_files(rejected)],
     }
+
+
+def _describe_user(entry: CertificateFile, state: CertificateState) -> dict[str, Any]:
+    return _describe(entry, state) | {"user": user_name(entry.certificate)}
 
 
 def _role_text(certificate: x509.Certificate, users_file: Path) -> str:
@@ -316,14 +316,9 @@ def _require_access(directory: Path) -> None:
         list(directory.iterdir())
 
 
-def _describe(entry: CertificateFile) -> dict[str, Any]:
-    return {
-        "thumbprint": thumbprint(entry.certificate),
-        "subject": entry.certificate.subject.rfc4514_string(),
-        "applications": application_uris(entry.certificate),
-        "expires": entry.certificate.not_valid_after_utc.date().isoformat(),
-        "file": click.format_filename(entry.path),
-    }
+def _describe(entry: CertificateFile, state: CertificateState) -> dict[str, Any]:
+    certificate = structs.asdict(public_certificate(entry.certificate, state))
+    return certificate | {"file": click.format_filename(entry.path)}
 
 
 def _describe_revocations(path: Path, found: x509.CertificateRevocationList) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from edge.cli.terminal.table import FittedTable
 from edge.config import Settings
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import now_ms
+from edge.model.instant import rfc3339
 from edge.store.embedded import server_program
 from edge.store.observer import open_observer
 from edge.store.store_repair import repair_store
@@ -84,6 +85,8 @@ def status_output(state: StoreState) -> CommandOutput:
         parts.append(Text(printable(f"problem: {problem.found}"), style="yellow"))
         parts.append(Text(printable(f"  → {problem.advice}")))
     data = {**msgspec.to_builtins(state), "may_lose": may_lose(state), "problems": problems}
+    if state.generation:
+        data["generation"]["begun_at"] = rfc3339(state.generation.begun_at)
     return CommandOutput(data, tuple(parts), is_failed=bool(problems))
 
 

@@ -4,6 +4,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from edge.model.instant import Instant, rfc3339
+
 AuditKind = Literal[
     "opcua.call",
     "opcua.login",
@@ -55,6 +57,53 @@ class SealedRecord(Struct, frozen=True):
     number: int
     digest: str
     text: str
+
+
+class PublicAuditRecord(Struct, frozen=True, kw_only=True):
+    """An AuditRecord as `--json` states it, with its number and digest; `client` is the `application` of the record."""
+
+    number: int
+    digest: str
+    at: Instant
+    kind: AuditKind
+    gateway: str
+    user: str
+    role: str
+    address: str
+    client: str
+    action: str
+    subject: str
+    comment: str
+    status: str
+
+
+class UnreadableRecord(Struct, frozen=True, kw_only=True):
+    """A stored record that cannot be read, with its text."""
+
+    number: int
+    digest: str
+    unreadable: str
+
+
+def public_record(sealed: SealedRecord, record: AuditRecord | None) -> PublicAuditRecord | UnreadableRecord:
+    """Return the public form of a record; `record` is its content, None where it cannot be read."""
+    if record is None:
+        return UnreadableRecord(number=sealed.number, digest=sealed.digest, unreadable=sealed.text)
+    return PublicAuditRecord(
+        number=sealed.number,
+        digest=sealed.digest,
+        at=rfc3339(record.at),
+        kind=record.kind,
+        gateway=record.instance,
+        user=record.user,
+        role=record.role,
+        address=record.address,
+        client=record.application,
+        action=record.action,
+        subject=record.subject,
+        comment=record.comment,
+        status=record.status,
+    )
 
 
 class ChainHead(Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from edge.store.fence import QUORUM_ADVICE
 from edge.store.sentinels import Primary, ReplicaView, SentinelReport, SentinelView, agreed
@@ -46,7 +46,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
 class FenceState(Struct, frozen=True):
     """For how many seconds a majority confirms the primary; `reason` says why it does not."""
 
-    confirmed_s: float
+    confirmed_s: float = field(name="confirmed_seconds")
     reason: str = ""
 
 
@@ -67,7 +67,7 @@ class PrimaryState(Struct, frozen=True, kw_only=True):
     config_epoch: int | None
     is_primary: bool
     has_aof: bool | None
-    clock_s: float | None
+    clock_s: float | None = field(name="clock_seconds")
     memory: MemoryUsage
 
 
@@ -79,9 +79,9 @@ class ReplicaState(Struct, frozen=True, kw_only=True):
     is_linked: bool
     is_down: bool
     lag_bytes: int | None
-    lag_s: float | None
+    lag_s: float | None = field(name="lag_seconds")
     has_aof: bool | None
-    clock_s: float | None
+    clock_s: float | None = field(name="clock_seconds")
     priority: int
 
 

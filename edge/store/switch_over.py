@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from edge.config import RedisSettings
@@ -143,8 +143,8 @@ class SwitchedOver(Struct, frozen=True):
     former: str
     primary: str
     config_epoch: int
-    took_s: float
-    paused_s: float | None = None
+    took_s: float = field(name="took_seconds")
+    paused_s: float | None = field(default=None, name="paused_seconds")
 
 
 class GivenUp(Unavailable):

@@ -26,6 +26,7 @@ from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.files import make_directory, write_atomically
 from edge.foundation.text import Text
 from edge.links.host_addresses import host_addresses
+from edge.model.certificate import CertificateState, PublicCertificate
 from edge.opcua.application_certificate import MOST_IN_CHAIN, application_uris, certificate_fault, host_names
 
 VALID_FOR = timedelta(days=5 * 365)
@@ -143,6 +144,17 @@ def is_self_made(certificate: x509.Certificate) -> bool:
 def thumbprint(certificate: x509.Certificate) -> str:
     """Return the thumbprint that OPC UA clients display: SHA-1 in hexadecimal digits."""
     return certificate.fingerprint(hashes.SHA1()).hex().upper()  # noqa: S303 - an identifier, not a security proof
+
+
+def public_certificate(certificate: x509.Certificate, state: CertificateState) -> PublicCertificate:
+    """Return the public form of a certificate."""
+    return PublicCertificate(
+        state=state,
+        thumbprint=thumbprint(certificate),
+        subject=certificate.subject.rfc4514_string(),
+        applications=tuple(application_uris(certificate)),
+        expires=certificate.not_valid_after_utc.date().isoformat(),
+    )
 
 
 def own_hosts(*configured: str) -> Iterator[str]:

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from cryptography import x509
+from msgspec import structs
 
 from edge.access.users import read_users
 from edge.cli import main
 from edge.model.user import Role
+from edge.opcua.application_certificate import application_uris
 from edge.uaserver import certificates
 from edge.uaserver.application_trust import TrustList, add_certificate
-from edge.uaserver.certificates import thumbprint
+from edge.uaserver.certificates import public_certificate, thumbprint
 from tests.uaserver import pki
 
 pytestmark = pytest.mark.slow
@@ -72,7 +74,11 @@ def test_certificates_and_users_are_listed(file: Path, stranger: x509.Certificat
     opcua(file, "password", "alice", "--role", "operator", "--password-stdin", text=f"{PASSWORD}\n")
     found = listed(file)
     assert "gateway.example.com" in found["own"]["hosts"]
-    assert [entry["thumbprint"] for entry in found["rejected"]] == [thumbprint(stranger)]
+    (rejected,) = found["rejected"]
+    assert {name: value for name, value in rejected.items() if name != "file"} == structs.asdict(
+        public_certificate(stranger, "rejected")
+    ) | {"applications": list(application_uris(stranger))}
+    assert (found["own"]["state"], found["own"]["subject"].partition("=")[0]) == ("own", "O")
     assert found["users"] == [{"name": "alice", "role": "operator"}]
     printed = opcua(file, "list").output
     for expected in (found["own"]["thumbprint"], thumbprint(stranger), "alice  operator"):

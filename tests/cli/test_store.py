@@ -81,6 +81,7 @@ async def test_status_needs_no_majority_and_exits_with_1(tmp_path: Path) -> None
         assert result.exit_code == 1
         assert {"no_majority", "sentinel_away"} == {problem["kind"] for problem in found["problems"]}
         assert found["primary"]["address"] == f"127.0.0.1:{line.nodes[0].port}"
+        assert found["primary"]["clock_seconds"] < 1
         assert "no: no majority" in (await status(line, tmp_path)).output
 
 

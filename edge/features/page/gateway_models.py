@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from edge.model.certificate import PublicCertificate
 from edge.model.finding import HealthFinding
 from edge.model.instant import Instant
 from edge.model.lock import PublicLock
@@ -71,20 +72,10 @@ class PersonList(Struct, frozen=True, kw_only=True):
     users: tuple[PublicUser, ...]
 
 
-class CertificateView(Struct, frozen=True, kw_only=True):
-    """A certificate: `state` is own, trusted or rejected."""
-
-    state: Literal["own", "trusted", "rejected"]
-    thumbprint: str
-    subject: str
-    applications: tuple[str, ...]
-    expires: str
-
-
 class CertificateOverview(Struct, frozen=True, kw_only=True):
     """The certificate of the gateway, and those of OPC UA applications."""
 
-    certificates: tuple[CertificateView, ...]
+    certificates: tuple[PublicCertificate, ...]
 
 
 class TrustBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

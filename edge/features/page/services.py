@@ -8,10 +8,11 @@ from msgspec import Struct
 from edge.access.login import Users
 from edge.app.page_part import PageServices
 from edge.features.page.events import EventHub
-from edge.features.page.gateway_models import CertificateView, LogLine
+from edge.features.page.gateway_models import LogLine
 from edge.features.page.models import Status
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.sessions import WebSessions
+from edge.model.certificate import PublicCertificate
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.finding import HealthFinding
 from edge.model.user import PublicUser
@@ -32,7 +33,7 @@ class GatewayTools(Struct, frozen=True):
 
     examine: Callable[[], Awaitable[tuple[HealthFinding, ...]]]
     log: Callable[[], Sequence[LogLine]]
-    certificates: Callable[[], Awaitable[tuple[CertificateView, ...]]]
+    certificates: Callable[[], Awaitable[tuple[PublicCertificate, ...]]]
     trust: Callable[[str], Awaitable[str]]
     check: CheckRecipe
     simulate: Callable[[Any, Any], Awaitable[dict[str, Any]]]

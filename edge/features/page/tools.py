@@ -6,7 +6,7 @@ import logging
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -17,17 +17,18 @@ from edge.access.users import public_user, read_users
 from edge.app.logs import journal_entry
 from edge.app.parts import GatewayParts
 from edge.config import Settings
-from edge.features.page.gateway_models import CertificateView, FindingList, LogLine
+from edge.features.page.gateway_models import FindingList, LogLine
 from edge.features.page.recipe_process import RecipeProcess
 from edge.features.page.services import GatewayTools
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.text import Text
+from edge.model.certificate import PublicCertificate
 from edge.model.finding import HealthFinding
 from edge.model.instant import rfc3339
 from edge.model.user import PublicUser
-from edge.opcua.application_certificate import application_uris, certificate_files
+from edge.opcua.application_certificate import certificate_files
 from edge.uaserver.application_trust import add_certificate, rejected_directory
-from edge.uaserver.certificates import load_certificate, thumbprint
+from edge.uaserver.certificates import load_certificate, public_certificate, thumbprint
 
 _LINES: Final = 500
 _LONGEST_LINE: Final = 500
@@ -209,28 +210,19 @@ def _people(settings: Settings) -> tuple[PublicUser, ...]:
     return tuple(public_user(user, settings.users.totp) for user in users)
 
 
-def _certificates(parts: GatewayParts) -> tuple[CertificateView, ...]:
+def _certificates(parts: GatewayParts) -> tuple[PublicCertificate, ...]:
     """Return the certificates of the OPC UA server and of its clients; none while it is off."""
     settings = parts.settings.opcua
     if not settings.endpoint:
         return ()
     own = load_certificate(Path(settings.pki))
-    found = [CertificateView(state="own", **_described(own))] if own else []
+    found = [public_certificate(own, "own")] if own else []
     with _file_errors():
         rejected = [file.certificate for file in certificate_files(rejected_directory(Path(settings.pki)))]
         trusted = [file.certificate for file in certificate_files(Path(settings.trusted))]
-    found += [CertificateView(state="rejected", **_described(certificate)) for certificate in rejected]
-    found += [CertificateView(state="trusted", **_described(certificate)) for certificate in trusted]
+    found += [public_certificate(certificate, "rejected") for certificate in rejected]
+    found += [public_certificate(certificate, "trusted") for certificate in trusted]
     return tuple(found)
-
-
-def _described(certificate: Any) -> Mapping[str, Any]:
-    return {
-        "thumbprint": thumbprint(certificate),
-        "subject": certificate.subject.rfc4514_string(),
-        "applications": tuple(application_uris(certificate)),
-        "expires": certificate.not_valid_after_utc.date().isoformat(),
-    }
 
 
 def _trust(parts: GatewayParts, wanted: str) -> str:

@@ -16,7 +16,7 @@ from edge.access.login import Users
 from edge.access.users import Token, User, digest, new_token, public_user, write_user
 from edge.access.web_audit import WebAudit
 from edge.features.page.events import EventHub
-from edge.features.page.gateway_models import CertificateView, LogLine
+from edge.features.page.gateway_models import LogLine
 from edge.features.page.models import MaintenanceState, Status
 from edge.features.page.recipe_check import check_recipe
 from edge.features.page.recipe_models import RecipeResult
@@ -28,6 +28,7 @@ from edge.features.simulator.virtual_simulation import simulate
 from edge.features.telemetry.model.page import ControlChartView
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
+from edge.model.certificate import PublicCertificate
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.model.finding import HealthFinding, Level
@@ -70,7 +71,7 @@ OVEN = TagDefinition("oven.heat", unit="CEL", description="Heat of the oven")
 TRUSTED: list[str] = []
 _FINDING = HealthFinding(subject="store", level=Level.WARNING, found="<b>", advice="look")
 _LINE = LogLine(at="1970-01-01T00:00:00.000Z", level="info", text="job started <b>")
-_REJECTED = CertificateView(
+_REJECTED = PublicCertificate(
     state="rejected", thumbprint="A" * 40, subject="CN=<b>", applications=(), expires="2030-01-01"
 )
 
@@ -87,7 +88,7 @@ async def _examine() -> tuple[HealthFinding, ...]:
     return (_FINDING,)
 
 
-async def _certificates() -> tuple[CertificateView, ...]:
+async def _certificates() -> tuple[PublicCertificate, ...]:
     return (_REJECTED,)
 
 
