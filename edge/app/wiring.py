@@ -23,8 +23,7 @@ from edge.app.features import (
 )
 from edge.app.health import Health
 from edge.app.interface import open_interface
-from edge.app.maintenance_mode import end_upgrade, operation_calls
-from edge.app.operation_work import run_operations
+from edge.app.operations import end_upgrade, operation_calls, run_operations
 from edge.app.parts import GatewayParts, OpenGateway, Works, open_session, open_users
 from edge.app.systemd import Notify, discard_status, feed_watchdog
 from edge.config import (

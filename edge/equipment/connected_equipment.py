@@ -1,34 +1,36 @@
 """Connected equipment: executes commands one by one while its device is connected; each kind provides the device."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
 
-from edge.equipment.command_memory import CommandMemory
 from edge.equipment.device import (
+    STOP_SECONDS,
     Connector,
     Device,
     DeviceEvents,
     DeviceOutcomeUnknownError,
     SubscribingDevice,
     UnreadableEventError,
+    bounded_message,
+    complete_in_time,
     describe_event,
     handle_event,
+    root_cause,
     settle_device,
     stop_device,
     surrender_device,
 )
-from edge.equipment.device_error import bounded_message, root_cause
 from edge.equipment.obsolete_command import CHECK_SECONDS, ObsoleteCommandError, until_obsolete
-from edge.equipment.resting_device import DeviceRelease
+from edge.equipment.result_ledger import limit_memory
 from edge.foundation.backoff import MOST_TRIES, Backoff, delay
 from edge.foundation.errors import Refused, SettingsError, Unavailable, unwrap_group
 from edge.foundation.instant import Clock, now_ms
-from edge.foundation.rate_limit import RateLimit
+from edge.foundation.rate_limit import LogThrottle, RateLimit
 from edge.foundation.task_group import TaskGroup, background_task
 from edge.foundation.text import Text
 from edge.links.connection_fault import fault_of
@@ -45,14 +47,159 @@ from edge.station.equipment import (
     StationPort,
     programs_of,
 )
+from edge.station.safing_tries import SafingTries
 from edge.store.background import retry_while_unavailable
 from edge.store.dead_letters import RefusedMessage
+
+MEMORY = 10_000
+"""The most commands that are remembered of each kind: the oldest is forgotten first."""
+
+
+class CommandMemory:
+    """The commands of this process, by their ids.
+
+    One that was forgotten counts as sent and as not ended: its stop is sent, and the station knows its answer.
+    """
+
+    def __init__(self, limit: int = MEMORY) -> None:
+        self._limit = limit
+        self._unsent: dict[str, None] = {}
+        self._defects: dict[str, int] = {}
+        self._ended: dict[str, None] = {}
+
+    def note_queued(self, command: Command) -> None:
+        """Record a command that waits for the device; one that was offered before may have been on its way."""
+        if not command.offered_again:
+            self._unsent[command.command_id] = None
+            limit_memory(self._unsent, self._limit)
+
+    def note_begun(self, command_id: str) -> None:
+        """Record that a command is on its way to the device."""
+        self._unsent.pop(command_id, None)
+
+    def is_unsent(self, command_id: str) -> bool:
+        """Return whether a command has certainly never been on its way to any device."""
+        return command_id in self._unsent
+
+    def count_defect(self, command_id: str) -> int:
+        """Count a defect that a command met; return how many there were."""
+        count = self._defects[command_id] = self._defects.get(command_id, 0) + 1
+        limit_memory(self._defects, self._limit)
+        return count
+
+    def note_ended(self, command_id: str) -> None:
+        """Record that a command has an answer or a stop."""
+        self._ended[command_id] = None
+        self._unsent.pop(command_id, None)
+        self._defects.pop(command_id, None)
+        limit_memory(self._ended, self._limit)
+
+    def has_ended(self, command_id: str) -> bool:
+        """Return whether a command has an answer or a stop."""
+        return command_id in self._ended
+
+
+_LOG_INTERVAL_S: Final = 600.0
+
+_log = structlog.get_logger(__name__)
+
+
+@runtime_checkable
+class RestingDevice(Protocol):
+    """A device with a state for the time in which no command needs it."""
+
+    async def rest(self) -> None:
+        """Enter the state of rest; return when the device has confirmed it. Raises as `Device.perform`."""
+
+    async def wake(self) -> None:
+        """Stop the rest; raises as `Device.perform`."""
+
+
+class DeviceRelease:
+    """The release of a device after each command, until the device confirms it, also on a later connection.
+
+    It lives with the connection and not in the store: the open commands say whether a command needs the tool. So each
+    new connection begins with the release, and a bolt costs no further commit.
+    """
+
+    def __init__(self, name: str, answer_s: float = STOP_SECONDS, clock: Clock = now_ms) -> None:
+        self._name = name
+        self._answer_s = answer_s
+        self._clock = clock
+        self._time = asyncio.get_running_loop().time
+        self._log = LogThrottle(_log, _LOG_INTERVAL_S, clock=self._time)
+        self._tries: SafingTries | None = None
+        self._is_used = False
+        self._must_wake = False
+
+    @property
+    def open(self) -> OpenSafing | None:
+        """The release that the device has not confirmed; None when it has."""
+        return None if self._tries is None else self._tries.described("release")
+
+    @property
+    def wait_s(self) -> float | None:
+        """The seconds until the next try; None when nothing is open."""
+        return None if self._tries is None else max(0.0, self._tries.due_s - self._time())
+
+    def withdraw(self) -> None:
+        """Forget an open release: a command needs the tool, and its release follows."""
+        self._tries, self._must_wake, self._is_used = None, False, True
+
+    async def attempt(self, device: object, is_at_work: Callable[[], Awaitable[bool]]) -> None:
+        """Put a device that can rest into that state, unless it works for a gateway; keep why it does not rest.
+
+        Raises Unavailable when the connection is lost.
+        """
+        if not isinstance(device, RestingDevice):
+            return
+        try:
+            is_at_rest = await self._let_rest(device, is_at_work)
+        except Refused as refusal:
+            self._fail(bounded_message(refusal))
+        except TimeoutError:
+            self._fail(f"no answer within {self._answer_s:g} s")
+        except Unavailable as error:
+            # A connection that is lost at its beginning is not a fact about a tool that no command has used.
+            if self._is_used or self._tries is not None:
+                self._fail(bounded_message(error))
+            raise
+        else:
+            if is_at_rest and self._tries is not None:
+                _log.info("tool disabled", equipment=self._name, tries=self._tries.count + 1)
+            self._tries, self._must_wake, self._is_used = None, False, False
+
+    def reconnect(self) -> None:
+        """Begin the intervals again: the next try is the first on its connection."""
+        if self._tries is not None:
+            self._tries = self._tries.reconnected()
+
+    async def _let_rest(self, device: RestingDevice, is_at_work: Callable[[], Awaitable[bool]]) -> bool:
+        """Return True when the device rests, False when it works for a gateway."""
+        while not await is_at_work():
+            self._must_wake = False
+            await complete_in_time(device, device.rest(), self._answer_s)
+            if not await is_at_work():
+                return True
+            # Another gateway began a command between the two checks. It may have ended before the device woke up.
+            self._must_wake = True
+            await self._wake(device)
+        if self._must_wake:
+            await self._wake(device)
+        return False
+
+    async def _wake(self, device: RestingDevice) -> None:
+        await complete_in_time(device, device.wake(), self._answer_s)
+        self._must_wake = False
+
+    def _fail(self, reason: str) -> None:
+        self._tries = (self._tries or SafingTries(self._clock())).tried(self._time(), reason)
+        self._log.warning("tool not disabled", self._name, equipment=self._name, tries=self._tries.count, reason=reason)
+
 
 RETRY_SECONDS = (0.1, 5.0)
 # Maximum number of log entries per window: for discarded events, which are all recorded, and for defects.
 _LOGS_PER_WINDOW, _LOG_WINDOW_SECONDS = 10, 600.0
-
-_log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager

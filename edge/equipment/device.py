@@ -5,11 +5,29 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol, runtime_checkable
 
-from edge.equipment.device_error import bounded_message
 from edge.foundation.errors import EdgeError, Refused, unwrap_group
 from edge.foundation.task_group import TaskGroup
 from edge.foundation.text import Text
 from edge.station.equipment import Command, EquipmentAnswer, OutcomeUnknown
+
+# Maximum length, in characters, of a message of a device.
+_MESSAGE_LIMIT = 500
+
+
+def root_cause(error: Exception) -> Exception:
+    """Return the first unexpected exception of nested exception groups; without one, the first exception."""
+    while isinstance(error, ExceptionGroup):
+        # The group may also hold the loss of the connection, which is expected.
+        _expected, unexpected = error.split(EdgeError)
+        error = (unexpected or error).exceptions[0]
+    return error
+
+
+def bounded_message(error: EdgeError) -> str:
+    """Return the message of an error, cut to `_MESSAGE_LIMIT` characters; replace characters that cannot be encoded."""
+    message = error.message if len(error.message) <= _MESSAGE_LIMIT else f"{error.message[:_MESSAGE_LIMIT]}…"
+    return message.encode(errors="replace").decode()
+
 
 STOP_SECONDS: Final = 15.0
 """The seconds within which a device must confirm a stop, from its last answer on where it counts its answers."""

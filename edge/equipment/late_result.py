@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from edge.equipment.device_error import bounded_message
+from edge.equipment.device import bounded_message
 from edge.foundation.errors import Refused, Unavailable
 from edge.model.instant import milliseconds
 from edge.ports.result_trace import FILE_MEMBER, file_error

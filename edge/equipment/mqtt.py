@@ -1,7 +1,7 @@
 """Equipment that speaks CloudEvents over MQTT 5; open commands are sent once on each connection."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -9,7 +9,6 @@ import msgspec.structs
 import structlog
 
 from edge.config import MqttEquipmentSettings
-from edge.equipment.lost_answers import LostAnswers
 from edge.equipment.mqtt_answer import (
     command_of_answer,
     declined_stop,
@@ -21,25 +20,178 @@ from edge.equipment.mqtt_answer import (
     to_answer,
     to_equipment_event,
 )
-from edge.equipment.mqtt_permission import ToolPermission
 from edge.equipment.mqtt_presence import presence_state, require_broker
 from edge.equipment.repetition import chosen_repetition, count_repeated_start
-from edge.equipment.sent_commands import SentCommands
 from edge.foundation.backoff import delay
 from edge.foundation.errors import Refused, Unavailable
-from edge.foundation.instant import now_ms
+from edge.foundation.instant import Clock, now_ms
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
 from edge.foundation.text import Text
 from edge.links.mqtt import Message, MqttSession, SubscriptionRefused, to_message
-from edge.links.mqtt_topic import matches
+from edge.links.mqtt_subscription import matches
 from edge.model.cloudevent import CloudEvent
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_data import CommandData
 from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Phase
 from edge.station.equipment import Begin, Command, EquipmentAnswer, OutcomeUnknown, Repetition, StationPort
+from edge.station.safing_tries import SafingTries
+from edge.store.background import retry_while_unavailable
 from edge.store.dead_letters import RefusedMessage
+
+_AWAITED = (Phase.START, Phase.RESET)
+"""The phases that wait for an answer: these are sent again."""
+
+
+class SentCommands:
+    """The starts and resets without an answer; `connection` returns the number of the current connection."""
+
+    def __init__(self, connection: Callable[[], int]) -> None:
+        self._connection = connection
+        self._sent_on: dict[tuple[str, Phase], int] = {}
+        self._undelivered: set[str] = set()
+        self._maybe_delivered: set[tuple[str, Phase]] = set()
+
+    def may_be_delivered(self, command_id: str, phase: Phase) -> bool:
+        """Return whether a command was sent before, and some subscriber may have it."""
+        return (command_id, phase) in self._maybe_delivered
+
+    def is_sent(self, command: Command) -> bool:
+        """Return whether the broker has a command on this connection, or is about to have it."""
+        return self._sent_on.get((command.command_id, command.phase)) == self._connection()
+
+    def is_undelivered(self, command_id: str) -> bool:
+        """Return whether a command was sent and certainly had no subscriber the last time."""
+        return command_id in self._undelivered
+
+    def begin(self, command_id: str, phase: Phase) -> None:
+        """Record that a command is being sent; from now on the equipment may have it."""
+        if phase in _AWAITED:
+            self._undelivered.discard(command_id)
+            self._sent_on[command_id, phase] = self._connection()
+
+    def end(self, command_id: str, phase: Phase, *, delivered: bool | None) -> None:
+        """Record whether a subscriber had the command; None when the broker did not confirm it."""
+        if delivered is not False and phase in _AWAITED:
+            self._maybe_delivered.add((command_id, phase))
+        if delivered:
+            return
+        self._sent_on.pop((command_id, phase), None)
+        if delivered is False and phase in _AWAITED:
+            self._undelivered.add(command_id)
+
+    def forget(self, command_id: str) -> None:
+        """Forget a command that has an answer or a stop."""
+        self._undelivered.discard(command_id)
+        for phase in _AWAITED:
+            self._sent_on.pop((command_id, phase), None)
+            self._maybe_delivered.discard((command_id, phase))
+
+    def forget_all(self) -> None:
+        """Forget what was sent: the equipment came back and may have lost it."""
+        self._sent_on.clear()
+
+
+WAIT_S = 10.0
+"""Time for answers that the broker still has, and for a work that is about to end."""
+_REASON = "its answer may have been lost in a failover of the store"
+
+logger = structlog.get_logger(__name__)
+
+
+class LostAnswers:
+    """The starts of one piece of equipment that were sent in a former generation of the store and must not be repeated.
+
+    The gateway may have acknowledged the answer to such a start when the former primary had stored it. An answer that
+    comes later is still the outcome.
+    """
+
+    def __init__(self, equipment: str, station: StationPort, wait_s: float = WAIT_S) -> None:
+        self._equipment = equipment
+        self._station = station
+        self._wait_s = wait_s
+        self._noted: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
+
+    def note(self, command_id: str) -> None:
+        """Watch a start: without an answer its outcome is unknown after a while."""
+        self._noted.put_nowait((command_id, asyncio.get_running_loop().time() + self._wait_s))
+
+    async def run(self) -> None:
+        """Report unknown outcomes until cancelled."""
+        while True:
+            command_id, due = await self._noted.get()
+            await asyncio.sleep(due - asyncio.get_running_loop().time())
+            if await retry_while_unavailable("lost answer", partial(self._station.is_outstanding, command_id)):
+                logger.warning("answer missing after a failover", equipment=self._equipment, command=command_id)
+                unknown = OutcomeUnknown(command_id, _REASON)
+                await retry_while_unavailable("lost answer", partial(self._station.answer, unknown))
+
+
+_PAYLOADS = {True: b"true", False: b"false"}
+
+
+class ToolPermission:
+    """Publishes whether a command needs the tool; `outstanding` returns the commands without an answer."""
+
+    def __init__(
+        self,
+        session: MqttSession,
+        topic: str,
+        outstanding: Callable[[], Awaitable[Sequence[Command]]],
+        clock: Clock = now_ms,
+    ) -> None:
+        self.topic = f"{topic}/enabled"
+        self._session = session
+        self._outstanding = outstanding
+        self._clock = clock
+        self._publishing = asyncio.Lock()
+        self._tries: SafingTries | None = None
+        self._failed = asyncio.Event()
+
+    @property
+    def open_release(self) -> OpenSafing | None:
+        """The change of the permission that the broker has not confirmed; None when it has."""
+        return None if self._tries is None else self._tries.described("release")
+
+    async def grant(self) -> None:
+        """Enable the tool before a start is sent. Raises Unavailable without the broker."""
+        async with self._publishing:
+            await self._publish(is_needed=True)
+
+    async def update(self) -> None:
+        """Enable or disable the tool by the commands without an answer; `keep_updating` repeats one that fails."""
+        try:
+            async with self._publishing:
+                is_needed = await self._is_needed()
+                await self._publish(is_needed=is_needed)
+                # Another gateway may have enabled it between the two.
+                if not is_needed and await self._is_needed():
+                    await self._publish(is_needed=True)
+        except Unavailable as error:
+            tries = self._tries or SafingTries(self._clock())
+            self._tries = tries.tried(asyncio.get_running_loop().time(), error.message)
+            self._failed.set()
+        else:
+            self._tries = None
+
+    async def keep_updating(self) -> None:
+        """Repeat failed updates at the intervals of `SafingTries`, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._failed.wait()
+            self._failed.clear()
+            while self._tries is not None:
+                await asyncio.sleep(self._tries.due_s - loop.time())
+                if self._tries is not None:
+                    await self.update()
+
+    async def _is_needed(self) -> bool:
+        return any(command.phase is Phase.START for command in await self._outstanding())
+
+    async def _publish(self, *, is_needed: bool) -> None:
+        await self._session.send(Message(self.topic, _PAYLOADS[is_needed], retain=True))
+
 
 _OFFER_RETRY_SECONDS = (1.0, 60.0)
 """The shortest and the longest delay before a command without a subscriber is sent again."""

@@ -4,16 +4,34 @@ It decides by values and does no I/O; the vendor's form of a result stays in `pa
 """
 
 from asyncio import Lock
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from edge.equipment.result_numbers import Position
-from edge.equipment.result_program import NO_PROGRAM, Program, difference, fits
+
+Program: TypeAlias = Mapping[str, frozenset[str]]
+"""Names of what is carried out, by kind: `{"parameter_set": {"3"}}`."""
+
+NO_PROGRAM: Program = MappingProxyType({})
+
+
+def fits(commanded: Program, reported: Program) -> bool:
+    """Return whether a reported program can be the commanded one: they share a name of each kind that both state."""
+    return all(commanded[kind] & reported[kind] for kind in commanded.keys() & reported.keys())
+
+
+def difference(commanded: Program, reported: Program) -> str:
+    """Return in which programs a result differs from what was commanded."""
+    kinds = [text for text in commanded.keys() & reported.keys() if not commanded[text] & reported[text]]
+    named = ((text, ", ".join(sorted(reported[text])), ", ".join(sorted(commanded[text]))) for text in sorted(kinds))
+    return "; ".join(f"{kind.replace('_', ' ')} {found} instead of {wanted}" for kind, found, wanted in named)
+
 
 Identity: TypeAlias = tuple[str, int, datetime | None, tuple[object, ...]]
 

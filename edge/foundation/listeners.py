@@ -1,5 +1,6 @@
-"""Calls listeners, each isolated from the failures of the others and of the caller."""
+"""Notifies of a change: calls functions, and wakes tasks that wait for a condition."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import ParamSpec
 
@@ -32,3 +33,25 @@ async def notify_async(listeners: Iterable[Callable[_P, Awaitable[None]]], *args
 
 def _name_of(listener: object) -> str:
     return getattr(listener, "__qualname__", type(listener).__name__)
+
+
+class ChangeSignal:
+    """Wakes the tasks that wait for a condition: `set` it after each change that may make one true."""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+
+    def set(self) -> None:
+        """Wake every waiting task to check its condition."""
+        self._changed.set()
+
+    async def wait_until(self, condition: Callable[[], bool], seconds: float | None) -> bool:
+        """Wait at most `seconds` for a condition, without a limit for None; return whether it is true."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not condition():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -19,8 +19,7 @@ from edge.links.cloudevent_mqtt import Message, to_event, to_message
 from edge.links.mqtt_broker import ANSWER_SECONDS, MAXIMUM_PACKET_SIZE, RECEIVE_MAXIMUM, Broker, broker_of
 from edge.links.mqtt_confirmations import PublishRefused, UnconfirmedPublish
 from edge.links.mqtt_connection import RETRY_SECONDS, Connection, connect
-from edge.links.mqtt_subscription import Delivery, Handler, Key, PoisonHandler, Settle, Subscription
-from edge.links.mqtt_topic import matches
+from edge.links.mqtt_subscription import Delivery, Handler, Key, PoisonHandler, Settle, Subscription, matches
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits, ReceivedMessage
 from edge.links.topic_probe import TopicProbe
 from edge.model.cloudevent import CloudEvent

@@ -1,9 +1,10 @@
 """One subscription of an MQTT session: its queue of deliveries, and the handler that takes them in order."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
 
 import structlog
 from msgspec import Struct
@@ -15,6 +16,26 @@ from edge.foundation.task_group import TaskGroup, cancellation_reported
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection
 from edge.links.receive_queue import FLOOD_LIMITS, FloodLimits
+
+
+def matches(topic_filter: str, topic: str) -> bool:
+    """Return whether a subscription to `topic_filter`, shared or not, receives the messages of `topic`."""
+    return bool(_check_of(topic_filter)(topic))
+
+
+# All filters are kept, as only the settings name them; topics, which others choose and which can have 64 KiB, are not.
+@cache
+def _check_of(topic_filter: str) -> Callable[[str], object]:
+    if topic_filter.startswith("$share/"):
+        topic_filter = topic_filter.split("/", 2)[2]
+    first, *rest = topic_filter.split("/")
+    if not {"+", "#"} & {first, *rest}:
+        return topic_filter.__eq__
+    # A wildcard at the start receives no topic that begins with $.
+    start = {"+": r"(?!\$)[^/]*", "#": r"(?!\$).*"}.get(first, re.escape(first))
+    levels = [{"+": "/[^/]*", "#": "(?:/.*)?"}.get(level, "/" + re.escape(level)) for level in rest]
+    return re.compile(start + "".join(levels), re.DOTALL).fullmatch
+
 
 Settle = Callable[[], Awaitable[None]]
 """Waits until what a handler did with a message is durable."""

@@ -12,7 +12,7 @@ from edge.foundation.errors import Refused
 from edge.links.mqtt import Message, MqttSession, PublishRefused
 from edge.links.mqtt_confirmations import UnconfirmedPublish
 from edge.links.mqtt_connection import ReadRefused
-from edge.links.mqtt_topic import matches
+from edge.links.mqtt_subscription import matches
 
 _RESERVED_LEVELS = frozenset({"commands", "metadata", "events", "data", "state-index", "alarms"})
 """The last level of the topics that gateways and equipment read or write."""

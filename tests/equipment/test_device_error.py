@@ -1,6 +1,6 @@
 """The cause of a failed connection is found in nested groups; messages of devices are bounded."""
 
-from edge.equipment.device_error import bounded_message, root_cause
+from edge.equipment.device import bounded_message, root_cause
 from edge.foundation.errors import Refused, Unavailable
 
 

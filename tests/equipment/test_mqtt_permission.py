@@ -7,8 +7,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from edge.config import MqttEquipmentSettings, MqttSettings
-from edge.equipment.mqtt import open_equipment
-from edge.equipment.mqtt_permission import ToolPermission
+from edge.equipment.mqtt import ToolPermission, open_equipment
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, open_session

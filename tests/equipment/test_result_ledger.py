@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from edge.equipment.result_ledger import (
+    Program,
     ReportedResult,
     ResultClaim,
     ResultLedger,
     Standing,
     Verdict,
+    difference,
+    fits,
 )
 from edge.equipment.result_numbers import Position
-from edge.equipment.result_program import Program
 
 NOON = datetime(2026, 11, 26, 12, 0, 0)  # noqa: DTZ001 - local, without a zone
 SET_3: Program = {"parameter_set": frozenset({"3"})}
@@ -360,3 +362,22 @@ def test_unsolicited_result_names_the_reason_and_the_waiting_command() -> None:
     book.expected = MINE, Position(9, NOON + timedelta(hours=1))
     early = book.judge(frame(8))
     assert (early.reason, early.candidate) == ("it was made before the start of the command", MINE.command_id)
+
+
+@pytest.mark.parametrize(
+    ("commanded", "reported", "fitting"),
+    [
+        ({}, SET_3, True),
+        (SET_3, {}, True),
+        (SET_3, SET_3, True),
+        (SET_3, SET_4, False),
+        (SET_3, {"job": frozenset({"3"})}, True),
+        ({**SET_3, "identifier": frozenset({"V"})}, {**SET_3, "identifier": frozenset({"W"})}, False),
+    ],
+)
+def test_program_fits_where_both_state_the_same_kind(commanded: Program, reported: Program, *, fitting: bool) -> None:
+    assert fits(commanded, reported) is fitting
+
+
+def test_difference_names_what_was_commanded() -> None:
+    assert difference(SET_3, SET_4) == "parameter set 4 instead of 3"

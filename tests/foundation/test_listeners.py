@@ -1,8 +1,10 @@
 """Tests of listeners that are isolated from each other."""
 
+import asyncio
+
 from structlog.testing import capture_logs
 
-from edge.foundation.listeners import notify, notify_async
+from edge.foundation.listeners import ChangeSignal, notify, notify_async
 
 
 def fail(_: int) -> None:
@@ -42,3 +44,22 @@ def test_listener_that_removes_itself_skips_no_other() -> None:
     listeners = [once, seen.append]
     notify(listeners, 7)
     assert seen == [7]
+
+
+async def test_all_waiting_tasks_check_their_condition_after_a_change() -> None:
+    signal, states = ChangeSignal(), set[str]()
+    ready = asyncio.create_task(signal.wait_until(lambda: "ready" in states, None))
+    idle = asyncio.create_task(signal.wait_until(lambda: "idle" in states, 60.0))
+    await asyncio.sleep(0)
+    states.add("ready")
+    signal.set()
+    assert await ready
+    assert not idle.done()
+    states.add("idle")
+    signal.set()
+    assert await idle
+
+
+async def test_condition_that_stays_false_ends_with_the_time() -> None:
+    assert not await ChangeSignal().wait_until(lambda: False, 0.01)
+    assert await ChangeSignal().wait_until(lambda: True, 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from edge.features.openprotocol.times import OpenProtocolTimes
+from edge.features.openprotocol.device import OpenProtocolTimes
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
 from tests.equipment.recording_station import RecordingStation

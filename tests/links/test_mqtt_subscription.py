@@ -1,13 +1,16 @@
 import asyncio
+import tracemalloc
 from typing import cast
 
+import pytest
 from structlog.testing import capture_logs
 
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import background_task
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_connection import Connection
-from edge.links.mqtt_subscription import Delivery, Settle, Subscription
+from edge.links.mqtt_publish import encode_topic
+from edge.links.mqtt_subscription import Delivery, Settle, Subscription, matches
 from edge.links.receive_queue import FloodLimits
 
 NOWHERE = cast("Connection", None)
@@ -168,3 +171,45 @@ async def test_handler_cancelled_from_within_does_not_block_the_messages_behind(
     async with background_task(subscription.run(finish), "subscription"), asyncio.timeout(10):
         await all_finished.wait()
     assert (finished, defects) == ([b"bad", b"good"], ["CancelledWithinError"])
+
+
+@pytest.mark.parametrize(
+    ("topic_filter", "topic", "expected"),
+    [
+        ("a/b", "a/b", True),
+        ("a/b", "a/c", False),
+        ("a/+", "a/b", True),
+        ("a/+", "a", False),
+        ("a/+", "a/b/c", False),
+        ("+/b", "a/b", True),
+        ("+", "/a", False),
+        ("+/+", "/a", True),
+        ("a/#", "a", True),
+        ("a/#", "a/b/c", True),
+        ("a/#", "ab", False),
+        ("#", "a/b", True),
+        ("#", "$SYS/a", False),
+        ("+/a", "$SYS/a", False),
+        ("$SYS/#", "$SYS/a", True),
+        ("$share/group/a/+", "a/b", True),
+        ("a", "a/", False),
+    ],
+)
+def test_topic_filters_match_as_in_the_standard(topic_filter: str, topic: str, expected: bool) -> None:  # noqa: FBT001 - a parameter
+    assert matches(topic_filter, topic) is expected
+
+
+def test_topics_that_others_choose_are_not_kept() -> None:
+    """A response topic and the topic of a message can have 64 KiB each: caches by topic took up to 280 MB."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(1_000):
+            topic = f"answers/{number}/".ljust(60_000, "x")
+            assert matches("answers/#", topic)
+            assert not matches("commands", topic)
+            assert encode_topic(topic)[:8] == b"answers/"
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 1_000_000

@@ -8,9 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from edge.app.advice import advise, examine_server, install_advice, store_advice
 from edge.app.features import declared_sections, features
-from edge.app.installation import advise, install_advice, store_advice
-from edge.app.opcua_hello import examine_server
 from edge.app.service_user import access_problems
 from edge.config import OpcuaEquipmentSettings, Settings, load_settings, main_file
 from edge.features.admin.board_check import STORE, examine_storage

@@ -7,9 +7,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from edge.access.users import read_users
+from edge.app.advice import ANSWERS, PORT, gateway_advice, send_hello
 from edge.app.certificate_lifetimes import certificates_of, last_day
-from edge.app.installation import gateway_advice
-from edge.app.opcua_hello import ANSWERS, PORT, send_hello
 from edge.app.service_user import may_write
 from edge.config import OpcuaSettings, Settings
 from edge.model.finding import HealthFinding, failing, ok, warning

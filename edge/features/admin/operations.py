@@ -8,7 +8,7 @@ from pathlib import Path
 
 from edge.access.operations import Report
 from edge.app.feature import Opened
-from edge.app.operation_work import STAGE, new_file, prefix_of, remove_old_files, stages
+from edge.app.operations import STAGE, new_file, prefix_of, remove_old_files, stages
 from edge.app.parts import GatewayParts, Works
 from edge.app.redaction import secrets_of
 from edge.config import main_file

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from edge.app.advice import starts_with_gateway
 from edge.app.features import equipment_settings, gateway_settings
-from edge.app.installation import starts_with_gateway
 from edge.config import (
     Settings,
 )

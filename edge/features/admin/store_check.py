@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from edge.access.instances import working_instances
-from edge.app.connection_advice import connection_advice
-from edge.app.installation import gateway_advice
+from edge.app.advice import connection_advice, gateway_advice
 from edge.config import RedisSettings
 from edge.features.admin.snapshot import leased_instances
 from edge.foundation.errors import EdgeError

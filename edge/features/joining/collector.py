@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import structlog
 
-from edge.equipment.change_signal import ChangeSignal
 from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
 from edge.equipment.result_ledger import ReportedResult, Standing
@@ -13,14 +12,14 @@ from edge.equipment.result_numbers import Position
 from edge.equipment.result_settlement import ResultSettlement
 from edge.features.joining.conversion import command_id_of, is_single, measured_values, raw_command_id
 from edge.features.joining.late import LateJoinings
-from edge.features.joining.methods import IjtMethods
+from edge.features.joining.methods import IjtMethods, latest_result, listed_ids, read_result
 from edge.features.joining.programs import JoiningPrograms
-from edge.features.joining.reading import latest_result, listed_ids, read_result
 from edge.features.joining.reports import claim_of, reported
 from edge.features.joining.schema import Result, parse_result
 from edge.features.joining.settled import SettledJoinings
 from edge.features.joining.state import ControllerState, ResultLimits
 from edge.foundation.errors import Refused
+from edge.foundation.listeners import ChangeSignal
 from edge.station.equipment import Command
 
 LAST_NUMBER = "last_sequence_number"

@@ -7,7 +7,7 @@ By default, a started joining is never started again: when its result cannot be 
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
@@ -19,13 +19,12 @@ from edge.equipment.device import Device, DeviceEvent, DeviceEvents, DeviceOutco
 from edge.equipment.late_result import LateResults
 from edge.equipment.obsolete_command import ObsoleteCommandError
 from edge.equipment.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session, readable_events
+from edge.equipment.own_events import OwnEvents
 from edge.equipment.remembered_text import RememberedText, memory_of
 from edge.equipment.repetition import StartPolicy, chosen_repetition
 from edge.equipment.result_file import ResultFileReader, find_transfer
 from edge.features.joining.collector import LAST_NUMBER, JoiningCollector
-from edge.features.joining.conversion import answer_data, validate_command
-from edge.features.joining.events import JoiningEvents
-from edge.features.joining.files import JoiningFiles
+from edge.features.joining.conversion import answer_data, joinings_in, result_data, validate_command
 from edge.features.joining.late import LateJoinings
 from edge.features.joining.lock import SETTLED_SECONDS, SharedTool, ToolLock, find_enabled
 from edge.features.joining.methods import find_methods
@@ -37,8 +36,68 @@ from edge.features.joining.tool import JoiningTool, OpenRelease
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, EventField, TypeName
+from edge.ports.result_trace import FILE_MEMBER
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, Repetition, StationPort
+
+
+class JoiningEvents:
+    """Reports what happens at a tool without a command as events of the station, by the settings `events`."""
+
+    def __init__(self, name: str, type_ids: Mapping[Any, str], station: StationPort, scope: str) -> None:
+        self._events = OwnEvents(name, type_ids, station, scope)
+
+    async def report_own(self, result: Result, occurrence: str = "") -> bool:
+        """Report a joining of the operator's own, the same one as the same event; return whether a job has used it.
+
+        `occurrence` distinguishes a result from others with its id.
+        """
+        event_id = f"result {result['ResultMetaData']['ResultId']} {occurrence}".rstrip()
+        return await self._events.report("result", result_data(result), event_id)
+
+    async def report_error(self, message: str) -> None:
+        """Report an error that stops the tool."""
+        await self._events.report("error", {"message": message})
+
+
+_TRANSFER_OPTIONS = TypeName("http://opcfoundation.org/UA/Machinery/Result/", 3004)
+
+
+class JoiningFiles:
+    """Adds references to the files of results to their data; without a `reader` the settings want none."""
+
+    def __init__(self, session: ClientSession, reader: ResultFileReader | None) -> None:
+        self._session = session
+        self._reader = reader
+
+    async def add(self, command: Command, result: Result, parts: Sequence[Result], data: dict[str, Any]) -> None:
+        """Fetch the files of a result and of its joinings, which are `parts` where it does not hold them.
+
+        Raises Unavailable when the connection is lost, as `ResultFileReader.read`.
+        """
+        if self._reader is not None:
+            for result_id, found in _offering(result, parts, data):
+                options = await self._options(result_id)
+                found[FILE_MEMBER] = await self._reader.read(command.command_id, result_id, options)
+
+    async def add_late(self, command_id: str, result: Result, data: dict[str, Any]) -> None:
+        """Fetch the files of a late result of a command."""
+        if self._reader is not None:
+            for result_id, found in _offering(result, (), data):
+                found[FILE_MEMBER] = await self._reader.read_late(command_id, await self._options(result_id))
+
+    async def _options(self, result_id: str) -> Any:
+        return await self._session.structure(_TRANSFER_OPTIONS, {"ResultId": result_id})
+
+
+def _offering(result: Result, parts: Sequence[Result], data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the id of each result with a file, from the outermost one inwards, and the data that describe it."""
+    meta: Mapping[str, Any] = result["ResultMetaData"]
+    if meta.get("HasTransferableDataOnFile"):
+        yield meta["ResultId"], data
+    for entry, described in zip(joinings_in(result) or parts, data.get("results", {}).values(), strict=False):
+        yield from _offering(entry, (), described)
+
 
 _UA = "http://opcfoundation.org/UA/"
 _RESULT = "http://opcfoundation.org/UA/Machinery/Result/"

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from edge.equipment.result_ledger import ReportedResult, ResultClaim
-from edge.equipment.result_program import Program
+from edge.equipment.result_ledger import Program, ReportedResult, ResultClaim
 from edge.features.joining.conversion import (
     CLASSIFICATIONS,
     classification_of,

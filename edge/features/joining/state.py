@@ -5,8 +5,8 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
-from edge.equipment.missing_numbers import MissingNumbers, parse_position, position_text
 from edge.equipment.result_ledger import ReportedResult, ResultLedger, limit_memory
+from edge.equipment.result_numbers import MissingNumbers, parse_position, position_text
 from edge.features.joining.conversion import joinings_in
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from edge.app.opcua_hello import CONNECT_WITHIN_S, PORT, examine_server
+from edge.app.advice import CONNECT_WITHIN_S, PORT, examine_server
 from edge.config import Settings
 from edge.features.opcua_extras import advertise
 from edge.model.finding import Examination, HealthFinding, ok, warning

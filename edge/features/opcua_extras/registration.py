@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import socket
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 import structlog
 from asyncua import ua
@@ -18,7 +20,17 @@ from edge.links.opcua_security import secure
 from edge.opcua.client_transport import BoundedClient
 from edge.uaserver.certificates import own_path
 from edge.uaserver.namespaces import PRODUCT_URI, application_uri
-from edge.uaserver.reachable_url import reachable_url
+
+_UNSPECIFIED: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+
+
+def reachable_url(endpoint: str) -> str:
+    """Return the URL with the name of this host where the server listens on all interfaces."""
+    parts = urlsplit(endpoint)
+    host = parts.hostname or ""
+    host = socket.gethostname() if host in _UNSPECIFIED else f"[{host}]" if ":" in host else host
+    return f"opc.tcp://{host}:{parts.port}"
+
 
 _REQUEST_SECONDS = 5.0
 _WITHIN_SECONDS = 20.0

@@ -7,9 +7,9 @@ from edge.app.parts import GatewayParts
 from edge.features.opcua_extras import registration
 from edge.features.opcua_extras.push import add_push
 from edge.features.opcua_extras.redundant_servers import RedundantServers, SharedServer, SharedServers
+from edge.features.opcua_extras.registration import reachable_url
 from edge.features.opcua_extras.reverse_connect import dial, reverse_hello, wait_at_clients
 from edge.uaserver.parts import NewServer, ServerPart
-from edge.uaserver.reachable_url import reachable_url
 from edge.uaserver.server import UaServer
 
 

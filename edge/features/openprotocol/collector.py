@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import structlog
 
-from edge.equipment.change_signal import ChangeSignal
 from edge.equipment.device import DeviceOutcomeUnknownError
 from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
@@ -14,13 +13,13 @@ from edge.equipment.result_numbers import Position
 from edge.equipment.result_settlement import ResultSettlement
 from edge.features.openprotocol.conversion import TighteningResult, is_batch, lacking
 from edge.features.openprotocol.inbox import ResultInbox
-from edge.features.openprotocol.protocol.errors import DeclinedError, UnansweredError
 from edge.features.openprotocol.protocol.mids import Decline, Mid, parse_message, revisions_of
-from edge.features.openprotocol.protocol.session import OpenProtocolSession
+from edge.features.openprotocol.protocol.session import DeclinedError, OpenProtocolSession, UnansweredError
 from edge.features.openprotocol.reports import RememberedResult, batch_of, claim_of, decode_memory, reported
 from edge.features.openprotocol.settled import OnOwn, SettledTightenings, is_confirmed
 from edge.features.openprotocol.state import ToolState
 from edge.foundation.errors import Refused
+from edge.foundation.listeners import ChangeSignal
 from edge.foundation.text import Text
 from edge.station.equipment import Command
 

@@ -2,12 +2,11 @@
 
 from collections.abc import AsyncIterator, Iterator
 
-from edge.app.connection_advice import connection_advice
+from edge.app.advice import connection_advice
 from edge.config import Settings
 from edge.features.openprotocol.makes import make_of
-from edge.features.openprotocol.protocol.errors import DeclinedError
 from edge.features.openprotocol.protocol.mids import Decline, Mid
-from edge.features.openprotocol.protocol.session import SessionTimes, open_openprotocol
+from edge.features.openprotocol.protocol.session import DeclinedError, SessionTimes, open_openprotocol
 from edge.features.openprotocol.settings import OpenProtocolSettings, address_of
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.connection_fault import fault_of

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from edge.equipment.change_signal import ChangeSignal
 from edge.equipment.result_ledger import limit_memory
 from edge.features.openprotocol.conversion import Curves, TighteningResult
 from edge.features.openprotocol.protocol.trace import CurveMessage
+from edge.foundation.listeners import ChangeSignal
 
 _RESULTS = 200
 """The most results whose curves are kept."""

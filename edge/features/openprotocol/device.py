@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
+from msgspec import Struct
 
-from edge.equipment.change_signal import ChangeSignal
 from edge.equipment.device import DeviceEvent, DeviceOutcomeUnknownError
+from edge.equipment.own_events import OwnEvents
 from edge.equipment.repetition import StartPolicy
 from edge.equipment.result_ledger import ResultLedger
 from edge.features.openprotocol.collector import TighteningCollector
@@ -16,27 +17,67 @@ from edge.features.openprotocol.conversion import (
     answer_data,
     identifier_of,
     is_batch,
+    result_data,
     validate_command,
 )
 from edge.features.openprotocol.curves import ResultCurves
-from edge.features.openprotocol.events import ToolEvents
 from edge.features.openprotocol.messages import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS
 from edge.features.openprotocol.opening import ControllerOpening
 from edge.features.openprotocol.programs import ParameterSets
-from edge.features.openprotocol.protocol.errors import DeclinedError
 from edge.features.openprotocol.protocol.mids import TOOL_LOCKED_RELAY, Mid
-from edge.features.openprotocol.protocol.session import OpenProtocolSession
-from edge.features.openprotocol.times import OpenProtocolTimes
+from edge.features.openprotocol.protocol.session import DEFAULT_TIMES, DeclinedError, OpenProtocolSession, SessionTimes
 from edge.features.openprotocol.tool import TighteningTool
 from edge.foundation.errors import Refused
+from edge.foundation.listeners import ChangeSignal
 from edge.foundation.task_group import TaskGroup
 from edge.foundation.text import Text
 from edge.sfc.signal import Phase
-from edge.station.equipment import Command
+from edge.station.equipment import Command, StationPort
+from edge.store.dead_letters import RefusedMessage
 
-_LOCKED = "the tool is locked at the controller: another system, or a rule of the controller, keeps it disabled"
+
+class OpenProtocolTimes(Struct, frozen=True):
+    """Times of the session, the seconds between two polls for a result, and those to wait for its curves.
+
+    `pause` are the seconds between two series of requests for missed results, `again` those until ones without an
+    answer are repeated.
+    """
+
+    session: SessionTimes = DEFAULT_TIMES
+    poll: float = 5.0
+    curves: float = 2.0
+    pause: float = 1.0
+    again: float = 300.0
+
 
 _log = structlog.get_logger(__name__)
+
+
+class ToolEvents:
+    """Reports what happens at a tool without a command as events of the station, by the settings `events`."""
+
+    def __init__(self, name: str, place: str, type_ids: Mapping[Any, str], station: StationPort, scope: str) -> None:
+        self._name = name
+        self._place = place
+        self._station = station
+        self.report = OwnEvents(name, type_ids, station, scope).report
+
+    async def refuse(self, reason: str, data: str) -> None:
+        """Record a message that cannot be read."""
+        _log.warning("controller message unreadable", equipment=self._name, reason=reason)
+        message = RefusedMessage(self._place, "", "", "unreadable", reason, data.encode("latin-1"))
+        await self._station.record_refusal(message)
+
+    async def report_result(self, result: TighteningResult, occurrence: str = "") -> bool:
+        """Report a result of the operator's own; the same result again is the same event.
+
+        `occurrence` distinguishes a result from others with its number and instant.
+        """
+        event_id = f"result {result['result']} {result.get('time')} {occurrence}".rstrip()
+        return await self.report("result", result_data(result), event_id)
+
+
+_LOCKED = "the tool is locked at the controller: another system, or a rule of the controller, keeps it disabled"
 
 
 class TighteningDevice:

@@ -19,13 +19,12 @@ from edge.equipment.remembered_text import RememberedText, memory_of
 from edge.equipment.repetition import StartPolicy, chosen_repetition
 from edge.features.openprotocol.collector import LAST_RESULT, TighteningCollector
 from edge.features.openprotocol.curves import ResultCurves
-from edge.features.openprotocol.device import TighteningDevice
-from edge.features.openprotocol.events import ToolEvents
+from edge.features.openprotocol.device import OpenProtocolTimes, TighteningDevice, ToolEvents
 from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.leased_equipment import LeasedEquipment, LeasedMemory, LeaseOf, only_lease, open_leased
 from edge.features.openprotocol.makes import make_of
 from edge.features.openprotocol.messages import device_events, request_reporter, result_keeper
-from edge.features.openprotocol.opening import ControllerOpening
+from edge.features.openprotocol.opening import LEARNT_REVISIONS, ControllerOpening, LearntRevisions
 from edge.features.openprotocol.programs import ParameterSets
 from edge.features.openprotocol.protocol.mids import Mid
 from edge.features.openprotocol.protocol.session import (
@@ -35,10 +34,8 @@ from edge.features.openprotocol.protocol.session import (
     PermitRequest,
     open_openprotocol,
 )
-from edge.features.openprotocol.revisions import LEARNT_REVISIONS, LearntRevisions
 from edge.features.openprotocol.settings import OpenProtocolSettings, address_of
 from edge.features.openprotocol.state import ToolState
-from edge.features.openprotocol.times import OpenProtocolTimes
 from edge.features.openprotocol.tool import TighteningTool, lease_checker
 from edge.foundation.task_group import background_task
 from edge.sfc.signal import Phase

@@ -8,8 +8,7 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
-from edge.equipment.result_ledger import SINGLE, Identity, ReportedResult, ResultClaim
-from edge.equipment.result_program import Program
+from edge.equipment.result_ledger import SINGLE, Identity, Program, ReportedResult, ResultClaim
 from edge.features.openprotocol.conversion import (
     TighteningResult,
     identifier_of,

@@ -6,10 +6,9 @@ import structlog
 
 from edge.features.openprotocol.conversion import identifier_of, is_batch, number_of
 from edge.features.openprotocol.leased_equipment import ConnectionLease
-from edge.features.openprotocol.protocol.errors import DeclinedError
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Decline, Mid, new_message, parse_message, revisions_of
-from edge.features.openprotocol.protocol.session import OpenProtocolSession, PermitRequest
+from edge.features.openprotocol.protocol.session import DeclinedError, OpenProtocolSession, PermitRequest
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.station.equipment import Command

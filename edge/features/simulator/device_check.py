@@ -12,9 +12,9 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
-from edge.equipment.change_signal import ChangeSignal
 from edge.equipment.mqtt_answer import NOT_STOPPED, UNKNOWN, complete_answer
 from edge.foundation.errors import Refused
+from edge.foundation.listeners import ChangeSignal
 from edge.links.mqtt import Message, MqttSession, to_event, to_message
 from edge.model.cloudevent import CloudEvent, correlation_bytes
 from edge.model.equipment_data import CommandData

@@ -8,7 +8,7 @@ from pathlib import Path
 from edge.access.operations import Report
 from edge.app.documents import GuardedStore
 from edge.app.feature import Opened
-from edge.app.operation_work import ALMOST, STAGE, new_file, prefix_of, remove_old_files
+from edge.app.operations import ALMOST, STAGE, new_file, prefix_of, remove_old_files
 from edge.app.parts import GatewayParts, Works
 from edge.features.station_files.apply import apply_files, load_objects, read_files
 from edge.features.station_files.documents import StationDocuments

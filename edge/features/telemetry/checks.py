@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator, Mapping
 
 from edge.access.instances import working_instances
-from edge.app.installation import advise, store_advice
+from edge.app.advice import advise, store_advice
 from edge.config import Settings
 from edge.features.telemetry.sample_store import open_volatile
 from edge.features.telemetry.settings import mirrors_of

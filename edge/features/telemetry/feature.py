@@ -26,15 +26,15 @@ FEATURE = Feature(
     subcommands={"hw": {"volatile": "edge.features.telemetry.cli.volatile:volatile"}},
     commands={
         "alarms": Noun(
-            "edge.features.telemetry.cli.alarms.commands",
+            "edge.features.telemetry.cli.alarms",
             "Show alarms; acknowledge, confirm, reset, shelve or disable them.",
         ),
         "tags": Noun(
-            "edge.features.telemetry.cli.tags.commands",
+            "edge.features.telemetry.cli.tags",
             "Show tags with their last samples, watch samples, or export history.",
         ),
         "rules": Noun(
-            "edge.features.telemetry.cli.rules.commands",
+            "edge.features.telemetry.cli.rules",
             "Check and show rules, and run them over recorded samples in virtual time.",
         ),
     },

@@ -18,7 +18,7 @@ from edge.features.vision.conversion import (
     parse_result,
     raw_id,
 )
-from edge.features.vision.methods import call_method, find_part
+from edge.features.vision.state import call_method, find_part
 from edge.foundation.errors import Refused
 from edge.links.opcua import ClientSession, Node
 from edge.ports.result_trace import FILE_MEMBER

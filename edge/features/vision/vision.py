@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from edge.equipment.change_signal import ChangeSignal
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.equipment.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.equipment.identifiers import identifier, validate_identifiers
@@ -20,11 +19,11 @@ from edge.equipment.own_events import OwnEvents
 from edge.equipment.repetition import StartPolicy, chosen_repetition
 from edge.equipment.result_file import ResultFileReader, find_transfer
 from edge.features.vision.conversion import answer_data, id_of, meas_id_of, parse_result, raw_id, recipe_of
-from edge.features.vision.methods import call_method, find_part
 from edge.features.vision.results import VisionResults
 from edge.features.vision.settings import VisionSettings
-from edge.features.vision.state import IDLE, StateReader, VisionState, find_states
+from edge.features.vision.state import IDLE, StateReader, VisionState, call_method, find_part, find_states
 from edge.foundation.errors import Refused
+from edge.foundation.listeners import ChangeSignal
 from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.ports.result_trace import FILE_MEMBER

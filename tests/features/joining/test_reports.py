@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from edge.equipment.late_result import late_key
-from edge.equipment.result_program import fits
+from edge.equipment.result_ledger import fits
 from edge.features.joining.conversion import result_data
 from edge.features.joining.methods import IjtMethods
 from edge.features.joining.programs import JoiningPrograms

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from edge.features.opcua_extras.registration import (
     _register,
     application_of,
     keep_registered,
+    reachable_url,
     register,
     register_at,
 )
@@ -171,3 +173,16 @@ async def test_unreachable_discovery_server_raises_unavailable() -> None:
     settings = OpcuaEquipmentSettings(kind="opcua", type_ids=("",), url=url, security="none")
     with pytest.raises(Unavailable, match="does not register us"):
         await register(settings, APPLICATION, is_online=True)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("opc.tcp://0.0.0.0:4840", f"opc.tcp://{socket.gethostname()}:4840"),
+        ("opc.tcp://[::]:4840", f"opc.tcp://{socket.gethostname()}:4840"),
+        ("opc.tcp://[::1]:4841", "opc.tcp://[::1]:4841"),
+        ("opc.tcp://gateway.plant:4840", "opc.tcp://gateway.plant:4840"),
+    ],
+)
+def test_address_for_all_interfaces_has_the_name_of_the_host(endpoint: str, url: str) -> None:
+    assert reachable_url(endpoint) == url

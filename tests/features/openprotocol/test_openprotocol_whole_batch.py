@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from edge.features.openprotocol.device import OpenProtocolTimes
 from edge.features.openprotocol.protocol.session import SessionTimes
-from edge.features.openprotocol.times import OpenProtocolTimes
 from tests.conftest import WaitUntil
 from tests.equipment.crashing_station import DurableStation
 from tests.equipment.strict_controller import attached, bolt, memory_at, strict

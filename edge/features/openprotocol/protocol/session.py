@@ -10,10 +10,10 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.features.openprotocol.protocol.errors import DeclinedError, UnansweredError
 from edge.features.openprotocol.protocol.frame import FrameReader, MidFrame, encode_frame
 from edge.features.openprotocol.protocol.link import LinkLayer, LinkLimits
 from edge.features.openprotocol.protocol.mids import (
+    DECLINES,
     REPLIES,
     SUBSTITUTED_BY_LINK,
     Mid,
@@ -29,6 +29,22 @@ from edge.foundation.task_group import background_task
 from edge.foundation.text import Text
 from edge.links.connection_fault import ConnectionFailed
 from edge.model.equipment_connection import ConnectionFault
+
+
+class DeclinedError(Refused):
+    """A message that the controller declined with MID 0004; `error` is its number."""
+
+    def __init__(self, mid: int, error: int) -> None:
+        self.error = error
+        super().__init__("device", f"MID {mid:04d} declined: {DECLINES.get(error, f'error {error}')}")
+
+
+class UnansweredError(ConnectionFailed):
+    """A message that the controller has not answered in time."""
+
+    def __init__(self, mid: int, seconds: float) -> None:
+        super().__init__(ConnectionFault.SILENT, f"MID {mid:04d}: no answer within {seconds:g} s")
+
 
 _READ_BYTES = 1 << 14
 _WAITING_MESSAGES = 1000

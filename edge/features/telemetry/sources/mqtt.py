@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import structlog
 
-from edge.equipment.device_carriers import DeviceCarriers
 from edge.equipment.value_payload import ValueDecoder
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings
+from edge.features.telemetry.sources.device_carriers import DeviceCarriers
 from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle

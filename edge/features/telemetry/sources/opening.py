@@ -7,8 +7,8 @@ from functools import partial
 from edge.app.feature_ports import MqttSource
 from edge.app.parts import GatewayParts, open_session
 from edge.config import MqttSettings
-from edge.equipment.device_carriers import DeviceCarriers
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings, SourceSettings
+from edge.features.telemetry.sources.device_carriers import DeviceCarriers
 from edge.features.telemetry.sources.mqtt import IN_FLIGHT, LARGEST_PACKET, SampleSource
 from edge.features.telemetry.sources.redis import RedisSource
 from edge.foundation.instant import now_ms

@@ -7,9 +7,9 @@ from typing import Final, Protocol
 
 import structlog
 
-from edge.equipment.device_carriers import DeviceCarriers
 from edge.equipment.value_payload import ValueDecoder
 from edge.features.telemetry.settings import RedisSourceSettings
+from edge.features.telemetry.sources.device_carriers import DeviceCarriers
 from edge.features.telemetry.sources.mqtt import MISSING, SamplePlacement, resolve_pointer, tag_name
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import Unavailable

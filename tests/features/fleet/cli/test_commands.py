@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -136,3 +139,13 @@ async def test_send_to_a_group_exits_1_when_a_gateway_does_not_answer(
         )
         assert sent.exit_code == exit_code, sent.output
         assert ("gw-2" in json.loads(sent.stdout)["missing"]) is missing
+
+
+def test_text_without_a_signature_is_refused() -> None:
+    command = [sys.executable, "-m", "edge", "fleet", "upgrade"]
+    ran = subprocess.run(command, input="nonsense\n", capture_output=True, text=True, check=False, timeout=60)
+    assert ran.returncode != 0
+    if os.geteuid():
+        assert "only root installs packages" in ran.stderr
+    else:
+        assert '"state":"refused"' in ran.stdout

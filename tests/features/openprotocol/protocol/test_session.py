@@ -6,12 +6,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from edge.features.openprotocol.protocol.errors import DeclinedError
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid, new_message, parse_message
-from edge.features.openprotocol.protocol.session import OpenProtocolSession, SessionTimes, open_openprotocol
+from edge.features.openprotocol.protocol.session import (
+    DeclinedError,
+    OpenProtocolSession,
+    SessionTimes,
+    UnansweredError,
+    open_openprotocol,
+)
 from edge.features.openprotocol.simulated.controller import TighteningController, open_openprotocol_controller
 from edge.foundation.errors import Refused, Unavailable
+from edge.model.equipment_connection import ConnectionFault
 from tests.conftest import WaitUntil
 
 HOST = "127.0.0.1"
@@ -141,3 +147,13 @@ async def test_silent_controller_is_detected_as_a_lost_connection(wait_until: Wa
         with pytest.raises(Unavailable, match="silent"):
             async with open_openprotocol(HOST, port, times=SessionTimes(keep_alive=9.0, silence=0.2)):
                 await asyncio.sleep(10)
+
+
+def test_declined_message_is_named_with_its_reason() -> None:
+    assert DeclinedError(64, 15).message == "MID 0064 declined: there is no such result"
+    assert DeclinedError(43, 250).message == "MID 0043 declined: error 250"
+
+
+def test_unanswered_message_is_a_silent_controller() -> None:
+    error = UnansweredError(42, 5.0)
+    assert (error.message, error.fault) == ("MID 0042: no answer within 5 s", ConnectionFault.SILENT)

@@ -2,10 +2,9 @@
 
 import pytest
 
-from edge.features.openprotocol.protocol.errors import DeclinedError
 from edge.features.openprotocol.protocol.frame import MidFrame
 from edge.features.openprotocol.protocol.mids import Mid, new_message, parse_message
-from edge.features.openprotocol.protocol.session import open_openprotocol
+from edge.features.openprotocol.protocol.session import DeclinedError, open_openprotocol
 from edge.features.openprotocol.simulated.controller import open_openprotocol_controller
 
 

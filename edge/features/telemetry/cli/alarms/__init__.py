@@ -1,1 +1,0 @@
-"""`edge alarms`: shows alarms and answers them."""

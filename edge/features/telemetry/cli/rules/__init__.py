@@ -1,1 +1,0 @@
-"""`edge rules`: checks, shows and runs rules."""

@@ -1,1 +1,0 @@
-"""`edge tags`: shows tags and their samples."""
