@@ -47,7 +47,7 @@ async def _follow(plant: FlowPlant, endpoint: str) -> None:
         await flow.call_method(members["Stop"], ua.Variant("night", ua.VariantType.String))
         assert [await value("State"), await value("Reason")] == ["stopped", "night"]
         shown = await asyncio.to_thread(plant.edge, "show", "tick/1", "--json")
-        assert json.loads(shown)["reason"] == "night"
+        assert json.loads(shown)["flow"]["reason"] == "night"
         before = await value("CyclesCompleted")
         await flow.call_method(members["Start"])
         await _until(lambda: cycles(before + 2))
