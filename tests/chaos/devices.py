@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.features.joining.settings import IjtSettings
+from edge.features.joining.simulated.controller import JoiningController, open_ijt
 from edge.features.openprotocol.conversion import VIN_LENGTH
 from edge.features.openprotocol.settings import OpenProtocolSettings
 from edge.features.simulator.controller import ToolPermissions
-from edge.features.simulator.ijt import JoiningController, open_ijt
-from edge.features.simulator.vision import VisionCamera, open_vision
 from edge.features.vision.settings import VisionSettings
+from edge.features.vision.simulated.camera import VisionCamera, open_vision
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, open_session, to_event

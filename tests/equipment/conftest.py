@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 import pytest_asyncio
 
-from edge.features.simulator.ijt import JoiningController, open_ijt
-from edge.features.simulator.vision import VisionCamera, open_vision
+from edge.features.joining.simulated.controller import JoiningController, open_ijt
+from edge.features.vision.simulated.camera import VisionCamera, open_vision
 from tests.conftest import WaitUntil
 from tests.equipment.contract import Opener
 from tests.equipment.tightening import equipped

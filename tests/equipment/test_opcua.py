@@ -13,9 +13,9 @@ from edge.config import OpcuaEquipmentSettings
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.equipment.device import Device, DeviceEvent, DeviceEvents
 from edge.equipment.opcua import open_opcua_equipment, open_session
-from edge.features.simulator.opcua_device import OpcuaDevice, open_device
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, TypeName
+from edge.links.simulated_device import OpcuaDevice, open_device
 from edge.station.equipment import Command, EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, SCOPES, TYPE_ID, WORK

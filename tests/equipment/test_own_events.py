@@ -1,7 +1,7 @@
 """Events of a device without a command."""
 
 from edge.equipment.own_events import OwnEvents
-from edge.features.simulator.vision import open_vision
+from edge.features.vision.simulated.camera import open_vision
 from edge.station.equipment import NoRoom, Task
 from tests.conftest import WaitUntil
 from tests.equipment.inspection import equipped

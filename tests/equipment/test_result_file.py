@@ -11,9 +11,9 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.equipment.result_file import ResultFileReader
-from edge.features.simulator.vision import VisionCamera
-from edge.features.simulator.vision import open_vision as open_camera
 from edge.features.vision.settings import VisionSettings
+from edge.features.vision.simulated.camera import VisionCamera
+from edge.features.vision.simulated.camera import open_vision as open_camera
 from edge.features.vision.vision import open_vision
 from edge.foundation.errors import Unavailable
 from edge.links.file_transfer import TransferTimes

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from edge.features.joining.ijt import IjtTimes, open_ijt
 from edge.features.joining.settings import IjtSettings
-from edge.features.simulator.ijt import IjtFault, JoiningController
+from edge.features.joining.simulated.controller import IjtFault, JoiningController
 from edge.station.equipment import EquipmentAnswer
 from tests.conftest import WaitUntil
 from tests.equipment.contract import SCOPES, TYPE_ID, WORK, Bench

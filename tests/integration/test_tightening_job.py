@@ -7,8 +7,8 @@ import pytest
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, NorthboundSettings, RedisSettings, Settings
 from edge.features.joining.settings import IjtSettings
-from edge.features.simulator.ijt import open_ijt
-from edge.features.simulator.ijt_results import NOT_OK
+from edge.features.joining.simulated.controller import open_ijt
+from edge.features.joining.simulated.results import NOT_OK
 from edge.features.simulator.mes import open_mes
 from edge.links.mqtt import open_session
 from edge.model.isa95 import ReturnStatus, WorkMaster

@@ -7,8 +7,8 @@ import pytest
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, NorthboundSettings, RedisSettings, Settings
 from edge.features.simulator.mes import open_mes
-from edge.features.simulator.vision import open_vision
 from edge.features.vision.settings import VisionSettings
+from edge.features.vision.simulated.camera import open_vision
 from edge.links.mqtt import open_session
 from edge.model.isa95 import ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from edge.features.simulator.opcua_device import open_device
+from edge.links.simulated_device import open_device
 from tests.uaserver.running import served
 
 STOPS_WITHIN_S = 10.0

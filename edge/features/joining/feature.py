@@ -5,6 +5,7 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "joining",
+    subcommands={"sim": {"ijt": "edge.features.joining.simulated.command:ijt"}},
     kinds={
         "ijt": EquipmentKind(
             "edge.features.joining.settings:IjtSettings",

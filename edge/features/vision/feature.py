@@ -5,6 +5,7 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "vision",
+    subcommands={"sim": {"vision": "edge.features.vision.simulated.command:vision"}},
     kinds={
         "vision": EquipmentKind(
             "edge.features.vision.settings:VisionSettings",

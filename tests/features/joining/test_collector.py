@@ -15,8 +15,8 @@ from edge.features.joining.ijt import open_ijt
 from edge.features.joining.late import LateJoinings
 from edge.features.joining.methods import IjtMethods
 from edge.features.joining.programs import JoiningPrograms
+from edge.features.joining.simulated.controller import IjtFault, JoiningController
 from edge.features.joining.state import ControllerState, ResultLimits
-from edge.features.simulator.ijt import IjtFault, JoiningController
 from edge.foundation.errors import Refused, Unavailable
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, SCOPES, WORK, Opener

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from edge.features.simulator.ijt import JoiningController
-from edge.features.simulator.ijt_results import INTERVENTION, NOT_OK
+from edge.features.joining.simulated.controller import JoiningController
+from edge.features.joining.simulated.results import INTERVENTION, NOT_OK
 from edge.station.equipment import EquipmentAnswer, Repetition
 from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK, Contract, Opener

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.features.simulator.ijt import JoiningController
+from edge.features.joining.simulated.controller import JoiningController
 from edge.station.equipment import Task
 from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.features.joining.ijt import open_ijt
-from edge.features.simulator.ijt import IjtFault, JoiningController
+from edge.features.joining.simulated.controller import IjtFault, JoiningController
 from edge.foundation.errors import Unavailable
 from edge.station.equipment import Repetition
 from tests.conftest import WaitUntil

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.features.joining.ijt import open_ijt
-from edge.features.simulator.ijt import JoiningController
+from edge.features.joining.simulated.controller import JoiningController
 from tests.conftest import WaitUntil
 from tests.equipment.contract import SCOPES, WORK
 from tests.equipment.recording_station import RecordingStation

@@ -8,9 +8,9 @@ import pytest_asyncio
 from asyncua import ua
 
 from edge.features.joining.methods import IjtMethods, find_methods
-from edge.features.simulator.opcua_device import OpcuaDevice, open_device
 from edge.foundation.errors import Refused
 from edge.links.opcua import ClientSession, Node, open_client
+from edge.links.simulated_device import OpcuaDevice, open_device
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 

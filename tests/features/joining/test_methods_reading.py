@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.features.joining.methods import IjtMethods, from_both_ends, latest_result, listed_ids
-from edge.features.simulator.ijt import JoiningController
+from edge.features.joining.simulated.controller import JoiningController
 from edge.foundation.errors import Refused
 from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK

@@ -8,8 +8,8 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.features.joining.programs import counter_calls, selected_joint
-from edge.features.simulator.ijt import JoiningController, open_ijt
-from edge.features.simulator.ijt_results import NOT_OK, OK
+from edge.features.joining.simulated.controller import JoiningController, open_ijt
+from edge.features.joining.simulated.results import NOT_OK, OK
 from edge.foundation.errors import Refused
 from tests.conftest import WaitUntil
 from tests.equipment.contract import WORK

@@ -13,9 +13,9 @@ from edge.equipment.device import DeviceOutcomeUnknownError
 from edge.equipment.late_result import LateResults
 from edge.equipment.own_events import OwnEvents
 from edge.equipment.repetition import StartPolicy
-from edge.features.simulator.vision import VisionCamera, VisionFault
 from edge.features.vision.results import VisionResults
 from edge.features.vision.settings import VisionSettings
+from edge.features.vision.simulated.camera import VisionCamera, VisionFault
 from edge.features.vision.state import StateReader
 from edge.features.vision.vision import Camera, open_vision
 from edge.foundation.errors import Refused, Unavailable

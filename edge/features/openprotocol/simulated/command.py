@@ -18,9 +18,7 @@ from edge.features.openprotocol.simulated.controller import OpenProtocolFault, o
 )
 @click.option(
     "--fault",
-    type=click.Choice(
-        ["none", "refused", "silent", "nok", "nok-once", "alarm", "unreported", "disconnect", "restart", "slow"],
-    ),
+    type=click.Choice([fault.value for fault in OpenProtocolFault]),
     default="none",
     show_default=True,
     help="Fault in every tightening; a restart and nok-once happen once.",

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,9 +14,7 @@ from edge.config import MqttSettings
 from edge.features.simulator.camera import open_camera
 from edge.features.simulator.controller import open_controller
 from edge.features.simulator.device_check import CheckFinding, DeviceCheck, has_passed
-from edge.features.simulator.ijt import IjtFault, open_ijt
 from edge.features.simulator.presence import last_will
-from edge.features.simulator.vision import VisionFault, open_vision
 from edge.links.mqtt import open_session
 
 
@@ -44,10 +41,6 @@ def print_report(name: str, findings: Sequence[CheckFinding], *, passed: bool, a
 
 _url = click.option("--url", default="mqtt://127.0.0.1:1883", show_default=True, help="The broker.")
 _name = click.option("--name", required=True, help="Name of the equipment: that of [southbound.NAME] in the settings.")
-_points = click.IntRange(0, 4000)
-_CONNECTION_FAULTS = ("disconnect", "restart", "cut", "slow", "unseen")
-_image = click.Path(exists=True, dir_okay=False, path_type=Path)
-_port = click.IntRange(0, 65_535)
 _seconds = click.FloatRange(min=0)
 _prefix = click.option("--prefix", default="app/equipment", show_default=True, help="Its topic_prefix.")
 
@@ -56,7 +49,7 @@ _prefix = click.option("--prefix", default="app/equipment", show_default=True, h
 def sim() -> None:
     """Run simulated equipment.
 
-    It runs until Ctrl-C or SIGTERM. `controller` and `camera` need a broker; `vision` and `ijt` are OPC UA servers.
+    It runs until Ctrl-C or SIGTERM. `controller` and `camera` need a broker; the others are servers.
     `device` is the other side: it tests a real device over MQTT.
     """
 
@@ -171,61 +164,3 @@ def device(
     passed = has_passed(findings, strict=strict)
     print_report(name, findings, passed=passed, as_json=as_json)
     raise SystemExit(0 if passed else 1)
-
-
-@sim.command(epilog="Example: edge sim vision --port 4850 --fault error-state")
-@click.option("--name", default="camera", show_default=True, help="The BrowseName of its vision system.")
-@click.option("--port", type=_port, default=4850, show_default=True, help="Port on the loopback address.")
-@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a job in seconds.")
-@click.option(
-    "--fault",
-    type=click.Choice(
-        ["none", "refused", "silent", "failed", "error-state", "disconnect", "restart", "slow", "slow-recipe"]
-    ),
-    default="none",
-    show_default=True,
-    help="Fault in every job; a restart happens once.",
-)
-@click.option("--image", type=_image, help="Offer this file with each result.")
-def vision(name: str, port: int, delay: float, fault: str, image: Path | None) -> None:
-    """Run a Machine Vision camera (OPC 40100-1), an OPC UA server without security.
-
-    It runs one job after the other, and ends each after a delay with a good result.
-    """
-    offered = image.read_bytes() if image else None
-
-    async def run() -> None:
-        async with open_vision(name, port=port, delay=delay, image=offered) as camera:
-            camera.fault = VisionFault(fault)
-            await wait_for_stop(f"{READY}vision {name} accepts jobs at {camera.device.url}")
-
-    asyncio.run(run())
-
-
-@sim.command(epilog="Example: edge sim ijt --port 4851 --fault nok")
-@click.option("--name", default="wrench", show_default=True, help="The BrowseName of its joining system.")
-@click.option("--port", type=_port, default=4851, show_default=True, help="Port on the loopback address.")
-@click.option("--delay", type=_seconds, default=0.2, show_default=True, help="Duration of a joining in seconds.")
-@click.option(
-    "--fault",
-    type=click.Choice(("none", "refused", "silent", "nok", "nok-once", "error-state", "untold", *_CONNECTION_FAULTS)),
-    default="none",
-    show_default=True,
-    help="Fault in every joining; a restart, a cut and nok-once happen once.",
-)
-@click.option("--points", type=_points, default=0, show_default=True, help="Samples of each curve; 0 sends none.")
-@click.option("--process", "processes", multiple=True, help="A joining process that it lists. May be repeated.")
-def ijt(name: str, port: int, delay: float, fault: str, points: int, processes: tuple[str, ...]) -> None:
-    """Run a tightening controller (OPC 40450-1), an OPC UA server without security.
-
-    It runs one joining after the other, and ends each after a delay with a torque near the value in the name of the
-    joining process, such as `front axle 85Nm`.
-    """
-
-    async def run() -> None:
-        async with open_ijt(name, port=port, delay=delay, processes=processes) as device:
-            device.points = points
-            device.fault = IjtFault(fault)
-            await wait_for_stop(f"{READY}joining system {name} accepts joinings at {device.device.url}")
-
-    asyncio.run(run())

@@ -13,9 +13,9 @@ from edge.features.flows.attempt import OutcomeUnknownError
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import VariableValue, WriteVariable
 from edge.features.flows.ports.variables import VariableClient
-from edge.features.simulator.opcua_device import OpcuaDevice, open_device
 from edge.foundation.errors import Unavailable
 from edge.links.opcua import ClientSession, Node
+from edge.links.simulated_device import OpcuaDevice, open_device
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 URI = "urn:microdcs-edge:sim:device"

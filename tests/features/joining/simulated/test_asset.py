@@ -4,8 +4,8 @@ import pytest
 from asyncua import Client, ua
 
 from edge.features.joining.lock import find_enabled
-from edge.features.simulator.ijt import open_ijt
-from edge.features.simulator.ijt_asset import TOOL_URI
+from edge.features.joining.simulated.asset import TOOL_URI
+from edge.features.joining.simulated.controller import open_ijt
 from edge.links.opcua import TypeName, open_client
 
 pytestmark = pytest.mark.slow

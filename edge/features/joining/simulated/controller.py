@@ -10,8 +10,8 @@ from typing import Any
 
 from asyncua import Node, ua
 
-from edge.features.simulator.ijt_asset import AssetNamespaces, ToolAsset
-from edge.features.simulator.ijt_results import (
+from edge.features.joining.simulated.asset import AssetNamespaces, ToolAsset
+from edge.features.joining.simulated.results import (
     BATCH,
     INTERVENTION,
     NOT_OK,
@@ -26,8 +26,8 @@ from edge.features.simulator.ijt_results import (
     status,
     target_of,
 )
-from edge.features.simulator.opcua_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 from edge.foundation.task_group import background_task
+from edge.links.simulated_device import AWAY_SECONDS, Method, OpcuaDevice, open_device
 
 NODESETS = (
     "Opc.Ua.Di.NodeSet2.xml",

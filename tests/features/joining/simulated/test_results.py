@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, cast
 
-from edge.features.simulator.ijt_results import (
+from edge.features.joining.simulated.results import (
     INTERVENTION,
     NOT_OK,
     OK,

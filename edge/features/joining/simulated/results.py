@@ -8,7 +8,7 @@ from typing import Any
 
 from asyncua import ua
 
-from edge.features.simulator.opcua_device import Method, OpcuaDevice
+from edge.links.simulated_device import Method, OpcuaDevice
 from edge.model.engineering_unit import CEFACT, engineering_unit
 
 OK, NOT_OK = 1, 2

@@ -11,8 +11,8 @@ from typing import Any
 
 from asyncua import Node, ua
 
-from edge.features.simulator.opcua_device import AWAY_SECONDS, OpcuaDevice, open_device
 from edge.foundation.task_group import TaskGroup, background_task
+from edge.links.simulated_device import AWAY_SECONDS, OpcuaDevice, open_device
 
 _FILE_TYPE = ua.NodeId(ua.ObjectIds.FileType)
 

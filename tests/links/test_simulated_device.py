@@ -6,9 +6,9 @@ import socket
 import pytest
 from asyncua import Client, ua
 
-from edge.features.simulator.opcua_device import open_device
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.links.opcua import open_client
+from edge.links.simulated_device import open_device
 
 pytestmark = pytest.mark.slow
 

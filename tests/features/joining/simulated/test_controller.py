@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from edge.features.simulator.ijt import IjtFault, JoiningController, open_ijt
+from edge.features.joining.simulated.controller import IjtFault, JoiningController, open_ijt
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, Node, TypeName, open_client
 

@@ -8,7 +8,7 @@ from asyncua import Node, ua
 from msgspec import Struct
 
 from edge import __version__
-from edge.features.simulator.opcua_device import OpcuaDevice
+from edge.links.simulated_device import OpcuaDevice
 
 TOOL_URI = "urn:microdcs-edge:sim:spindle"
 """The ProductInstanceUri of the tool."""

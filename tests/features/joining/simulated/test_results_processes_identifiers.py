@@ -3,7 +3,7 @@
 import pytest
 from asyncua import Client, ua
 
-from edge.features.simulator.ijt import open_ijt
+from edge.features.joining.simulated.controller import open_ijt
 
 pytestmark = pytest.mark.slow
 

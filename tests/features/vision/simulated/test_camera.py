@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from edge.features.simulator.vision import NAMESPACE_URI, VisionCamera, VisionFault, open_vision
+from edge.features.vision.simulated.camera import NAMESPACE_URI, VisionCamera, VisionFault, open_vision
 from edge.foundation.errors import Unavailable
 from edge.links.opcua import ClientSession, Node, TypeName, open_client
 

@@ -1,0 +1,1 @@
+"""A simulated tightening controller (OPC 40450-1)."""

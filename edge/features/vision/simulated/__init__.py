@@ -1,0 +1,1 @@
+"""A simulated camera (OPC 40100-1)."""
