@@ -57,8 +57,10 @@ class LateResults:
         data: Any,
         add_files: AddFiles = _add_nothing,
         occurrence: str = "",
-    ) -> None:
-        """Pass a result to the station; raises Unavailable while the station cannot keep it.
+    ) -> bool:
+        """Pass a result to the station; return False for one that was stored already.
+
+        Raises Unavailable while the station cannot keep it.
 
         The result of a command resolves an unknown outcome, else the station keeps it as late; one that is stored
         already, by another gateway perhaps, changes nothing. `add_files` adds references to the files of a result.
@@ -70,10 +72,12 @@ class LateResults:
             _log.info("result stored already", result=result_id, command=command_id)
             # The work has ended: a stop of it is confirmed.
             await self._station.stopped(command_id, None)
+            return False
         else:
             _log.warning("late result", result=result_id, command=command_id)
             await _add(data, add_files)
             await self._station.answer(EquipmentAnswer(command_id, data=data))
+        return True
 
     async def keep(
         self,

@@ -22,7 +22,8 @@ class SettledController(Protocol):
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:
         """Report what answers a command that no longer waits, if it is not stored; return the results it consists of.
 
-        `answer` is the last of them. None is reported and returned where others are missing: each is late then.
+        `answer` is the last of them. None is reported and returned where it is stored, or where others are missing:
+        each that is not stored is late then.
         """
 
     async def keep(self, report: ReportedResult, command_id: str) -> None:

@@ -35,13 +35,16 @@ class LateJoinings(Struct, frozen=True):
         named = report.result_id, created, verdict.candidate, result_data(result)
         await self.reporter.keep(*named, add, occurrence, verdict.reason)
 
-    async def report(self, report: ReportedResult, command_id: str) -> None:
-        """Report a joining of a command; raises Unavailable without the store."""
+    async def report(self, report: ReportedResult, command_id: str) -> bool:
+        """Report a joining of a command; return False for one that was stored already.
+
+        Raises Unavailable without the store.
+        """
         if was_aborted(report.payload):
-            return
+            return True
         result, occurrence = await self._unreported(report.payload, command_id), self._occurrence(report)
         created, add = result["ResultMetaData"].get("CreationTime"), self._adder(result, command_id)
-        await self.reporter.report(report.result_id, created, command_id, result_data(result), add, occurrence)
+        return await self.reporter.report(report.result_id, created, command_id, result_data(result), add, occurrence)
 
     async def keep(self, report: ReportedResult, command_id: str) -> None:
         """Keep a joining as late that a command does not wait for; raises Unavailable without the store."""

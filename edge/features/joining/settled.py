@@ -28,9 +28,11 @@ class SettledJoinings:
         self.keep = late.keep
 
     async def report_answer(self, command_id: str, answer: ReportedResult) -> Sequence[ReportedResult]:
-        """Report the result that answers a command, as it holds its joinings; return it."""
-        await self._late.report(answer, command_id)
-        return (answer,)
+        """Report the result that answers a command, as it holds its joinings; return it.
+
+        One that is stored already may be a part of what an earlier process has reported: the others are asked for, too.
+        """
+        return (answer,) if await self._late.report(answer, command_id) else ()
 
     async def is_stored(self, report: ReportedResult, command_id: str) -> bool:
         """Return whether a joining is stored at its command, also within its answer."""

@@ -144,3 +144,15 @@ async def test_late_batch_leaves_out_the_joinings_that_are_late_themselves() -> 
     (batch,) = station.answers
     assert late_of(station) == [("R1", WORK.command_id)]
     assert [part["result_id"] for part in batch.data["results"].values()] == ["R2"]
+
+
+async def test_stored_joinings_of_a_batch_are_not_late_after_a_restart() -> None:
+    """The first one that came again ended the command, and each other one was a second result of it."""
+    station, state, controller = RecordingStation(), ControllerState(), Acknowledging()
+    station.stopped_meanwhile.add(WORK.command_id)
+    station.stored_results |= {"R1", "R2", "R3"}
+    results = connected(controller, state, station)
+    for number in (1, 2, 3):
+        await results.handle_requested(numbered(WORK.command_id, f"R{number}", number))
+    assert (station.answers, late_of(station), state.ledger.unsettled()) == ([], [], ())
+    assert controller.acknowledged == ["R1", "R2", "R3"]
