@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.features.joining.ijt import open_ijt
-from edge.features.simulator.ijt import JoiningController
+from edge.features.joining.simulated.controller import JoiningController
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
 from tests.equipment.contract import SCOPES, WORK
