@@ -20,11 +20,11 @@ from asyncua import ua
 from hypothesis import settings
 
 from edge.config import MqttSettings, RedisSettings
-from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.foundation.errors import EdgeError
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.examples import PROFILE, QUICK_PROFILE, omit_constants_of_modules
+from tests.local_broker import OwnBroker, open_broker
 from tests.station.replaying import differing_replays
 
 # Its grammars of addresses take seconds to build in each process, and no schema of ours names such a format: its import
@@ -129,14 +129,14 @@ def _data_types_of_this_module() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def broker() -> AsyncIterator[LocalBroker]:
+async def broker() -> AsyncIterator[OwnBroker]:
     """A mosquitto that all tests share; each keeps to its own topics."""
     async with open_broker() as running:
         yield running
 
 
 @pytest.fixture
-def mqtt(broker: LocalBroker) -> MqttSettings:
+def mqtt(broker: OwnBroker) -> MqttSettings:
     """Settings that lead to the shared broker."""
     return MqttSettings(url=broker.url)
 

@@ -11,7 +11,6 @@ import structlog
 
 from edge.app.health import Health
 from edge.config import MqttSettings, RedisSettings
-from edge.features.simulator.broker import open_broker
 from edge.foundation.clock_sync import Clock
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
@@ -33,6 +32,7 @@ from edge.store.replication import Replication
 from edge.store.sentinels import Primary, SentinelAddress, Sentinels
 from edge.store.server_check import ServerState, read_state
 from tests.conftest import WaitUntil
+from tests.local_broker import open_broker
 from tests.northbound.access_rules import refusing_subscriptions
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, FakeEquipment, Plant, order
 from tests.store.servers import own_server

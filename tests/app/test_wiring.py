@@ -11,12 +11,12 @@ import pytest
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttEquipmentSettings, MqttSettings, RedisSettings, RpcSettings, Settings
-from edge.features.simulator.broker import open_broker
 from edge.foundation.errors import SettingsError
 from edge.links.rpc import open_client
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA, opcua_in, settings_of
 from tests.conftest import WaitUntil
+from tests.local_broker import open_broker
 
 pytestmark = pytest.mark.slow
 

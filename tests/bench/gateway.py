@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from edge.features.simulator.broker import open_broker
 from edge.foundation.task_group import background_task
 from edge.store.embedded import embedded_server
 from tests.bench.engine import TYPE_ID
 from tests.bench.measure import Row
+from tests.local_broker import open_broker
 
 EQUIPMENT = "wrench"
 """Name of the equipment that takes the commands of the recipe, over MQTT."""

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import open_broker
 from edge.features.simulator.controller import TOPIC_PREFIX
 from edge.features.simulator.mes import Mes, open_mes
 from edge.links.mqtt import Message, open_session, to_event
@@ -20,6 +19,7 @@ from tests.bench.controller import READY, WARM
 from tests.bench.engine import linear_recipe
 from tests.bench.gateway import EQUIPMENT, gateway, python_process
 from tests.bench.measure import Row
+from tests.local_broker import open_broker
 
 SCOPE = "station-1"
 _JOB_S = 120.0

@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from edge.config import MqttSettings, RedisSettings
-from edge.features.simulator.broker import open_broker
 from edge.links.cloudevent_mqtt import Message
 from edge.links.host_addresses import free_port
 from edge.links.mqtt import open_session, to_event
@@ -24,6 +23,7 @@ from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.bench.gateway import Gateway, gateway
 from tests.bench.measure import Row, spread
+from tests.local_broker import open_broker
 
 GOAL = 6_000
 """Samples a second that one core takes, with 51 rules."""

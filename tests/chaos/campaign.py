@@ -19,7 +19,6 @@ from edge.config import (
     RedisSettings,
     Settings,
 )
-from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.foundation.errors import Unavailable
 from edge.foundation.fault_points import FaultPoint
 from edge.foundation.task_group import background_task
@@ -34,6 +33,7 @@ from tests.chaos.equipment import Camera, Controller
 from tests.chaos.mes import Mes
 from tests.chaos.recipes import DO, KINDS, MEASURE, SILENT
 from tests.chaos.standstill import standstill_reported
+from tests.local_broker import OwnBroker, open_broker
 from tests.store.servers import Server, own_server
 
 SCOPE, PREFIX = "station-1", "chaos"
@@ -161,7 +161,7 @@ class Parts:
 
     lives: tuple[Life, ...]
     redis: Server
-    broker: LocalBroker
+    broker: OwnBroker
     seen: Seen
     chance: random.Random
 

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from edge.config import GatewaySettings, MqttSettings, NorthboundSettings, RedisSettings, Settings
-from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.features.simulator.mes import Mes, open_mes
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.task_group import background_task
@@ -29,6 +28,7 @@ from edge.store.opening import open_store
 from tests.app.running import NO_OPCUA, Gateway, edge_run, written
 from tests.chaos.devices import PREFIX, TYPE_ID, WORK_S, Device, open_device
 from tests.chaos.standstill import standstill_reported
+from tests.local_broker import OwnBroker, open_broker
 from tests.store.servers import own_server
 
 SCOPE = "station-1"
@@ -114,7 +114,7 @@ class RestartedGateway:
         self.ready.clear()
 
 
-def disturbances_of(gateway: RestartedGateway, device: Device, broker: LocalBroker) -> Mapping[str, Disturbance]:
+def disturbances_of(gateway: RestartedGateway, device: Device, broker: OwnBroker) -> Mapping[str, Disturbance]:
     """Return what may happen to the parts, by name."""
 
     async def kill_broker(seconds: float) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from edge.features.simulator.broker import LocalBroker
 from edge.foundation.fault_points import FaultPoint
 from tests.chaos.campaign import Life, Parts
+from tests.local_broker import OwnBroker
 from tests.store.servers import Server
 
 Target = Literal["gateway", "redis", "broker", "all"]
@@ -55,7 +55,7 @@ async def _strike(parts: Parts, life: Life, target: Target) -> str:
     return target
 
 
-async def _restart(server: Server | LocalBroker, pause: float) -> None:
+async def _restart(server: Server | OwnBroker, pause: float) -> None:
     await server.kill()
     await asyncio.sleep(pause)
     await server.start()

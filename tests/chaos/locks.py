@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edge.config import MqttSettings, RedisSettings
-from edge.features.simulator.broker import open_broker
 from edge.features.simulator.mes import open_mes
 from edge.foundation.errors import Unavailable
 from edge.foundation.task_group import background_task
@@ -24,6 +23,7 @@ from tests.app.running import written
 from tests.chaos.device_campaign import JOB_ENDS_WITHIN_S, SCOPE, Figures, RestartedGateway, settings_for, start_job
 from tests.chaos.devices import PREFIX, TYPE_ID, WORK_S, open_device
 from tests.chaos.standstill import standstill_reported
+from tests.local_broker import open_broker
 from tests.store.servers import own_server
 
 JOBS, KILLS = 4, 4

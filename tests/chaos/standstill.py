@@ -6,11 +6,11 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 
-from edge.features.simulator.broker import LocalBroker
 from edge.foundation.task_group import background_task
 from tests.app.running import Gateway
 from tests.chaos import stacks
 from tests.chaos.observed_gateway import LOGGED
+from tests.local_broker import OwnBroker
 
 STANDS_STILL_AFTER_S = 400.0
 """A start of the gateway on a busy machine may take 300 s."""
@@ -26,7 +26,7 @@ class StandstillError(Exception):
 async def standstill_reported(
     progress: Callable[[], object],
     gateway: Callable[[], Gateway | None],
-    broker: LocalBroker,
+    broker: OwnBroker,
     after_s: float = STANDS_STILL_AFTER_S,
 ) -> AsyncIterator[None]:
     """Write a report and raise StandstillError in a group when `progress` returns the same for `after_s` seconds."""
@@ -35,7 +35,7 @@ async def standstill_reported(
 
 
 async def _watch(
-    progress: Callable[[], object], gateway: Callable[[], Gateway | None], broker: LocalBroker, after_s: float
+    progress: Callable[[], object], gateway: Callable[[], Gateway | None], broker: OwnBroker, after_s: float
 ) -> None:
     loop = asyncio.get_running_loop()
     last, since = progress(), loop.time()
@@ -50,7 +50,7 @@ async def _watch(
     raise StandstillError(f"no progress for {after_s:g} s after {last}")
 
 
-async def _report(gateway: Gateway | None, broker: LocalBroker) -> AsyncIterator[str]:
+async def _report(gateway: Gateway | None, broker: OwnBroker) -> AsyncIterator[str]:
     yield "== tasks of the campaign"
     for line in _own_stacks():
         yield line

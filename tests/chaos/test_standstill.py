@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from edge.config import GatewaySettings, MqttSettings, RedisSettings, Settings
-from edge.features.simulator.broker import LocalBroker
 from edge.links.mqtt import open_session
 from tests.app.running import NO_OPCUA, edge_run, written
 from tests.chaos.stacks import tasks_of
 from tests.chaos.standstill import StandstillError, standstill_reported
+from tests.local_broker import OwnBroker
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def test_stack_names_each_frame_that_waits() -> None:
 
 @pytest.mark.slow
 async def test_standstill_ends_with_stacks_logs_and_sessions(
-    tmp_path: Path, redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, redis: RedisSettings, mqtt: MqttSettings, broker: OwnBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = Settings(gateway=GatewaySettings(name="edge"), redis=redis, mqtt=mqtt, opcua=NO_OPCUA)
     file = written(settings, tmp_path)
@@ -58,7 +58,7 @@ async def test_standstill_ends_with_stacks_logs_and_sessions(
     assert "New client connected from" in printed, "the log of the broker"
 
 
-async def test_progress_is_not_a_standstill(broker: LocalBroker) -> None:
+async def test_progress_is_not_a_standstill(broker: OwnBroker) -> None:
     counted = iter(range(10_000))
     async with standstill_reported(lambda: next(counted), lambda: None, broker, 0.05):
         await asyncio.sleep(0.2)

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings, RedisSettings
-from edge.features.simulator.broker import open_broker
 from tests.app.running import NO_OPCUA, Gateway, edge_run, opcua_in, settings_of, written
 from tests.free_ports import free_port
+from tests.local_broker import open_broker
 
 pytestmark = pytest.mark.slow
 

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.equipment.connected_equipment import open_connected
 from edge.equipment.mqtt import open_equipment
-from edge.features.simulator.broker import open_broker
 from edge.links.mqtt import open_session
 from edge.station.equipment import Command, NotSent
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, SCOPES, TYPE_ID, WORK
 from tests.equipment.recording_station import RecordingStation
 from tests.equipment.test_connected_equipment import Plug
+from tests.local_broker import open_broker
 
 
 class Endless(Plug):

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.equipment.mqtt import MqttEquipment, open_equipment
-from edge.features.simulator.broker import open_broker
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import Message, MqttSession, open_session
@@ -18,6 +17,7 @@ from edge.sfc.signal import Phase
 from edge.station.equipment import Command, EquipmentAnswer, EquipmentEvent, OutcomeUnknown, Task
 from tests.conftest import WaitUntil
 from tests.equipment.recording_station import RecordingStation
+from tests.local_broker import open_broker
 from tests.plain_mqtt import plain_client
 
 CORRELATION = "7d444840-9dc0-11d1-b245-5ffdce74fad2"

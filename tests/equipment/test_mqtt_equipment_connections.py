@@ -6,10 +6,10 @@ from structlog.testing import capture_logs
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.equipment.mqtt import open_equipment
-from edge.features.simulator.broker import open_broker
 from edge.links.mqtt import open_session
 from tests.conftest import WaitUntil
 from tests.equipment.recording_station import RecordingStation
+from tests.local_broker import open_broker
 
 TYPE_ID, COMMAND_ID = "com.example.station.tighten.v1", "J1/R/tighten/1"
 EVENT = {"id": "q-1", "source": "/camera", "type": "com.example.station.qa_result.v1", "subject": "station-1"}

@@ -2,12 +2,12 @@
 
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.equipment.mqtt import open_equipment
-from edge.features.simulator.broker import open_broker
 from edge.links.mqtt import open_session
 from edge.links.mqtt_connection import RETRY_SECONDS
 from edge.model.equipment_connection import ConnectionState
 from tests.conftest import WaitUntil
 from tests.equipment.recording_station import RecordingStation
+from tests.local_broker import open_broker
 
 
 async def test_reason_why_equipment_is_away_is_its_broker_or_its_presence(unique: str, wait_until: WaitUntil) -> None:

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings, RedisSettings
-from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.model.isa95 import ReturnStatus
 from edge.model.job_state import JobState
 from edge.store import jobs
@@ -16,6 +15,7 @@ from edge.store.client import Store
 from tests.app.running import NO_OPCUA, Gateway, edge_run, settings_of, written
 from tests.conftest import WaitUntil
 from tests.integration.plant import PUSHING, SCOPE, Plant, opened_plant, order
+from tests.local_broker import OwnBroker, open_broker
 from tests.store.servers import own_server
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ ENDED = ["Running", "Ended/Completed"]
 
 
 @pytest.fixture
-async def own_broker() -> AsyncIterator[LocalBroker]:
+async def own_broker() -> AsyncIterator[OwnBroker]:
     async with open_broker() as broker:
         yield broker
 
@@ -38,7 +38,7 @@ async def begun(plant: Plant, gateway: Gateway, wait_until: WaitUntil) -> None:
 
 
 async def test_changes_during_a_broker_outage_are_published_afterwards(
-    own_broker: LocalBroker,
+    own_broker: OwnBroker,
     mqtt: MqttSettings,
     store: Store,
     redis: RedisSettings,
@@ -71,7 +71,7 @@ async def test_changes_during_a_broker_outage_are_published_afterwards(
 
 
 async def test_job_completes_after_a_restart_of_its_equipment_broker(
-    own_broker: LocalBroker, redis: RedisSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
+    own_broker: OwnBroker, redis: RedisSettings, unique: str, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
     mqtt = MqttSettings(url=own_broker.url)
     file = written(settings_of(redis, mqtt, unique, NO_OPCUA), tmp_path)

@@ -16,7 +16,6 @@ from edge.config import (
     RedisSettings,
     Settings,
 )
-from edge.features.simulator.broker import open_broker
 from edge.features.simulator.controller import open_controller
 from edge.features.simulator.mes import Mes, open_mes
 from edge.links.mqtt import open_session
@@ -26,6 +25,7 @@ from edge.model.isa95 import JobOrder, OrderCall, ReturnStatus, WorkMaster
 from edge.model.recipe import RECIPE_DATASCHEMA
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
+from tests.local_broker import open_broker
 
 pytestmark = pytest.mark.slow
 

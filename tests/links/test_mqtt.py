@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable
 import pytest
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, MqttSession, Settle, open_session
 from tests.conftest import WaitUntil
+from tests.local_broker import OwnBroker, open_broker
 
 
 class Gate:
@@ -353,7 +353,7 @@ async def test_exception_of_the_caller_is_raised_unchanged(mqtt: MqttSettings, u
             raise ZeroDivisionError
 
 
-async def test_publish_in_progress_fails_when_the_connection_is_lost(unique: str, broker: LocalBroker) -> None:
+async def test_publish_in_progress_fails_when_the_connection_is_lost(unique: str, broker: OwnBroker) -> None:
     """A relay that swallows what comes from the broker stands for a network that breaks in this moment."""
     upstream: list[asyncio.StreamWriter] = []
     silent = asyncio.Event()

@@ -4,12 +4,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import open_broker
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, open_session
 from edge.links.mqtt_confirmations import PublishRefused
 from edge.model.cloudevent import CloudEvent
 from tests.conftest import WaitUntil
+from tests.local_broker import open_broker
 
 ANSWER = CloudEvent(id="1", source="/edge", type="t", data={"n": 1})
 

@@ -17,18 +17,18 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.cloudevent_mqtt import Message
 from edge.links.mqtt_broker import Broker, broker_of
 from edge.links.mqtt_connection import NotReached, connect
+from tests.local_broker import OwnBroker, open_broker
 from tests.plain_mqtt import plain_client
 
 _CONNACK = bytes.fromhex("20 03 00 00 00")
 _DISCONNECT_SESSION_TAKEN_OVER = bytes.fromhex("e0 01 8e")
 
 
-def _local(broker: LocalBroker, client_id: str) -> Broker:
+def _local(broker: OwnBroker, client_id: str) -> Broker:
     return Broker("127.0.0.1", broker.port, client_id, session_expiry=0)
 
 
@@ -50,7 +50,7 @@ async def test_oversized_packet_is_refused_and_keeps_the_connection(unique: str)
         await connection.publish(Message(unique, bytes(900), content_type="application/json"), 1)
 
 
-async def test_message_above_the_packet_limit_is_not_received(broker: LocalBroker, unique: str) -> None:
+async def test_message_above_the_packet_limit_is_not_received(broker: OwnBroker, unique: str) -> None:
     narrow = replace(_local(broker, f"{unique}-narrow"), largest_packet=1000)
     async with connect(narrow) as connection, connect(_local(broker, unique)) as other:
         await connection.subscribe(unique)
@@ -71,7 +71,7 @@ async def test_wrong_password_is_reported_with_the_reason_of_the_broker(tmp_path
                 pytest.fail("the broker knows no such user")
 
 
-async def test_a_second_connection_of_the_same_client_ends_the_first(broker: LocalBroker, unique: str) -> None:
+async def test_a_second_connection_of_the_same_client_ends_the_first(broker: OwnBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as first, connect(_local(broker, unique)):
         with pytest.raises(Unavailable, match="is gone"):
             await anext(first.messages())
@@ -113,13 +113,13 @@ async def test_disconnect_received_with_connack_is_detected() -> None:
                 pytest.fail("the connection is closed")
 
 
-async def test_hundred_concurrent_publishes_are_confirmed(broker: LocalBroker, unique: str) -> None:
+async def test_hundred_concurrent_publishes_are_confirmed(broker: OwnBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as connection, asyncio.TaskGroup() as tasks:
         for number in range(100):
             tasks.create_task(connection.publish(Message(f"{unique}/{number}", b"x" * 10_000), 1))
 
 
-async def test_unusual_valid_text_does_not_end_the_connection(broker: LocalBroker, unique: str) -> None:
+async def test_unusual_valid_text_does_not_end_the_connection(broker: OwnBroker, unique: str) -> None:
     odd = "\u200b key \u00e9\U0001f527"
     async with connect(_local(broker, unique)) as connection:
         await connection.subscribe(unique)
@@ -128,7 +128,7 @@ async def test_unusual_valid_text_does_not_end_the_connection(broker: LocalBroke
     assert incoming.message.user_properties == {odd: odd}
 
 
-async def test_last_of_duplicate_user_properties_is_used(broker: LocalBroker, unique: str) -> None:
+async def test_last_of_duplicate_user_properties_is_used(broker: OwnBroker, unique: str) -> None:
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     properties.UserProperty = [("id", "1"), ("type", "t"), ("id", "2")]
     async with connect(_local(broker, unique)) as connection:
@@ -173,7 +173,7 @@ def _write_certificate(certificate: Path, key: Path) -> None:
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
-async def test_control_characters_in_text_do_not_end_the_connection(broker: LocalBroker, unique: str) -> None:
+async def test_control_characters_in_text_do_not_end_the_connection(broker: OwnBroker, unique: str) -> None:
     bad = "".join(map(chr, (*range(32), 0x7F, 0x85, 0xD800, 0xFDD0, 0xFFFE, 0x1FFFF)))
     message = Message(unique, content_type=f"text{bad}", user_properties={f"a{bad}": f"two\nlines{bad}"})
     async with connect(_local(broker, unique)) as connection:
@@ -185,13 +185,13 @@ async def test_control_characters_in_text_do_not_end_the_connection(broker: Loca
     assert incoming.message.user_properties == {f"a{blank}": f"two lines{blank}"}
 
 
-async def test_too_long_text_is_truncated(broker: LocalBroker, unique: str) -> None:
+async def test_too_long_text_is_truncated(broker: OwnBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as connection:
         await connection.publish(Message(unique, user_properties={"a": "\U0001f527" * 70_000}), 1)
 
 
 @pytest.mark.parametrize("topic", ["", "a/+", "a/#", "a\nb", "a\x00", "a\ud800", "é" * 40_000])
-async def test_invalid_topic_is_refused(broker: LocalBroker, unique: str, topic: str) -> None:
+async def test_invalid_topic_is_refused(broker: OwnBroker, unique: str, topic: str) -> None:
     async with connect(_local(broker, unique)) as connection:
         with pytest.raises(Refused):
             await connection.publish(Message(topic), 1)
@@ -200,14 +200,14 @@ async def test_invalid_topic_is_refused(broker: LocalBroker, unique: str, topic:
         await connection.publish(Message(unique), 1)
 
 
-async def test_publish_returns_whether_a_subscriber_exists(broker: LocalBroker, unique: str) -> None:
+async def test_publish_returns_whether_a_subscriber_exists(broker: OwnBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as connection:
         assert await connection.publish(Message(unique), 1) is False
         await connection.subscribe(unique)
         assert await connection.publish(Message(unique), 1) is True
 
 
-async def test_a_message_with_a_forbidden_string_does_not_end_the_connection(broker: LocalBroker, unique: str) -> None:
+async def test_a_message_with_a_forbidden_string_does_not_end_the_connection(broker: OwnBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as connection:
         await connection.subscribe(unique)
         connection.stream.data_received(b"\x32\x0a\x00\x01t\x00\x07\x04\x03\x00\x01\xff")
@@ -216,7 +216,7 @@ async def test_a_message_with_a_forbidden_string_does_not_end_the_connection(bro
             assert (await anext(connection.messages())).message.payload == b"next"
 
 
-async def test_a_malformed_packet_ends_the_connection_with_its_reason(broker: LocalBroker, unique: str) -> None:
+async def test_a_malformed_packet_ends_the_connection_with_its_reason(broker: OwnBroker, unique: str) -> None:
     async with connect(_local(broker, unique)) as connection:
         connection.stream.data_received(b"\x32\x07\x00\x01t\x00\x07\x01\x7f")
         with pytest.raises(Unavailable, match="is gone: it sent a malformed message: property 0x7f"):
@@ -231,7 +231,7 @@ async def test_unreachable_broker_raises_not_reached(unique: str) -> None:
                 raise AssertionError
 
 
-async def test_will_is_published_at_a_regular_end_if_configured(broker: LocalBroker, unique: str) -> None:
+async def test_will_is_published_at_a_regular_end_if_configured(broker: OwnBroker, unique: str) -> None:
     dying = replace(_local(broker, f"{unique}-a"), will=Message(unique, b"dead"), will_always=True, clean_start=True)
     async with connect(_local(broker, unique)) as connection, asyncio.timeout(60):
         await connection.subscribe(unique)
@@ -241,7 +241,7 @@ async def test_will_is_published_at_a_regular_end_if_configured(broker: LocalBro
     assert received.message.payload == b"dead"
 
 
-async def test_clean_start_discards_the_stored_session(broker: LocalBroker, unique: str) -> None:
+async def test_clean_start_discards_the_stored_session(broker: OwnBroker, unique: str) -> None:
     kept = replace(_local(broker, unique), session_expiry=60)
     for clean_start, expected in ((False, False), (False, True), (True, False)):
         async with connect(replace(kept, clean_start=clean_start)) as connection:

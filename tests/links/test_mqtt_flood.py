@@ -12,11 +12,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import LocalBroker
 from edge.links.mqtt import Message, open_session
 from edge.links.mqtt_connection import MOST_UNACKNOWLEDGED
 from edge.links.mqtt_publish import encode_publish
 from tests.conftest import WaitUntil
+from tests.local_broker import OwnBroker
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ async def flood(port: int, topic: str) -> AsyncIterator[None]:
 
 
 async def test_qos_0_flood_does_not_delay_other_calls_or_fill_memory(
-    broker: LocalBroker, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
+    broker: OwnBroker, mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
     """280,000 messages of QoS 0 took 1.5 GB and delayed good calls for 105 s: fault 22."""
     answered: set[bytes] = set()

@@ -7,11 +7,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import open_broker
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, open_session
 from edge.links.mqtt_connection import ReadRefused
 from tests.conftest import WaitUntil
+from tests.local_broker import open_broker
 from tests.northbound.access_rules import allowing, refusing_subscriptions
 
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings
-from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
@@ -34,6 +33,7 @@ from edge.store.background import Heartbeat
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
+from tests.local_broker import OwnBroker, open_broker
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station
 from tests.store.servers import relay_to
 
@@ -253,13 +253,13 @@ async def test_progress_of_a_recipe_is_reported(bench: Bench, wait_until: WaitUn
 
 
 @pytest.fixture
-async def own_broker() -> AsyncIterator[LocalBroker]:
+async def own_broker() -> AsyncIterator[OwnBroker]:
     async with open_broker() as broker:
         yield broker
 
 
 async def test_events_of_a_broker_outage_are_published_afterwards(
-    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
+    own_broker: OwnBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     mqtt = MqttSettings(url=own_broker.url)
     async with opened_bench(store, mqtt, unique) as bench, bench.publishing():
@@ -358,7 +358,7 @@ async def test_change_is_in_the_index_when_the_cursor_reply_is_lost(
 
 
 async def test_broker_loss_during_renewal_restarts_the_renewal(
-    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
+    own_broker: OwnBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     async with opened_bench(store, MqttSettings(url=own_broker.url), unique) as bench:
         topics = [bench.topics.order(f"J{number}") for number in range(60)]

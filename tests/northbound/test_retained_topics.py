@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import CloudEvent
@@ -21,6 +20,7 @@ from edge.northbound.retained_topics import DueTopics, IndexState, RepublishPlan
 from edge.store.background import Heartbeat
 from edge.store.client import Store
 from tests.conftest import WaitUntil
+from tests.local_broker import OwnBroker, open_broker
 from tests.northbound.calling import SCOPE
 from tests.northbound.test_publisher import LIFETIME_S, Bench, Listener, opened_bench, order
 from tests.store.beat_clock import BeatClock
@@ -167,14 +167,14 @@ async def test_topics_are_renewed_before_they_expire_under_load(bench: Bench) ->
 
 
 @pytest.fixture
-async def own_broker() -> AsyncIterator[LocalBroker]:
+async def own_broker() -> AsyncIterator[OwnBroker]:
     async with open_broker() as broker:
         yield broker
 
 
 @pytest.mark.parametrize("then", ["remembers", "forgets"])
 async def test_retained_topics_are_complete_after_an_outage_of_the_broker(
-    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil, then: str
+    own_broker: OwnBroker, store: Store, unique: str, wait_until: WaitUntil, then: str
 ) -> None:
     mqtt = MqttSettings(url=own_broker.url)
     async with opened_bench(store, mqtt, unique) as bench, bench.publishing():
@@ -194,7 +194,7 @@ async def test_retained_topics_are_complete_after_an_outage_of_the_broker(
 
 
 async def test_events_lost_by_a_killed_broker_are_republished_in_order(
-    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
+    own_broker: OwnBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     mqtt, heard = MqttSettings(url=own_broker.url), Listener()
     async with opened_bench(store, mqtt, unique) as bench, bench.publishing():
@@ -219,7 +219,7 @@ async def test_events_lost_by_a_killed_broker_are_republished_in_order(
 
 
 async def test_event_published_after_the_last_index_is_republished(
-    own_broker: LocalBroker, store: Store, unique: str, wait_until: WaitUntil
+    own_broker: OwnBroker, store: Store, unique: str, wait_until: WaitUntil
 ) -> None:
     """The broker comes back with the newest index there is, and has forgotten what it took after that."""
     mqtt = MqttSettings(url=own_broker.url)

@@ -9,12 +9,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings, RedisSettings
-from edge.features.simulator.broker import open_broker
 from edge.foundation.task_group import background_task
 from edge.northbound.publisher import PublisherTiming
 from edge.store.client import Store
 from edge.store.opening import open_store
 from tests.conftest import WaitUntil
+from tests.local_broker import open_broker
 from tests.northbound.access_rules import allowing, refusing_subscriptions
 from tests.northbound.test_publisher import Bench, opened_bench
 from tests.store.servers import relay_to, until_served

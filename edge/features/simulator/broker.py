@@ -1,11 +1,11 @@
-"""A temporary mosquitto broker on a free loopback port, for the demo and the tests."""
+"""A temporary mosquitto broker on a free loopback port."""
 
 import asyncio
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,7 +22,8 @@ _DAEMON_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 class LocalBroker:
     """A mosquitto broker with its own directory; its stored state survives `stop` and `start`."""
 
-    def __init__(self, program: str, directory: Path, further: tuple[str, ...]) -> None:
+    def __init__(self, program: str, directory: Path, further: Sequence[str] = ()) -> None:
+        """Create a broker; `further` are additional lines of its configuration (mosquitto.conf(5))."""
         self._program = program
         self.directory = directory
         self._further = further
@@ -71,53 +72,6 @@ class LocalBroker:
             process.kill()
             await process.wait()
 
-    def freeze(self) -> None:
-        """Suspend the broker: connections stay open, no packet is answered."""
-        if self._process:
-            self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Resume the suspended broker."""
-        if self._process:
-            self._process.send_signal(signal.SIGCONT)
-
-    def reload(self) -> None:
-        """Reload the configuration and the access rules of the broker (SIGHUP)."""
-        if self._process:
-            self._process.send_signal(signal.SIGHUP)
-
-    async def save(self) -> None:
-        """Write the state of the broker to disk and return once the file is written."""
-        if self._process is None:
-            return
-        before = self._stored_file()
-        self._process.send_signal(signal.SIGUSR1)
-        async with asyncio.timeout(STOP_SECONDS):
-            while self._stored_file() in {None, before}:
-                if self._process.returncode is not None:
-                    raise self._failed()
-                await asyncio.sleep(0.01)
-
-    def _stored_file(self) -> tuple[int, int] | None:
-        """Return what identifies the written file: the time of a file may be earlier than the clock by some ms."""
-        try:
-            state = (self.directory / "mosquitto.db").stat()
-        except FileNotFoundError:
-            return None
-        return state.st_ino, state.st_mtime_ns
-
-    async def kill(self) -> None:
-        """Kill the broker: it loses all state that is not stored yet."""
-        process, self._process = self._process, None
-        if process is not None and process.returncode is None:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
-            await process.wait()
-
-    def forget(self) -> None:
-        """Delete the stored state, to act as a broker without persistence; allowed only while it is stopped."""
-        (self.directory / "mosquitto.db").unlink(missing_ok=True)
-
     async def _accepts(self) -> bool:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -133,21 +87,26 @@ class LocalBroker:
         )
 
 
-@asynccontextmanager
-async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterator[LocalBroker]:
-    """Start a broker without password and with persistence; stop it and remove its files at the exit.
-
-    `further` are additional lines of its configuration (mosquitto.conf(5)). Raises Unavailable when mosquitto is not
-    installed or does not start.
-    """
+def find_mosquitto(program: str = "mosquitto") -> str:
+    """Return the path of the broker's program. Raises Unavailable when it is not installed."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_DAEMON_DIRECTORIES))
     found = shutil.which(program, path=path)
     if found is None:
         raise Unavailable(
             Text.of("{program} is not installed", program=program), "Install it: sudo apt-get install mosquitto"
         )
+    return found
+
+
+@asynccontextmanager
+async def open_broker() -> AsyncIterator[LocalBroker]:
+    """Start a broker without password and with persistence; stop it and remove its files at the exit.
+
+    Raises Unavailable when mosquitto is not installed or does not start.
+    """
+    program = find_mosquitto()
     with tempfile.TemporaryDirectory(prefix="edge-mosquitto-") as directory:
-        broker = LocalBroker(found, Path(directory), further)
+        broker = LocalBroker(program, Path(directory))
         await broker.start()
         try:
             yield broker
@@ -155,7 +114,7 @@ async def open_broker(*further: str, program: str = "mosquitto") -> AsyncIterato
             await broker.stop()
 
 
-def _configuration(port: int, directory: Path, further: tuple[str, ...]) -> str:
+def _configuration(port: int, directory: Path, further: Sequence[str]) -> str:
     lines = [
         f"listener {port} 127.0.0.1",
         "allow_anonymous true",

@@ -7,12 +7,12 @@ import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, Settings
 from edge.features.admin.broker_check import brokers, examine_broker
-from edge.features.simulator.broker import open_broker
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import open_session
 from edge.model.finding import HealthFinding, Level
 from tests.free_ports import free_port
+from tests.local_broker import open_broker
 from tests.northbound.access_rules import refusing_subscriptions
 
 

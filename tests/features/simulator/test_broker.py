@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import open_broker
+from edge.features.simulator.broker import find_mosquitto, open_broker
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, open_session
+from tests import local_broker
 from tests.conftest import WaitUntil
 
 
@@ -41,12 +42,11 @@ async def test_broker_keeps_retained_messages_across_a_restart(unique: str, wait
 
 async def test_invalid_configuration_is_reported_with_the_mosquitto_message() -> None:
     with pytest.raises(Unavailable, match="Unknown configuration variable"):
-        async with open_broker("no_such_setting true"):
+        async with local_broker.open_broker("no_such_setting true"):
             pytest.fail("it started")
 
 
-async def test_missing_mosquitto_is_reported_with_the_package_to_install() -> None:
+def test_missing_mosquitto_is_reported_with_the_package_to_install() -> None:
     with pytest.raises(Unavailable, match="not installed") as failure:
-        async with open_broker(program="mosquitto-that-is-not-there"):
-            pytest.fail("it started")
+        find_mosquitto("mosquitto-that-is-not-there")
     assert "apt-get install mosquitto" in failure.value.advice

@@ -6,10 +6,10 @@ import sys
 from asyncio.subprocess import DEVNULL
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import open_broker
 from edge.features.simulator.presence import announce_presence, last_will
 from edge.links.mqtt import Message, open_session
 from tests.conftest import WaitUntil
+from tests.local_broker import open_broker
 
 START = "import sys; from edge.features.simulator.cli.sim import sim; sim(sys.argv[1:])"
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from edge.features.simulator.broker import LocalBroker, open_broker
 from edge.features.sparkplug import sample_streams as sparkplug
 from edge.features.sparkplug.session import NodeLimits
 from edge.foundation.task_group import background_task
@@ -16,6 +15,7 @@ from tests.conftest import WaitUntil
 from tests.features.sparkplug.peers import REBIRTH, Host, metrics_of, open_host
 from tests.features.sparkplug.plant import FAST, Plant, now_ms
 from tests.features.telemetry.plant import append, until_async
+from tests.local_broker import OwnBroker, open_broker
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ async def test_births_data_and_death_reach_an_independent_host(store: Store, uni
     assert_numbered(host)
 
 
-async def test_rebirth_requests_are_throttled_and_answered(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_rebirth_requests_are_throttled_and_answered(store: Store, unique: str, broker: OwnBroker) -> None:
     async with open_host(broker.port, unique) as host, Plant(unique).running(store, broker.port):
         await append(store, Sample(now_ms(), "wrench.torque", 1))
         await host.until(lambda: host.of("DBIRTH"))
@@ -95,9 +95,7 @@ async def test_rebirth_requests_are_throttled_and_answered(store: Store, unique:
     assert_numbered(host)
 
 
-async def test_write_commands_are_refused(
-    store: Store, unique: str, broker: LocalBroker, wait_until: WaitUntil
-) -> None:
+async def test_write_commands_are_refused(store: Store, unique: str, broker: OwnBroker, wait_until: WaitUntil) -> None:
     other = {"timestamp": 1, "metrics": [{"name": "torque", "type": "Double", "value": 1}]}
     async with open_host(broker.port, unique) as host, Plant(unique).running(store, broker.port) as node:
         await append(store, Sample(now_ms(), "wrench.torque", 1))
@@ -149,7 +147,7 @@ async def _has_cursor(store: Store) -> bool:
 
 
 async def test_node_waits_for_the_primary_host_and_dies_with_it(
-    store: Store, unique: str, broker: LocalBroker, wait_until: WaitUntil
+    store: Store, unique: str, broker: OwnBroker, wait_until: WaitUntil
 ) -> None:
     scada = f"scada-{unique}"
     async with open_host(broker.port, unique) as host, Plant(unique).running(store, broker.port, host=scada) as node:
@@ -183,7 +181,7 @@ async def test_node_waits_for_the_primary_host_and_dies_with_it(
 
 
 async def test_edge_node_connects_to_the_broker_of_its_primary_host(
-    store: Store, unique: str, broker: LocalBroker, wait_until: WaitUntil
+    store: Store, unique: str, broker: OwnBroker, wait_until: WaitUntil
 ) -> None:
     scada = f"scada-{unique}"
     async with (
@@ -218,7 +216,7 @@ async def test_edge_node_connects_to_the_broker_of_its_primary_host(
     assert_numbered(there)
 
 
-async def test_lost_equipment_publishes_a_device_death(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_lost_equipment_publishes_a_device_death(store: Store, unique: str, broker: OwnBroker) -> None:
     plant = Plant(unique)
     async with open_host(broker.port, unique) as host, plant.running(store, broker.port):
         await append(store, Sample(now_ms(), "wrench.torque", 1), Sample(now_ms(), "camera.ok", True))
@@ -235,7 +233,7 @@ async def test_lost_equipment_publishes_a_device_death(store: Store, unique: str
     assert_numbered(host)
 
 
-async def test_new_tags_types_and_definitions_cause_a_new_birth(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_new_tags_types_and_definitions_cause_a_new_birth(store: Store, unique: str, broker: OwnBroker) -> None:
     plant = Plant(unique)
     async with open_host(broker.port, unique) as host, plant.running(store, broker.port):
         await append(store, Sample(now_ms(), "wrench.torque", 1))
@@ -254,7 +252,7 @@ async def test_new_tags_types_and_definitions_cause_a_new_birth(store: Store, un
     assert_numbered(host)
 
 
-async def test_thousand_tags_are_in_the_birth_and_the_data(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_thousand_tags_are_in_the_birth_and_the_data(store: Store, unique: str, broker: OwnBroker) -> None:
     async def append_all(more: float) -> None:
         for start in range(0, 1_000, 100):
             tags = ((f"d{number % 20}.t{number}", number + more) for number in range(start, start + 100))
@@ -271,7 +269,7 @@ async def test_thousand_tags_are_in_the_birth_and_the_data(store: Store, unique:
     assert_numbered(host)
 
 
-async def test_bd_seq_continues_after_a_restart_and_after_255(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_bd_seq_continues_after_a_restart_and_after_255(store: Store, unique: str, broker: OwnBroker) -> None:
     await store.commit(sparkplug.save_bd_seq(store.keys, 254, None))
     async with open_host(broker.port, unique) as host:
         async with Plant(unique).running(store, broker.port):
@@ -293,7 +291,7 @@ async def test_unreachable_broker_does_not_consume_a_bd_seq(store: Store, unique
     assert (await sparkplug.load(store)).bd_seq == 0
 
 
-async def test_second_gateway_takes_over_as_the_same_edge_node(store: Store, unique: str, broker: LocalBroker) -> None:
+async def test_second_gateway_takes_over_as_the_same_edge_node(store: Store, unique: str, broker: OwnBroker) -> None:
     plant, limits = Plant(unique), NodeLimits(look_s=0.02, confirm_s=0.05)
     first, second = (plant.node(store, broker.port, limits=limits) for _ in range(2))
     async with open_host(broker.port, unique) as host, background_task(first.run(), "first"):

@@ -4,18 +4,18 @@ import pytest
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings
-from edge.features.simulator.broker import LocalBroker
 from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.telemetry.settings import MqttSourceSettings, TelemetrySettings
 from tests.app.running import NO_OPCUA
 from tests.features.imports import imported_with
 from tests.features.sparkplug.peers import metrics_of, open_host
+from tests.local_broker import OwnBroker
 
 pytestmark = pytest.mark.slow
 
 
 async def test_samples_of_a_source_reach_a_sparkplug_host(
-    redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker
+    redis: RedisSettings, mqtt: MqttSettings, broker: OwnBroker
 ) -> None:
     group = redis.prefix
     settings = Settings(

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, cast
 from msgspec.structs import replace
 
 from edge.config import MqttSettings
-from edge.features.simulator.broker import open_broker
 from edge.features.telemetry.alarm_publisher import (
     CURSOR,
     LATE_MS,
@@ -31,6 +30,7 @@ from edge.store.client import Store
 from edge.store.kept_alarms import AlarmChange, StoredAlarms
 from edge.store.stream_of_samples import read_counters
 from tests.conftest import WaitUntil
+from tests.local_broker import open_broker
 from tests.station.plant import LINEAR, Clock, Plant, order
 
 ACTIVE = Alarm(

@@ -10,15 +10,15 @@ from edge.features.flows.attempt import OutcomeUnknownError
 from edge.features.flows.nodes.kind import NodeError
 from edge.features.flows.nodes.outside import PublishMessage
 from edge.features.flows.ports.broker import MessagePublisher
-from edge.features.simulator.broker import LocalBroker
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import Message, MqttSession, keep_session, open_session
+from tests.local_broker import OwnBroker
 from tests.plain_mqtt import plain_client
 
 
 @pytest.mark.parametrize(("value", "payload"), [({"mean": 3.2}, b'{"mean":3.2}'), ("text", b"text"), (None, b"null")])
 async def test_value_is_published(
-    broker: LocalBroker, mqtt: MqttSettings, unique: str, value: object, payload: bytes
+    broker: OwnBroker, mqtt: MqttSettings, unique: str, value: object, payload: bytes
 ) -> None:
     loop = asyncio.get_running_loop()
     received: asyncio.Queue[bytes] = asyncio.Queue()

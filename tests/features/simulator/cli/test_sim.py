@@ -3,9 +3,9 @@
 import pytest
 from click.testing import CliRunner
 
-from edge.features.simulator.broker import LocalBroker
 from edge.features.simulator.cli.sim import sim
 from tests.equipment.simulated_process import runs
+from tests.local_broker import OwnBroker
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
     ],
 )
 async def test_a_simulator_reports_when_it_is_ready_and_ends_on_request(
-    broker: LocalBroker, unique: str, device: str, ready: str
+    broker: OwnBroker, unique: str, device: str, ready: str
 ) -> None:
     await runs(ready.format(unique), device, "--url", broker.url, "--name", "d", "--prefix", unique)
 

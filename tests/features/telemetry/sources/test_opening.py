@@ -11,13 +11,13 @@ import pytest
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, Settings
 from edge.equipment.value_payload import ValueDecoder
-from edge.features.simulator.broker import LocalBroker
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings, TelemetrySettings
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
 from tests.app.running import NO_OPCUA
 from tests.features.sparkplug.peers import DEADLINE_S, running
 from tests.features.telemetry.plant import until_async
+from tests.local_broker import OwnBroker
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ async def _is_evaluated(store: Store) -> bool:
 
 
 async def test_edge_node_receives_a_rebirth_request_and_its_samples_are_read(
-    redis: RedisSettings, mqtt: MqttSettings, broker: LocalBroker, store: Store
+    redis: RedisSettings, mqtt: MqttSettings, broker: OwnBroker, store: Store
 ) -> None:
     """The edge node is sparkplug-client; its births came before the gateway."""
     group = redis.prefix
