@@ -14,6 +14,7 @@ BUILT_IN: Final[Mapping[str, str]] = MappingProxyType(
         "ru:MaintenanceMessage": "Идёт техническое обслуживание: работа не начинается.",
         "UpgradeMessage": "The software of the gateway is being upgraded: no work is started.",
         "de:UpgradeMessage": "Die Software des Gateways wird erneuert: es wird keine Arbeit begonnen.",
+        "fr:UpgradeMessage": "Le logiciel de la passerelle est mis à niveau : aucun travail n’est démarré.",
     }
 )
 """The texts of the product, by `[lang:]Name`; those of a site replace them."""

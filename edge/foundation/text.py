@@ -83,13 +83,16 @@ def language_for(preferred: Sequence[str]) -> str:
     return next((name for name in known if name in languages()), ENGLISH)
 
 
-@functools.cache
+def in_every_language(text: Text) -> Mapping[str, str]:
+    """Return a text in each language that has a catalogue."""
+    return {language: text.in_language(language) for language in languages()}
+
+
 def labels(language: str) -> Mapping[str, str]:
     """Return the labels of the pages in a language, by their keys."""
     return _file(language)["labels"]
 
 
-@functools.cache
 def _catalogue(language: str) -> Mapping[str, str]:
     return {} if language == ENGLISH else _file(language)["texts"]
 
@@ -97,5 +100,6 @@ def _catalogue(language: str) -> Mapping[str, str]:
 _FOLDER: Final = resources.files("edge") / "texts"
 
 
+@functools.cache
 def _file(language: str) -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads((_FOLDER / f"{language}.toml").read_text(encoding="utf-8"))

@@ -6,10 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hatchling.builders.sdist import SdistBuilder
+from hatchling.builders.wheel import WheelBuilder
 
 from debian.manual_pages import heading
 from edge import __version__
-from tests.architecture.sources import project_files, text
+from tests.architecture.sources import ROOT, project_files, text
 
 CHANGELOG = text(Path("CHANGELOG.md"))
 WHAT_IT_DOES = "What it does"
@@ -79,3 +81,11 @@ def test_settings_of_the_changelog_exist() -> None:
         for key in ["", *re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)]
     }
     assert sorted(set(named) - documented) == []
+
+
+@pytest.mark.parametrize("builder", [WheelBuilder, SdistBuilder])
+def test_catalogues_of_texts_are_in_the_distributions(builder: type[WheelBuilder | SdistBuilder]) -> None:
+    included = {file.distribution_path for file in builder(str(ROOT)).recurse_included_files()}
+    catalogues = {str(path) for path in project_files() if path.parts[:2] == ("edge", "texts")}
+    assert "edge/texts/fr.toml" in catalogues
+    assert catalogues <= included

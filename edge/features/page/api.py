@@ -21,12 +21,11 @@ from edge.features.page.german_reasons import reason_in
 from edge.features.page.guard import path_part
 from edge.features.page.openapi import KEY_HEADER, PREFIX, openapi
 from edge.features.page.operations import OPERATIONS, identity
-from edge.features.page.page_texts import language_for
 from edge.features.page.problems import Denied, problem_of
 from edge.features.page.services import WebServices
 from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import EdgeError, Refused
-from edge.foundation.text import Text
+from edge.foundation.text import Text, language_for
 from edge.model.instant import to_microseconds
 
 logger = structlog.get_logger(__name__)

@@ -10,8 +10,6 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from edge.features.page.page_texts import LANGUAGES
-
 _LONGEST: Final = 600
 """A longer text is shown as it is: its parts would have to be looked for everywhere."""
 _WORD: Final = r"(\S{1,200}?)"
@@ -377,7 +375,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 def reason_in(text: str, language: str) -> str:
     """Return what the gateway states in a language of the catalogue; as it is where the table has no text for it."""
-    return text if language == LANGUAGES[0] else _german(text)
+    return _german(text) if language == "de" else text
 
 
 @lru_cache(maxsize=1024)

@@ -36,13 +36,12 @@ from edge.features.page.german_reasons import reason_in
 from edge.features.page.models import Login
 from edge.features.page.openapi import openapi, subjects_of, types_of
 from edge.features.page.operations import MOST_JOBS, job_offset
-from edge.features.page.page_texts import language_for, text_of
 from edge.features.page.problems import Denied, problem_of
 from edge.features.page.services import WebServices
 from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.instant import local
-from edge.foundation.text import Text
+from edge.foundation.text import Text, labels, language_for
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.instant import Instant, parse_instant
 from edge.model.plant import OperationType
@@ -300,7 +299,7 @@ class Pages:
         languages = languages_of(request)
         language = language_for(languages)
         pieces = self._templates.get_template(template).generate(
-            t=functools.partial(text_of, language=language),
+            t=labels(language).__getitem__,
             say=functools.partial(reason_in, language=language),
             language=language,
             gateway=self._services.gateway,
@@ -316,7 +315,7 @@ class Pages:
         return Response(content, status, headers=headers, media_type="text/html")
 
     def _text(self, request: Request, key: str) -> str:
-        return text_of(key, language_for(languages_of(request)))
+        return labels(language_for(languages_of(request)))[key]
 
 
 def template_folders() -> list[Path]:

@@ -1,12 +1,21 @@
 """Every gateway has built-in rules about itself, which the user may replace."""
 
-from edge.features.telemetry.built_in_rules import BUILT_IN, with_built_in
+from edge.features.telemetry.built_in_rules import built_in_documents, with_built_in
 from edge.features.telemetry.rules.rule_form import parse_rules
 from tests.features.telemetry.plant import HOT, rules_of
 
 
 def test_built_in_rules_are_without_fault() -> None:
-    assert parse_rules(list(BUILT_IN)) == (with_built_in(()), ())
+    assert parse_rules(list(built_in_documents())) == (with_built_in(()), ())
+
+
+def test_built_in_rules_speak_every_language_with_a_catalogue() -> None:
+    (offline,) = (rule for rule in with_built_in(()) if rule.id == "gateway.equipment_offline")
+    assert offline.message == {
+        "en": "{name} is offline",
+        "de": "{name} ist nicht erreichbar",
+        "fr": "{name} est hors ligne",
+    }
 
 
 def test_user_rule_replaces_the_built_in_rule() -> None:

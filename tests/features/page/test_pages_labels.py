@@ -1,4 +1,4 @@
-"""The catalogue contains every text used by the pages, in both languages."""
+"""The catalogues contain every label that the pages use, and a page is in the language of its reader."""
 
 import re
 from collections.abc import Iterable
@@ -8,24 +8,34 @@ import pytest
 
 from edge.features.flows.cycle import CycleStatus, NodeStatus
 from edge.features.flows.state import FlowStatus
-from edge.features.page.page_texts import CATALOGUE, language_for, text_of
 from edge.features.page.pages import template_folders
+from edge.foundation.text import labels, language_for
 from edge.model.job_state import TEXT
 from edge.model.plant import OperationState, OperationType
 from edge.model.recipe import Intervention
 from edge.ports.alarm import AlarmChangeKind, AlarmState
 from edge.ports.sample_lines import Quality
 from edge.sfc.run import ActionState
+from tests.features.page.serving import Browser
 
+CATALOGUE = labels("en")
 TEMPLATES = [path for folder in template_folders() for path in folder.iterdir()]
 
 
 def test_first_known_language_of_the_reader_is_used() -> None:
-    assert [language_for(row) for row in (("fr", "de-AT", "en"), ("fr",), ())] == ["de", "en", "en"]
-    assert text_of("jobs", "de") == "Aufträge"
+    languages = [language_for(row) for row in (("eo", "de-AT", "en"), ("fr-CA",), ("eo",), ())]
+    assert languages == ["de", "fr", "en", "en"]
+    assert labels("de")["jobs"] == "Aufträge"
 
 
-def test_catalogue_has_every_text_that_pages_name() -> None:
+async def test_page_is_in_french_for_a_browser_that_asks_for_it(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    page = (await eve.get("/alarms", accept_language="fr-FR,fr;q=0.9,en;q=0.5")).text
+    assert '<html lang="fr">' in page
+    assert [word for word in ("Alarmes", "Passerelle", "Se déconnecter") if word not in page] == []
+
+
+def test_catalogue_has_every_label_that_pages_name() -> None:
     source = "".join(path.read_text(encoding="utf-8") for path in TEMPLATES)
     named = set(re.findall(r't\("([a-z_]+)"\)|t\(\'([a-z_]+)\'\)', source))
     assert {one or other for one, other in named} <= CATALOGUE.keys()
@@ -47,12 +57,8 @@ def test_catalogue_has_every_text_that_pages_name() -> None:
         ("flow", NodeStatus),
     ],
 )
-def test_every_state_name_of_the_product_has_a_text(prefix: str, names: Iterable[Enum]) -> None:
+def test_every_state_name_of_the_product_has_a_label(prefix: str, names: Iterable[Enum]) -> None:
     assert {f"{prefix}.{name.value}" for name in names} <= CATALOGUE.keys()
-
-
-def test_every_text_of_the_catalogue_is_filled() -> None:
-    assert [key for key, texts in CATALOGUE.items() if not all(texts)] == []
 
 
 def test_templates_hold_no_inline_script_or_style() -> None:

@@ -1,0 +1,62 @@
+"""Every text for people has a translation in each catalogue, with the same values."""
+
+import pytest
+
+from tests.architecture.sources import ROOT
+from tests.architecture.texts import CATALOGUES, catalogue, languages, missing, names_in, origins
+
+TRANSLATED = [language for language in languages() if language != "en"]
+
+
+def test_ids_of_every_kind_are_read_from_the_source() -> None:
+    ids = {origin.id for origin in origins()}
+    assert {
+        "there is no job order {job_id!r}",  # Text.of
+        "the run is paused already",  # a field of Ignored
+        "no such job order in this scope",  # the reasons of a CallAnswer
+        "Look at the log of the gateway.",  # a constant of the module
+        "It knows no options",  # one branch of an expression
+        "{name} is offline",  # the message of a built-in rule
+    } <= ids
+
+
+def test_values_of_a_text_are_the_places_of_its_id() -> None:
+    wrong = [
+        f"{origin.path}:{origin.line} {origin.id}"
+        for origin in origins()
+        if origin.values is not None and origin.values != names_in(origin.id)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_every_text_has_a_translation(language: str) -> None:
+    assert missing(language) == "", f"add these lines to {CATALOGUES / language}.toml"
+    assert [text for text, translated in catalogue(language)["texts"].items() if not translated] == []
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_places_of_a_translation_are_those_of_its_id(language: str) -> None:
+    texts = catalogue(language)["texts"]
+    assert {text: translated for text, translated in texts.items() if names_in(translated) != names_in(text)} == {}
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_no_catalogue_has_a_text_that_the_source_lacks(language: str) -> None:
+    """A text below the comment of a folder that was removed, such as that of a feature, may stay."""
+    ids, is_removed, stale = {origin.id for origin in origins()}, False, []
+    ordered = iter(catalogue(language)["texts"])
+    lines = (ROOT / CATALOGUES / f"{language}.toml").read_text(encoding="utf-8").partition("[texts]\n")[2]
+    for line in lines.splitlines():
+        if line.startswith("# edge/"):
+            is_removed = not (ROOT / line.removeprefix("# ")).exists()
+        elif line and (text := next(ordered)) not in ids and not is_removed:
+            stale.append(text)
+    assert stale == []
+
+
+@pytest.mark.parametrize("language", languages())
+def test_labels_of_the_pages_have_equal_keys_in_all_languages(language: str) -> None:
+    labels = catalogue(language)["labels"]
+    assert labels.keys() == catalogue("en")["labels"].keys()
+    assert [key for key, label in labels.items() if not label] == []
