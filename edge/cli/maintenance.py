@@ -32,9 +32,9 @@ from edge.cli.terminal.store_access import (
 from edge.cli.terminal.table import local_time
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
-from edge.model.instant import milliseconds, rfc3339
+from edge.model.instant import milliseconds
 from edge.model.job_state import JobState
-from edge.model.plant import UPGRADE, UPGRADE_MESSAGE, Maintenance, MaintenanceKind
+from edge.model.plant import UPGRADE, UPGRADE_MESSAGE, Maintenance, MaintenanceKind, public_maintenance
 from edge.store import jobs, runs
 from edge.store.mode import load, load_texts, save_texts
 
@@ -200,7 +200,7 @@ async def _state(at: StoreAccess) -> CommandOutput:
     running = await _running(at)
     places = {"*": modes.store, at.settings.gateway.name: modes.gateway}
     messages = {place: localize(mode.message, texts, operator_languages()) for place, mode in places.items() if mode}
-    data = {place: _as_data(mode, messages[place]) for place, mode in places.items() if mode}
+    data = {place: public_maintenance(mode, messages[place]) for place, mode in places.items() if mode}
     lines = [_line(place, mode, messages[place]) for place, mode in places.items() if mode]
     if running:
         more = " …" if len(running) > _MOST_NAMED else ""
@@ -208,16 +208,6 @@ async def _state(at: StoreAccess) -> CommandOutput:
     if not messages:
         lines.insert(0, "maintenance is off")
     return CommandOutput({"on": bool(data), "modes": data, "running_jobs": running}, "\n".join(lines))
-
-
-def _as_data(mode: Maintenance, message: str) -> dict[str, object]:
-    return {
-        "kind": mode.kind.value,
-        "message": message,
-        "since": rfc3339(mode.since) if mode.since else None,
-        "until": None if mode.until is None else rfc3339(mode.until),
-        "by": mode.by,
-    }
 
 
 def _line(place: str, mode: Maintenance, message: str) -> str:

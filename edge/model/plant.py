@@ -208,6 +208,31 @@ class Maintenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
 
 
+class PublicMaintenance(Struct, frozen=True, kw_only=True):
+    """The maintenance mode as `--json` and the HTTP API state it; `message` is in the language of the caller."""
+
+    on: bool
+    kind: str = ""
+    message: str = ""
+    by: str = ""
+    since: Instant | None = None
+    until: Instant | None = None
+
+
+def public_maintenance(mode: Maintenance | None, message: str = "") -> PublicMaintenance:
+    """Return the public form of a mode, None where it is off, with its message in the language of the caller."""
+    if mode is None:
+        return PublicMaintenance(on=False)
+    return PublicMaintenance(
+        on=True,
+        kind=mode.kind.value,
+        message=message,
+        by=mode.by,
+        since=rfc3339(mode.since or None),
+        until=rfc3339(mode.until),
+    )
+
+
 class MaintenanceCall(Payload, frozen=True, kw_only=True):
     """The arguments of On, Off and Show.
 

@@ -23,7 +23,7 @@ async def test_mode_is_switched_shown_and_recorded(edge: Edge, store: Store) -> 
     assert "maintenance is on for every gateway" in on.output
     assert "new cable" in on.output
     shown = json.loads((await edge("maintenance", "show", "--json")).output)
-    assert shown["modes"]["*"]["kind"] == "now"
+    assert (shown["modes"]["*"]["kind"], shown["modes"]["*"]["on"]) == ("now", True)
     assert shown["running_jobs"] == []
     assert (await edge("maintenance", "off")).output == "maintenance is off\n"
     actions = [json.loads(sealed_record.text)["action"] async for sealed_record in audit.read_all(store)]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from edge.model.equipment_health import PublicEquipment
-from edge.model.instant import Instant
+from edge.model.plant import PublicMaintenance
 from edge.station.public_job import PublicJob
 from edge.station.public_result import PublicResult
 
@@ -35,16 +35,6 @@ class Identity(Struct, frozen=True, kw_only=True):
     role: Literal["observer", "operator", "engineer"]
 
 
-class MaintenanceState(Struct, frozen=True, kw_only=True):
-    """The maintenance mode: `message` is in the language of the caller."""
-
-    on: bool
-    kind: str = ""
-    message: str = ""
-    by: str = ""
-    until: Instant | None = None
-
-
 class Status(Struct, frozen=True, kw_only=True):
     """The gateway in short: `line` is that of `edge station`, `problems` its beginning when something is wrong."""
 
@@ -54,7 +44,7 @@ class Status(Struct, frozen=True, kw_only=True):
     problems: str
     scopes: tuple[str, ...]
     active_runs: int
-    maintenance: MaintenanceState
+    maintenance: PublicMaintenance
 
 
 class JobPage(Struct, frozen=True, kw_only=True):

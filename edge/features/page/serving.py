@@ -15,7 +15,7 @@ from edge.access.web_audit import WebAudit
 from edge.app.interface import open_interface
 from edge.app.parts import GatewayParts
 from edge.features.page.events import EventHub
-from edge.features.page.models import MaintenanceState, Status
+from edge.features.page.models import Status
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.service import PageParts
 from edge.features.page.services import WebServices
@@ -24,7 +24,7 @@ from edge.features.page.settings import WebSettings
 from edge.features.page.tools import LogMemory, gateway_tools
 from edge.foundation.instant import now_ms
 from edge.model.equipment_health import EquipmentHealth
-from edge.model.instant import rfc3339
+from edge.model.plant import public_maintenance
 from edge.station.intervene import intervene
 
 logger = structlog.get_logger(__name__)
@@ -79,11 +79,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
 def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:
     """Return the state of the gateway in short, the message of a maintenance mode in a language of the reader."""
     mode = parts.mode.in_force
-    maintenance = MaintenanceState(on=False)
-    if mode is not None:
-        until = None if mode.until is None else rfc3339(mode.until)
-        message = parts.mode.message(languages)
-        maintenance = MaintenanceState(on=True, kind=mode.kind.value, message=message, by=mode.by, until=until)
+    maintenance = public_maintenance(mode, parts.mode.message(languages) if mode else "")
     return Status(
         gateway=parts.settings.gateway.name,
         version=__version__,

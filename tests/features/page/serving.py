@@ -17,7 +17,7 @@ from edge.access.users import Token, User, digest, new_token, public_user, write
 from edge.access.web_audit import WebAudit
 from edge.features.page.events import EventHub
 from edge.features.page.gateway_models import LogLine
-from edge.features.page.models import MaintenanceState, Status
+from edge.features.page.models import Status
 from edge.features.page.recipe_check import check_recipe
 from edge.features.page.recipe_models import RecipeResult
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
@@ -32,6 +32,7 @@ from edge.model.certificate import PublicCertificate
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import EquipmentHealth, OpenSafing
 from edge.model.finding import HealthFinding, Level
+from edge.model.plant import PublicMaintenance
 from edge.model.user import PublicUser, Role
 from edge.ports.sample_lines import Sample
 from edge.ports.tag import TagDefinition, TagDefinitions
@@ -65,7 +66,7 @@ _STATUS = Status(
     problems="",
     scopes=(SCOPE,),
     active_runs=0,
-    maintenance=MaintenanceState(on=False),
+    maintenance=PublicMaintenance(on=False),
 )
 OVEN = TagDefinition("oven.heat", unit="CEL", description="Heat of the oven")
 TRUSTED: list[str] = []

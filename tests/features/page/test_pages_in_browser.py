@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from edge.access.login import Users
 from edge.config import UsersSettings
-from edge.features.page.models import MaintenanceState
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.services import WebServices
 from edge.model.job_state import Cause, SubState
+from edge.model.plant import PublicMaintenance
 from edge.ports.alarm import AlarmChangeKind
 from edge.station.decision import second_person
 from edge.store import kept_alarms as alarms
@@ -110,14 +110,14 @@ async def test_maintenance_banner_stays_visible_after_a_reload(
     services: WebServices, screen: Chromium, wait_until: WaitUntil
 ) -> None:
     now = services.status(())
-    modes = [MaintenanceState(on=False)]
+    modes = [PublicMaintenance(on=False)]
     changing = replace(services, status=lambda _: replace(now, maintenance=modes[-1]))
     async with serving(changing) as browser:
         await screen.log_in(browser.origin, "max", PASSWORD)
         await screen.go(f"{browser.origin}/gateway")
         await wait_until(lambda: services.events.subscribers == 1)
         await screen.run("window.kept = true")
-        modes.append(MaintenanceState(on=True, message="New cable"))
+        modes.append(PublicMaintenance(on=True, message="New cable"))
         services.events.note_mode(None)
         await screen.until("document.querySelector('[data-part=mode]').innerText.includes('New cable')")
         assert await screen.run("window.kept && scrollY === 0")
