@@ -13,6 +13,7 @@ from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.feature import FLOW_KIND, FLOW_METHODS
 from edge.features.flows.nodes.registry import NodeKinds
 from edge.features.flows.plan import Plan, Plans, Rejected
+from edge.features.flows.public_flow import PublicNode
 from edge.features.flows.public_form import public_cycle, public_detail, public_flow
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import CycleRecord, FlowRecord
@@ -22,7 +23,6 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 from edge.model.isa95 import Payload
 from edge.northbound.reply import THE_MES, CallEffect, Handler, Reply, arguments_of, caller_of, settings_method
-from edge.ports.flow import PublicNode
 from edge.station.settings import SettingsMethod
 from edge.store import dedupe
 from edge.store.client import Store

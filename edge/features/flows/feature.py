@@ -12,7 +12,10 @@ FLOW_METHODS: Final = ("Start", "Stop", "Terminate")
 FEATURE = Feature(
     "flows",
     sections="edge.features.flows.settings:SECTIONS",
-    payloads={"flow.call": ("edge.features.flows.calls:FlowCall", FLOW_METHOD_TYPE.format("METHOD"))},
+    payloads={
+        "flow.call": ("edge.features.flows.calls:FlowCall", FLOW_METHOD_TYPE.format("METHOD")),
+        "flow.answer": ("edge.features.flows.public_flow:PublicFlow", FLOW_METHOD_TYPE.format("METHOD")),
+    },
     documents={
         FLOW_KIND: DocumentKind(
             "flows", lambda keys: keys.flow_schedule(), "edge.features.flows.documents:FlowDocuments"

@@ -11,10 +11,10 @@ from msgspec import Meta, Struct
 
 from edge.access.web_audit import WebCaller
 from edge.app.page_part import ApiCall, ApiOperation, Execute, PageData, PagePart, PageServices, Svg
+from edge.features.flows.public_flow import PublicFlow, PublicFlowDetail
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.user import Role
-from edge.ports.flow import PublicFlow, PublicFlowDetail
 
 if TYPE_CHECKING:
     from edge.features.flows.cycle_service import FlowService

@@ -10,11 +10,11 @@ from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.node_task import LARGEST_INLINE, WorkerProgress
 from edge.features.flows.plan import Plan
+from edge.features.flows.public_flow import PublicCycle, PublicCycleSummary, PublicFlow, PublicFlowDetail, PublicNode
 from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.model.instant import rfc3339
-from edge.ports.flow import PublicCycle, PublicCycleSummary, PublicFlow, PublicFlowDetail, PublicNode
 
 _LAST_CYCLES: Final = 10
 NO_PROGRESS: Final[Mapping[str, WorkerProgress]] = {}

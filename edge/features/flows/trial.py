@@ -27,11 +27,11 @@ from edge.features.flows.nodes.kind import Act, Attempt, Compute, NodeError, Out
 from edge.features.flows.nodes.outside import Action, LatestValue, Query, SampleWindow
 from edge.features.flows.plan import Plan, PlannedNode
 from edge.features.flows.ports.tags import SampleHistory
+from edge.features.flows.public_flow import PublicCycle
 from edge.features.flows.public_form import public_cycle
 from edge.features.flows.schedule import first_due, next_due
 from edge.features.flows.site_output import checked_output, reason_of
 from edge.features.flows.state import CycleRecord
-from edge.ports.flow import PublicCycle
 
 TERMINATED: Final = "terminated"
 

@@ -14,6 +14,7 @@ from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, RedisSettings, RpcSettings, Settings
 from edge.features.flows.calls import FlowCall, FlowCalls
 from edge.features.flows.cycle_service import FlowService
+from edge.features.flows.public_flow import PublicFlow
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.state import FlowStatus
@@ -23,7 +24,6 @@ from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import CONFIG_TYPE, FLOW_METHOD_TYPE
 from edge.model.isa95 import read_payload
 from edge.northbound.calls import CallHandler, CallServices, IncomingCall
-from edge.ports.flow import PublicFlow
 from edge.station.jobs import JobService
 from edge.station.settings import SettingsMethod
 from edge.store import dedupe

@@ -21,11 +21,11 @@ from edge.features.flows.nodes.registry import config_schema
 from edge.features.flows.plan import Plan, Rejected, plan_flow
 from edge.features.flows.plugins import load_kinds
 from edge.features.flows.ports.tags import SampleHistory
+from edge.features.flows.public_flow import PublicCycle
 from edge.features.flows.public_form import load_cycle
 from edge.features.flows.trial import TrialInput, public_trial, run_trial
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.text import Text
-from edge.ports.flow import PublicCycle
 from edge.ports.sample_lines import Sample, read_lines
 
 _FILE = click.Path(path_type=Path, dir_okay=False)

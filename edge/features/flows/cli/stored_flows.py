@@ -28,12 +28,12 @@ from edge.cli.terminal.table import open_console
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.plan import Fault, Plans
 from edge.features.flows.plugins import load_checked_kinds
+from edge.features.flows.public_flow import PublicCycle, PublicFlow, PublicFlowDetail, PublicNode
 from edge.features.flows.public_form import public_cycle, public_detail, public_flow
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.settings import FlowsSettings
 from edge.features.flows.state import FlowRecord
 from edge.model.instant import Instant, parse_instant
-from edge.ports.flow import PublicCycle, PublicFlow, PublicFlowDetail, PublicNode
 from edge.station.clock import store_clock
 
 

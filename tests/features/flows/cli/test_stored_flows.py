@@ -4,9 +4,9 @@ import pytest
 
 from edge.features.flows.cli.stored_flows import print_faults
 from edge.features.flows.plan import Fault, FaultKind
+from edge.features.flows.public_flow import PublicNode
 from edge.features.flows.public_form import public_detail
 from edge.features.flows.redis_state import RedisFlowState
-from edge.ports.flow import PublicNode
 from edge.store.client import Store
 from tests.features.flows.gateways import CHAIN, FakeOutside, Plant
 

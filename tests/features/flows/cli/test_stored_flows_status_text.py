@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.features.flows.cli.stored_flows import cycle_lines, flow_lines, progress_lines
-from edge.ports.flow import PublicCycle, PublicFlow, PublicFlowDetail, PublicNode
+from edge.features.flows.public_flow import PublicCycle, PublicFlow, PublicFlowDetail, PublicNode
 
 NODE = PublicNode(
     node="",

@@ -12,6 +12,10 @@ class PublicFlow(Struct, frozen=True, kw_only=True):
     """A flow in short: `ended` counts its cycles by their outcome, `missed` those that did not run in time.
 
     `reason` is why it was stopped; `last_cycle` is null before the first one.
+
+    Example: {"id": "press-mean", "status": "running", "reason": "", "last_cycle": 41,
+     "last_at": "2026-11-26T16:42:00.000Z", "in_cycle": false, "next_at": "2026-11-26T16:43:00.000Z",
+     "created_at": "2026-11-26T16:01:05.385Z", "ended": {"completed": 42}, "missed": 0}
     """
 
     id: str
