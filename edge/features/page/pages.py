@@ -327,9 +327,7 @@ def template_folders() -> list[Path]:
 def templates() -> jinja2.Environment:
     """Return the compiled templates; a page that is served again, e.g. after a change of its port, finds them here."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(
-            [_HERE / "templates", *(part.templates for part in page_parts() if part.templates)]
-        ),
+        loader=jinja2.FileSystemLoader(template_folders()),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         auto_reload=False,

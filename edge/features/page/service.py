@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import structlog
 from msgspec import Struct
 
 from edge.access.login import Users
@@ -17,8 +16,6 @@ from edge.features.page.tools import LogMemory, remembered_log
 from edge.foundation.errors import SettingsError
 from edge.station.jobs import JobService
 from edge.uaserver.namespaces import application_uri
-
-logger = structlog.get_logger(__name__)
 
 
 class PageParts(Struct, frozen=True):

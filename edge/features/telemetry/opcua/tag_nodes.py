@@ -46,7 +46,6 @@ class TagNodes:
         self._texts: Mapping[str, str] = {}
         self._awaited: dict[str, str] = {}
         """Tags of alarms that are not saved yet; they have no sample."""
-        self._references: list[ua.ReferenceDescription] = []
         node_id = ua.NodeId(FOLDER, Namespace.ALARMS)
         name = type_name(FOLDER)
         self._folder = NodeData(node_id)
