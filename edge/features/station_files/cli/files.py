@@ -16,8 +16,15 @@ from edge.cli.files import print_result
 from edge.cli.locks import owner_name
 from edge.cli.terminal.command_group import further_options
 from edge.cli.terminal.operator import authorize_command, record_as
-from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
-from edge.cli.terminal.store_access import StoreAccess, json_option, open_access, settings_option
+from edge.cli.terminal.output import print_text, printable, usage_failure
+from edge.cli.terminal.store_access import (
+    CommandOutput,
+    StoreAccess,
+    json_option,
+    run_on_store,
+    settings_option,
+    store_command,
+)
 from edge.config import FeatureSettings, Settings
 from edge.features.station_files.apply import all_scopes, apply_files, load_objects, read_files
 from edge.features.station_files.content import StationFiles, has_files
@@ -61,70 +68,49 @@ class Comparison(Struct, frozen=True):
         }
 
 
-async def find(settings_file: Path | None, folder: Path | None) -> Comparison:
+async def compare_with_store(at: StoreAccess, folder: Path | None) -> Comparison:
     """Compare the store of the settings with the files of a folder."""
-    async with open_access(settings_file) as at:
-        documents = StationDocuments(at.settings)
-        read = await _read(at, folder, documents)
-        files = read.checked()
-        await _warn_of_scopes(at, files)
-        stored = await load_objects(at.store, all_scopes(at.settings.gateway.scopes, files), documents)
-        state = await initialization.load_state(at.store)
-        return Comparison(read.folder, files, stored, compare(files, stored), state.name.lower())
+    documents = StationDocuments(at.settings)
+    read = await _read(at, folder, documents)
+    files = read.checked()
+    await _warn_of_scopes(at, files)
+    stored = await load_objects(at.store, all_scopes(at.settings.gateway.scopes, files), documents)
+    state = await initialization.load_state(at.store)
+    return Comparison(read.folder, files, stored, compare(files, stored), state.name.lower())
 
 
-async def apply_to_store(
-    settings_file: Path | None, folder: Path | None, *, delete: bool
-) -> Sequence[ObjectDifference]:
+async def apply_to_store(at: StoreAccess, folder: Path | None, *, delete: bool) -> Sequence[ObjectDifference]:
     """Apply the files of a folder to the store of the settings; return what was changed."""
-    async with open_access(settings_file) as at:
-        documents = StationDocuments(at.settings)
-        read = await _read(at, folder, documents)
-        await _warn_of_scopes(at, read.checked())
-        user = await authorize_command(at, "station apply", str(read.folder))
-        applied: list[ObjectDifference] = []
+    documents = StationDocuments(at.settings)
+    read = await _read(at, folder, documents)
+    await _warn_of_scopes(at, read.checked())
+    user = await authorize_command(at, "station apply", str(read.folder))
+    applied: list[ObjectDifference] = []
 
-        async def report(object_difference: ObjectDifference) -> None:
-            applied.append(object_difference)
-            await record_as(
-                at,
-                user,
-                audit_action(object_difference),
-                audit_subject(object_difference),
-                "Good",
-                object_difference.file,
-            )
+    async def report(difference: ObjectDifference) -> None:
+        applied.append(difference)
+        action, subject = audit_action(difference), audit_subject(difference)
+        await record_as(at, user, action, subject, "Good", difference.file)
 
-        scopes, target = at.settings.gateway.scopes, GuardedStore(at.store, await store_clock(at.store))
-        try:
-            await apply_files(target, owner_name(), scopes, read, documents, report, delete=delete)
-        except Refused as refusal:
-            await record_as(at, user, "station apply", str(read.folder), refusal.message)
-            raise
-        return applied
+    scopes, target = at.settings.gateway.scopes, GuardedStore(at.store, await store_clock(at.store))
+    try:
+        await apply_files(target, owner_name(), scopes, read, documents, report, delete=delete)
+    except Refused as refusal:
+        await record_as(at, user, "station apply", str(read.folder), refusal.message)
+        raise
+    return applied
 
 
-async def export_store(settings_file: Path | None, folder: Path) -> list[str]:
-    """Write the station of the store into a folder; return the names of the files."""
-    async with open_access(settings_file) as at:
-        scopes = {*at.settings.gateway.scopes, *await load_scopes(at.store)}
-        try:
-            return write_folder(folder, await load_objects(at.store, scopes, StationDocuments(at.settings)))
-        except OSError as error:
-            usage_failure(f"{error.filename}: cannot be written: {error.strerror}")
-
-
-def print_differences(differences: Iterable[ObjectDifference]) -> None:
-    """Print a line for each difference."""
+def _lines_of(differences: Iterable[ObjectDifference]) -> Iterator[str]:
+    """Yield a line for each difference."""
     for item in differences:
-        print_text(printable(f"{item.change:8} {item.subject}{f'  {item.file}' if item.file else ''}"))
+        yield printable(f"{item.change:8} {item.subject}{f'  {item.file}' if item.file else ''}")
 
 
-def print_contents(found: Comparison) -> None:
-    """Print the contents that differ, as unified differences from the store to the files."""
-    for element in found.differences:
-        for line in _unified(found, element):
-            print_text(printable(line))
+def _contents_of(comparison: Comparison) -> Iterator[str]:
+    """Yield the contents that differ, as unified differences from the store to the files."""
+    for difference in comparison.differences:
+        yield from map(printable, _unified(comparison, difference))
 
 
 def _unified(found: Comparison, object_difference: ObjectDifference) -> Iterator[str]:
@@ -176,52 +162,45 @@ def diff(folder: Path | None, settings_file: Path | None, *, content: bool, as_j
     FOLDER is read in place of `[station] files`. `missing` is only in the files, `changed` is different in the store,
     `extra` is only in the store. The exit status is 3 when there is a difference, and 2 when the files have faults.
     """
-    found = asyncio.run(find(settings_file, folder))
-    if as_json:
-        print_json(found.as_json(with_content=content))
-    else:
-        print_differences(found.differences)
-        if content:
-            print_contents(found)
-        print_text(f"{found.folder}: {found.summary or 'no difference'}")
-    raise SystemExit(DIFFERS if found.differences else 0)
+    comparison = run_on_store(settings_file, lambda at: compare_with_store(at, folder))
+    contents = _contents_of(comparison) if content else ()
+    verdict = f"{comparison.folder}: {comparison.summary or 'no difference'}"
+    text = "\n".join((*_lines_of(comparison.differences), *contents, verdict))
+    CommandOutput(comparison.as_json(with_content=content), text).print(as_json=as_json)
+    raise SystemExit(DIFFERS if comparison.differences else 0)
 
 
 @click.command(epilog="Example: edge station apply --delete")
 @_folder
 @click.option("--delete", is_flag=True, help="Also delete what is not in the files.")
-@settings_option
-@json_option
-def apply(folder: Path | None, settings_file: Path | None, *, delete: bool, as_json: bool) -> None:
+@store_command
+async def apply(at: StoreAccess, folder: Path | None, *, delete: bool) -> CommandOutput:
     """Apply the station files to the store: it is as they are afterwards.
 
     FOLDER is read in place of `[station] files`. Nothing is written when a file has a fault; else each object is one
     commit and one record of the audit trail, and a second call changes nothing. A flow that is new is started, unless
     its file is in flows/stopped. What is not in the files stays, unless --delete is given.
     """
-    applied = asyncio.run(apply_to_store(settings_file, folder, delete=delete))
-    if as_json:
-        print_json(applied)
-        return
-    print_differences(applied)
-    print_text(f"{len(applied) or 'no'} object{'' if len(applied) == 1 else 's'} changed")
+    applied = await apply_to_store(at, folder, delete=delete)
+    number = f"{len(applied) or 'no'} object{'' if len(applied) == 1 else 's'} changed"
+    return CommandOutput(applied, "\n".join((*_lines_of(applied), number)))
 
 
 @click.command(epilog="Example: edge station export station.d")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@settings_option
-@json_option
-def export(folder: Path, settings_file: Path | None, *, as_json: bool) -> None:
+@store_command
+async def export(at: StoreAccess, folder: Path) -> CommandOutput:
     """Write the store as station files into FOLDER, which is new or empty.
 
     Applied to an empty store, the files make the same station. In a checkout of Git, remove the old files first: Git
     shows what has changed.
     """
-    written = asyncio.run(export_store(settings_file, folder))
-    if as_json:
-        print_json(written)
-        return
-    print_text(f"{folder}: {len(written)} file{'' if len(written) == 1 else 's'} written")
+    scopes = {*at.settings.gateway.scopes, *await load_scopes(at.store)}
+    try:
+        written = write_folder(folder, await load_objects(at.store, scopes, StationDocuments(at.settings)))
+    except OSError as error:
+        usage_failure(f"{error.filename}: cannot be written: {error.strerror}")
+    return CommandOutput(written, f"{folder}: {len(written)} file{'' if len(written) == 1 else 's'} written")
 
 
 @click.command("station", epilog="Example: edge check station station.d")
