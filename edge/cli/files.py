@@ -87,7 +87,7 @@ def recipe(file: Path, *, as_json: bool) -> None:
 def print_result(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:
     """Print the result and exit with the status."""
     if as_json:
-        print_json({"file": click.format_filename(file), "problems": problems, "warnings": warnings})
+        print_json({"file": click.format_filename(file), "faults": problems, "warnings": warnings})
     else:
         for problem in problems:
             print_text(problem)

@@ -59,12 +59,12 @@ def test_environment_variables_are_checked(good: Path) -> None:
 def test_check_prints_json_on_request(good: Path, bad: Path) -> None:
     assert json.loads(check("settings", good, "--json").output) == {
         "file": str(good),
-        "problems": [],
+        "faults": [],
         "warnings": [],
     }
     answer = check("settings", bad, "--json")
     assert answer.exit_code == 2
-    assert len(json.loads(answer.output)["problems"]) == 2
+    assert len(json.loads(answer.output)["faults"]) == 2
 
 
 def test_json_report_accepts_any_file_name(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_faulty_recipe_reports_every_fault_and_ends_with_status_2(tmp_path: Pa
     assert answer.exit_code == 2
     for reported in ("'Init' names 2 steps", "unknown target 'End'", "condition 'and'"):
         assert reported in answer.output
-    assert json.loads(check("recipe", file, "--json").output)["problems"] == answer.output.splitlines()[:-1]
+    assert json.loads(check("recipe", file, "--json").output)["faults"] == answer.output.splitlines()[:-1]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", '"steps"', "\x00", "[" * 100_000])

@@ -84,7 +84,7 @@ def check(file: Path, *, as_json: bool) -> None:
     """
     found, faults = _read_rules(file)
     if as_json:
-        print_json({"file": click.format_filename(file), "rules": len(found), "problems": faults})
+        print_json({"file": click.format_filename(file), "rules": len(found), "faults": faults})
     else:
         for fault in faults:
             print_text(fault)

@@ -92,4 +92,4 @@ def test_station_files_are_checked_without_a_store(tmp_path: Path) -> None:
     write(folder, "flows/bad.json", {"id": "q"})
     answer = CliRunner().invoke(main, ["check", "station", str(folder), "--json"])
     assert answer.exit_code == 2
-    assert any(problem.startswith("flows/bad.json: ") for problem in json.loads(answer.output)["problems"])
+    assert any(problem.startswith("flows/bad.json: ") for problem in json.loads(answer.output)["faults"])

@@ -74,7 +74,7 @@ def test_check_reports_faults_with_status_2(folder: Path) -> None:
     assert found.exit_code == 2
     assert found.stdout.splitlines()[0] == "rule 'a': missing member 'per_second'"
     answer = json.loads(call("check", folder / "rules.json", "--json").stdout)
-    assert answer["problems"] == ["rule 'a': missing member 'per_second'"]
+    assert answer["faults"] == ["rule 'a': missing member 'per_second'"]
 
 
 def test_check_of_valid_rules_ends_with_status_0(folder: Path) -> None:
