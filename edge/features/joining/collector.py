@@ -1,6 +1,7 @@
 """Collects the results of a tightening controller: live results and missed ones."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import structlog
@@ -66,7 +67,7 @@ class JoiningCollector:
         self._ledger = state.ledger
         self._memory = memory
         self._programs = programs
-        self._taking = asyncio.Lock()
+        self._taking, self._reading = asyncio.Lock(), asyncio.Lock()
         self._came = 0
         self._earlier_until = -1
         self._latest: tuple[object, ...] = ()
@@ -234,14 +235,15 @@ class JoiningCollector:
 
     async def _read_listed(self, command: Command) -> None:
         """Read the results that the controller lists, one by one, until the result of a command is found."""
-        for result_id in (await self._unknown_ids())[:_SEARCHED]:
-            await self._read_result(result_id)
-            if self.find(command):
-                return
+        async with self._reading:
+            for result_id in self._unknown(await listed_ids(self._methods))[:_SEARCHED]:
+                await self._read_result(result_id)
+                if self.find(command):
+                    return
 
-    async def _unknown_ids(self) -> list[str]:
+    def _unknown(self, listed: Sequence[str]) -> list[str]:
         known = self._ledger.result_ids() | self._known.skipped_ids.keys()
-        return [identifier for identifier in await listed_ids(self._methods) if identifier not in known]
+        return [identifier for identifier in listed if identifier not in known]
 
     async def _read_result(self, result_id: str, *, is_lost: bool = False) -> None:
         """Keep a listed result; one that cannot be read does not hide the others."""
@@ -270,11 +272,16 @@ class JoiningCollector:
 
     async def _read_lost(self, refusal: Refused) -> None:
         """Read the results of a message beyond the size limit one by one; report those that exceed it themselves."""
-        lost = await self._unknown_ids()
-        for result_id in lost[: self._limits.kept]:
-            await self._read_result(result_id, is_lost=True)
-        if not lost:
-            await self._skip("", refusal)
+        # A poll may meet the result whose event is too large.
+        async with self._reading:
+            listed, skipped = await listed_ids(self._methods), self._known.skipped
+            lost = self._unknown(listed)
+            for result_id in lost[: self._limits.kept]:
+                await self._read_result(result_id, is_lost=True)
+            # With nothing new in the list, it is one that was skipped before.
+            if not lost and self._known.skipped_ids.keys().isdisjoint(listed):
+                await self._skip("", refusal)
+            self._has_large_latest = self._has_large_latest or self._known.skipped > skipped
 
     async def _skip(self, result_id: str, refusal: Refused) -> None:
         """Report a result that is too large, once; it stays unacknowledged at the controller."""
@@ -288,7 +295,7 @@ class JoiningCollector:
         if current is None or raw_command_id(data) not in {None, current}:
             return
         await self._poll_latest(None)
-        for result_id in (await self._unknown_ids())[:_SEARCHED]:
+        for result_id in self._unknown(await listed_ids(self._methods))[:_SEARCHED]:
             await self._read_result(result_id, is_lost=True)
         if self._ledger.answer(current) is None:
             self._known.unreadable = refusal.message

@@ -6,6 +6,7 @@
 // Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `german` shows the texts of its
 // states in German from now on; `fail` ends the job by the state Error, and the mode keeps its last state; `stuck` lets
 // no Reset lead out of Error any more; `quiet` reports no event of the next result;
+// `content BYTES` adds so many bytes to the next result; `partials NUMBER` stores so many partial results before it.
 // `nameless` answers the next start without a JobId; `stray` raises a result without any id; `deaf NUMBER` accepts so many stops, and works on. temporary_file.js has the orders for the files of its results.
 "use strict";
 
@@ -49,7 +50,7 @@ function build(addressSpace, cut) {
   const files = serveFiles(addressSpace, system.resultManagement.resultTransfer, cut);
   const tellResult = eventSource(addressSpace, addressSpace.findEventType("ResultReadyEventType", index), "Ready");
   const tellRecipe = eventSource(addressSpace, addressSpace.findEventType("RecipePreparedEventType", index), "Prepared");
-  const state = { recipe: null, jobs: 0, job: null, results: [], german: false, stuck: false, quiet: false };
+  const state = { recipe: null, jobs: 0, job: null, results: [], german: false, stuck: false, quiet: false, bytes: 0, partials: 0 };
 
   const enter = (owner, name) => {
     owner.setState(name);
@@ -74,12 +75,14 @@ function build(addressSpace, cut) {
       creationTime: new Date(),
       resultContent: [variant(DataType.Boolean, true), variant(DataType.String, job.recipe)],
     };
-    const result = make("ResultDataType", {
-      ...fields,
-      internalRecipeId: id("RecipeIdInternalDataType", job.recipe),
-      internalConfigurationId: id("ConfigurationIdDataType", ""),
-    });
-    state.results.push({ measId: job.measId, result });
+    if (state.bytes) fields.resultContent.push(variant(DataType.ByteString, Buffer.alloc(state.bytes)));
+    const ids = { internalRecipeId: id("RecipeIdInternalDataType", job.recipe), internalConfigurationId: id("ConfigurationIdDataType", "") };
+    for (let number = 1; number <= state.partials; number += 1) {
+      const partial = { ...fields, ...ids, resultId: id("ResultIdDataType", `R-${job.number}-${number}`), isPartial: true };
+      state.results.push({ measId: job.measId, result: make("ResultDataType", partial) });
+    }
+    state.results.push({ measId: job.measId, result: make("ResultDataType", { ...fields, ...ids }) });
+    state.bytes = state.partials = 0;
     print({ finished: job.measId, recipe: job.recipe });
     show("Ready");
     const types = { hasTransferableDataOnFile: DataType.Boolean, isPartial: DataType.Boolean, isSimulated: DataType.Boolean, resultState: DataType.Int32, creationTime: DataType.DateTime };
@@ -145,10 +148,12 @@ function build(addressSpace, cut) {
     },
   });
   bind(system.resultManagement, {
-    GetResultListFiltered: (_state, measId) => {
-      const found = state.results.filter((each) => each.measId === measId.id).map((each) => each.result);
+    GetResultListFiltered: (_state, measId, ...rest) => {
+      const [most, start] = rest.slice(-3);
+      const all = state.results.filter((each) => each.measId === measId.id).map((each) => each.result);
+      const found = all.slice(start, most ? start + most : undefined);
       return [
-        variant(DataType.Boolean, true),
+        variant(DataType.Boolean, start + found.length === all.length),
         variant(DataType.UInt32, found.length),
         variant(DataType.UInt32, 0),
         variant(DataType.ExtensionObject, found),
@@ -169,6 +174,12 @@ function build(addressSpace, cut) {
     },
     quiet() {
       state.quiet = true;
+    },
+    content(bytes) {
+      state.bytes = Number(bytes);
+    },
+    partials(number) {
+      state.partials = Number(number);
     },
     nameless() {
       state.nameless = true;

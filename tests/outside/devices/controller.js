@@ -1,9 +1,9 @@
 // A tightening controller (OPC 40450-1) on an independent stack (node-opcua).
 //
-//   node controller.js PORT DIRECTORY MILLISECONDS [batch|encrypted]     a joining takes so long; DIRECTORY keeps the certificate
+//   node controller.js PORT DIRECTORY MILLISECONDS [batch|encrypted|lists]     a joining takes so long; DIRECTORY keeps the certificate
 //
 // With `batch` it also has the methods and orders of joining_batch.js, joins until its batch is complete, and reports
-// joint, process and operator. temporary_file.js has the orders for the files of its results; `points NUMBER` adds the
+// joint, process and operator. With `lists` it lists its results, and returns each by its id. temporary_file.js has the orders for the files of its results; `points NUMBER` adds the
 // curves of torque and angle with so many points each.
 // Orders: `cut MILLISECONDS` closes every connection and listens again after that time; `trigger` has the operator
 // tighten a bolt of his own at once; `anonymous` leaves the identifiers out of all results from now on. Each of these
@@ -11,12 +11,14 @@
 // are asked for, and end right before that answer; `unanswered` starts the next joining without an answer to its start;
 // `hold` lets the next joining run until `end`; `mute` does not answer the next disabling, and `declines NUMBER` declines
 // so many of them; `other` has the operator join with another process first, under the same identifiers; `twice` reports a
-// second result of the next joining; `reuse` gives the next result the id of the one before. `enable` and `disable` are those of another system, such as a PLC.
+// second result of the next joining; `reuse` gives the next result the id of the one before. `error` reports an error of the
+// controller, and a joining continues. `enable` and `disable` are those of another system, such as a PLC.
 "use strict";
 
 const { DataType, bind, eventSource, pause, print, serve, variant } = require("./opcua_server.js");
 const { PARTS: BATCH_PARTS, addBatch } = require("./joining_batch.js");
 const { serveFiles } = require("./temporary_file.js");
+const { resolveNodeId } = require("node-opcua-nodeid");
 
 const RESULT = "http://opcfoundation.org/UA/Machinery/Result/";
 const IJT = "http://opcfoundation.org/UA/IJT/Base/";
@@ -27,6 +29,9 @@ const PARTS = {
   JoiningProcessManagement: ["StartJoiningProcess", "AbortJoiningProcess", "DeselectJoiningProcess"],
   ResultManagement: ["GetLatestResult", "RequestResults", "AcknowledgeResults", "ResultTransfer"],
 };
+
+const LISTING = { ResultManagement: ["GetResultIdListFiltered", "GetResultById"] };
+const ERROR_CLASS = 1063;
 
 const [port, directory, duration, mode] = process.argv.slice(2);
 const SINGLE = 1;
@@ -60,13 +65,14 @@ function build(addressSpace, cut) {
   correctMask(metaData.schema, make(result, "ResultMetaDataType", { resultId: "" }).schema);
 
   dropInherited(make(ijt, "JoiningTraceDataType", {}).schema, make(ijt, "TraceDataType", {}).schema);
-  const offered = [PARTS, mode === "batch" ? BATCH_PARTS : {}].flatMap(Object.entries);
+  const offered = [PARTS, mode === "batch" ? BATCH_PARTS : {}, mode === "lists" ? LISTING : {}].flatMap(Object.entries);
   const system = addressSpace.findObjectType("JoiningSystemType", ijt).instantiate({
     browseName: "wrench",
     organizedBy: addressSpace.rootFolder.objects.getFolderElementByName("Machines", machinery),
     optionals: offered.flatMap(([part, methods]) => methods.map((each) => `${part}.${each}`)),
   });
   const tell = eventSource(addressSpace, addressSpace.findEventType("JoiningSystemResultReadyEventType", ijt), "Ready");
+  const tellError = eventSource(addressSpace, addressSpace.findEventType("JoiningSystemEventType", ijt), "Error");
   const tellAgain = eventSource(addressSpace, addressSpace.findEventType("RequestedResultEventType", ijt), "Requested");
   const state = { enabled: false, identifiers: [], joining: null, number: 0, results: [], anonymous: false, points: 0, declines: 0 };
   const once = new Set();
@@ -255,6 +261,21 @@ function build(addressSpace, cut) {
     },
   });
 
+  if (mode === "lists") {
+    const idOf = (each) => each.resultMetaData.resultId;
+    bind(system.resultManagement, {
+      GetResultIdListFiltered: () => [
+        variant(DataType.UInt32, 0),
+        variant(DataType.String, state.results.map(idOf)),
+        variant(DataType.Int32, 0),
+      ],
+      GetResultById: (id) => {
+        const found = state.results.find((each) => idOf(each) === id) || null;
+        return [variant(DataType.UInt32, 0), variant(DataType.ExtensionObject, found), variant(DataType.Int32, found ? 0 : 1)];
+      },
+    });
+  }
+
   const toggles = ["quiet", "endAtSearch", "unanswered", "hold", "mute", "other", "twice", "reuse"].map((each) => [each, () => once.add(each)]);
   return {
     ...Object.fromEntries(toggles),
@@ -270,6 +291,12 @@ function build(addressSpace, cut) {
       state.anonymous = true;
     },
     end,
+    error: () =>
+      tellError({
+        conditionClassId: variant(DataType.NodeId, resolveNodeId(`ns=${ijt};i=${ERROR_CLASS}`)),
+        message: variant(DataType.LocalizedText, { text: "the spindle is hot" }),
+        severity: variant(DataType.UInt16, 900),
+      }),
     enable: () => setEnabled(true),
     disable: () => setEnabled(false),
     trigger() {
