@@ -7,128 +7,57 @@ import ipaddress
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.access.users import ITERATIONS, MEMORY_KIB, NAME, User, digest, is_one_of, matching_step, read_users, split
-from edge.foundation.backoff import doubled
 from edge.foundation.errors import Defect, Unavailable
+from edge.foundation.rate_limit import FailureKey, FailureThrottle
 from edge.model.user import Role
 from edge.store import logins
 from edge.store.client import Store
 
 logger = structlog.get_logger(__name__)
 
-_Key = tuple[str, ...]
 _HOST_BITS = 64
 """The last bits of an IPv6 address, which a host chooses itself (RFC 4291, 2.5.1)."""
 
 
-class LoginThrottle:
-    """The wait after failed logins: per user at an address, and per address for all users.
-
-    After the free attempts the wait is one second; it doubles with each further failure. A user is counted per address:
-    failures from one address do not lock out the user at another address.
-    """
-
-    FREE = 3
-    FREE_FOR_ADDRESS = 20
-    LONGEST_S = 900.0
-    MOST = 1000
-
-    def __init__(
-        self, clock: Callable[[], float], keys: "AttemptKeys | None" = None, forget_s: float = LONGEST_S
-    ) -> None:
-        """Count by `keys`, and forget failures `forget_s` after the end of their wait."""
-        self._clock = clock
-        self._keys = keys or keys_of_login
-        self.forget_s = forget_s
-        self._failures: dict[_Key, tuple[int, float]] = {}
-
-    def is_blocked(self, name: str, address: str) -> bool:
-        """Return whether this attempt is refused unchecked."""
-        now = self._clock()
-        return any(self._failures.get(key, (0, 0.0))[1] > now for key, _ in self._keys(name, address))
-
-    def failed(self, name: str, address: str) -> None:
-        """Record a failure of this user and of this address."""
-        now = self._clock()
-        for key, free in self._keys(name, address):
-            count, until = self._failures.pop(key, (0, now))
-            count = 1 if until + self.forget_s < now else count + 1  # an old failure has expired
-            self._failures[key] = count, now + self._wait_s(count, free)
-        while len(self._failures) > self.MOST:
-            del self._failures[next(iter(self._failures))]
-
-    def add_to(self, stored: int, key: _Key, name: str, address: str) -> None:
-        """Count the failure that was recorded last after those that another gateway has stored."""
-        free = next(free for row, free in self._keys(name, address) if row == key)
-        self._failures[key] = stored + 1, self._clock() + self._wait_s(stored + 1, free)
-
-    def _wait_s(self, count: int, free: int) -> float:
-        return doubled(1.0, count - free, self.LONGEST_S) if count >= free else 0.0
-
-    def succeeded(self, name: str, address: str) -> None:
-        """Reset the failures of this user at this address; those of the address may belong to other users."""
-        self._failures.pop((address, name), None)
-
-    def keys_of(self, name: str, address: str) -> list[_Key]:
-        """Return the keys by which an attempt is counted."""
-        return [key for key, _ in self._keys(name, address)]
-
-    def unknown_keys(self, name: str, address: str) -> list[_Key]:
-        """Return the keys of an attempt of which no failure is known here."""
-        return [key for key in self.keys_of(name, address) if key not in self._failures]
-
-    def failures_of(self, key: _Key) -> int:
-        """Return how many failures of a key are known."""
-        return self._failures.get(key, (0, 0.0))[0]
-
-    def forget(self, key: _Key) -> None:
-        """Forget the failures of a key: another gateway has cleared them, or they have expired."""
-        self._failures.pop(key, None)
-
-    def restore(self, key: _Key, failures: int, wait_s: float) -> None:
-        """Restore the failures of a key as they were stored."""
-        self._failures[key] = failures, self._clock() + min(wait_s, self.LONGEST_S)
-
-    def known(self, name: str, address: str) -> Iterator[tuple[_Key, int, float]]:
-        """Yield each key of an attempt with its failures and the seconds that it still waits."""
-        for key, _ in self._keys(name, address):
-            if key in self._failures:
-                count, until = self._failures[key]
-                yield key, count, max(0.0, until - self._clock())
-
-
-AttemptKeys: TypeAlias = Callable[[str, str], Iterable[tuple[_Key, int]]]
-"""Returns the keys by which an attempt of a user at an address is counted, each with its free attempts."""
-
+FREE_LOGINS: Final = 3
+FREE_OF_ADDRESS: Final = 20
 CODES: Final = logins.CODES
 """Stands for all addresses where wrong codes are counted."""
 _FREE_CODES: Final = 10
 _FORGET_CODES_S: Final = 86_400.0
 
 
-def code_throttle(clock: Callable[[], float]) -> LoginThrottle:
+def keys_of_login(name: str, address: str) -> tuple[FailureKey, FailureKey]:
+    """Return the keys by which a login is counted: the user at the address, and the address.
+
+    Failures from one address do not lock out the user at another address.
+    """
+    return (address, name), (address,)
+
+
+def login_throttle(clock: Callable[[], float]) -> FailureThrottle:
+    """Return the throttle of failed logins: per user at an address, and per address for all users."""
+    return FailureThrottle(clock, lambda key: FREE_OF_ADDRESS if len(key) == 1 else FREE_LOGINS)
+
+
+def code_throttle(clock: Callable[[], float]) -> FailureThrottle:
     """Return the throttle of wrong codes after the right password: per user, from all addresses together.
 
     A code has six digits: with 96 guesses a day it is not found in years.
     """
-    return LoginThrottle(clock, lambda name, _: (((CODES, name), _FREE_CODES),), _FORGET_CODES_S)
-
-
-def keys_of_login(name: str, address: str) -> Iterator[tuple[_Key, int]]:
-    """Yield the keys of a login: the user at the address, and the address."""
-    yield (address, name), LoginThrottle.FREE
-    yield (address,), LoginThrottle.FREE_FOR_ADDRESS
+    return FailureThrottle(clock, lambda _: _FREE_CODES, _FORGET_CODES_S)
 
 
 def source_of(address: str) -> str:
@@ -149,14 +78,14 @@ def source_of(address: str) -> str:
 class LoginMemory(Protocol):
     """Keeps what logins must remember beyond the life of a process."""
 
-    async def load_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+    async def load_failures(self, throttle: FailureThrottle, keys: Sequence[FailureKey]) -> None:
         """Load the stored failures of an attempt."""
 
-    async def save_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+    async def save_failures(self, throttle: FailureThrottle, keys: Sequence[FailureKey]) -> None:
         """Save the failures that the throttle knows."""
 
-    async def clear_failures(self, name: str, address: str) -> None:
-        """Remove the failures of a user at an address."""
+    async def clear_failures(self, key: FailureKey) -> None:
+        """Remove the failures of a key."""
 
     async def use_step(self, name: str, step: int) -> bool:
         """Mark the time step of a code as used; return False when it or a later one was used. Raises Unavailable."""
@@ -173,13 +102,13 @@ class StoredMemory:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._unsaved: set[_Key] = set()
+        self._unsaved: set[FailureKey] = set()
         """Keys whose last failure is in memory alone."""
 
-    async def load_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+    async def load_failures(self, throttle: FailureThrottle, keys: Sequence[FailureKey]) -> None:
         """Load the stored failures of an attempt, of whichever gateway; unsaved ones stay."""
-        for key in throttle.keys_of(name, address):
-            if key in self._unsaved and key not in throttle.unknown_keys(name, address):
+        for key in keys:
+            if key in self._unsaved and key in throttle:
                 continue
             try:
                 found = await logins.load_failures(self._store, key)
@@ -191,28 +120,29 @@ class StoredMemory:
             elif throttle.failures_of(key) != found[0]:
                 throttle.restore(key, *found)
 
-    async def save_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+    async def save_failures(self, throttle: FailureThrottle, keys: Sequence[FailureKey]) -> None:
         """Save the failures that the throttle knows, after those that another gateway stored meanwhile."""
-        for key in throttle.keys_of(name, address):
+        for key in keys:
             try:
-                await self._save(throttle, key, name, address)
+                await self._save(throttle, key)
                 self._unsaved.discard(key)
             except (Unavailable, Defect) as error:
                 if len(self._unsaved) < throttle.MOST:
                     self._unsaved.add(key)
                 logger.warning("login failures not saved", reason=error.message)
 
-    async def _save(self, throttle: LoginThrottle, key: _Key, name: str, address: str) -> None:
-        while known := next((row for row in throttle.known(name, address) if row[0] == key), None):
-            stored = await logins.save_failures(self._store, *known, throttle.forget_s)
+    async def _save(self, throttle: FailureThrottle, key: FailureKey) -> None:
+        while key in throttle:
+            count, wait_s = throttle.failures_of(key), throttle.wait_s(key)
+            stored = await logins.save_failures(self._store, key, count, wait_s, throttle.forget_s)
             if stored is None:
                 return
-            throttle.add_to(stored, key, name, address)
+            throttle.add_to(stored, key)
 
-    async def clear_failures(self, name: str, address: str) -> None:
-        """Remove the failures of a user at an address."""
+    async def clear_failures(self, key: FailureKey) -> None:
+        """Remove the failures of a key."""
         try:
-            await logins.clear_failures(self._store, (address, name))
+            await logins.clear_failures(self._store, key)
         except (Unavailable, Defect) as error:
             logger.warning("login failures not cleared", reason=error.message)
 
@@ -232,13 +162,13 @@ class ProcessMemory:
         self._steps: dict[str, int] = {}
         self._codes: set[tuple[str, str]] = set()
 
-    async def load_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+    async def load_failures(self, throttle: FailureThrottle, keys: Sequence[FailureKey]) -> None:
         """Return at once: the throttle knows all failures of this process."""
 
-    async def save_failures(self, throttle: LoginThrottle, name: str, address: str) -> None:
+    async def save_failures(self, throttle: FailureThrottle, keys: Sequence[FailureKey]) -> None:
         """Return at once: the throttle knows all failures of this process."""
 
-    async def clear_failures(self, name: str, address: str) -> None:
+    async def clear_failures(self, key: FailureKey) -> None:
         """Return at once: the throttle knows all failures of this process."""
 
     async def use_step(self, name: str, step: int) -> bool:
@@ -306,7 +236,7 @@ class Users:
         self._file = file
         self._users: Mapping[str, User] = {}
         self._state: tuple[int, int, int] | None = None
-        self._throttle = LoginThrottle(clock)
+        self._throttle = login_throttle(clock)
         self._codes = code_throttle(clock)
         self._wall_clock_s = wall_clock_s
         self._memory = memory or ProcessMemory()
@@ -343,16 +273,18 @@ class Users:
     ) -> Role | _Refusal | LoginRefusal:
         """Check a login unless it has to wait, and count a refusal."""
         async with self._hashing:  # includes the throttle: many connections get no more attempts than one
-            await self._memory.load_failures(self._throttle, name, address)
-            if self._throttle.is_blocked(name, address):
+            keys = keys_of_login(name, address)
+            await self._memory.load_failures(self._throttle, keys)
+            if self._throttle.is_blocked(keys):
                 return LoginRefusal.TOO_SOON
             found = await check()
             if isinstance(found, str):
-                self._throttle.failed(name, address)
-                await self._memory.save_failures(self._throttle, name, address)
-            elif (address, name) not in self._throttle.unknown_keys(name, address):
-                self._throttle.succeeded(name, address)
-                await self._memory.clear_failures(name, address)
+                self._throttle.failed(keys)
+                await self._memory.save_failures(self._throttle, keys)
+            elif keys[0] in self._throttle:
+                # Those of the address may belong to other users.
+                self._throttle.forget(keys[0])
+                await self._memory.clear_failures(keys[0])
             return found
 
     def role_of(self, name: str) -> Role | None:
@@ -390,18 +322,19 @@ class Users:
 
     async def _check_step(self, name: str, step: int | None) -> LoginRefusal | None:
         """Check the step of a code of six digits, None for a wrong code; guesses wait, wherever they come from."""
-        await self._memory.load_failures(self._codes, name, CODES)
-        if self._codes.is_blocked(name, CODES):
+        key = (CODES, name)
+        await self._memory.load_failures(self._codes, (key,))
+        if self._codes.is_blocked((key,)):
             return LoginRefusal.CODE_TOO_SOON
         if step is None:
-            self._codes.failed(name, CODES)
-            await self._memory.save_failures(self._codes, name, CODES)
+            self._codes.failed((key,))
+            await self._memory.save_failures(self._codes, (key,))
             return LoginRefusal.WRONG_CODE
         if not await self._memory.use_step(name, step):
             return LoginRefusal.USED_CODE
-        if not self._codes.unknown_keys(name, CODES):
-            self._codes.succeeded(name, CODES)
-            await self._memory.clear_failures(name, CODES)
+        if key in self._codes:
+            self._codes.forget(key)
+            await self._memory.clear_failures(key)
         return None
 
     def _current(self) -> Mapping[str, User]:

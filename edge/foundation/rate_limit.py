@@ -1,14 +1,19 @@
-"""Limits the rate of what a remote peer can cause: actions, lines of the log, work and notices.
+"""Limits the rate of what a remote peer can cause: actions, attempts, lines of the log, work and notices.
 
 Clocks return monotonic seconds.
 """
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import TypeAlias
 
 from structlog.typing import FilteringBoundLogger
+
+from edge.foundation.backoff import doubled
+
+FailureKey: TypeAlias = tuple[str, ...]
 
 _MOST_LIMITS = 100
 _MOST_KEYS = 200
@@ -102,6 +107,67 @@ class Allowance:
         self.wait_s()
         self._left -= amount
         return self.wait_s()
+
+
+class FailureThrottle:
+    """The wait after failures of a key: none for its free ones, then one second, doubled by each further failure.
+
+    Of more than 1,000 keys the oldest are forgotten.
+    """
+
+    LONGEST_S = 900.0
+    MOST = 1000
+
+    def __init__(
+        self, clock: Callable[[], float], free: Callable[[FailureKey], int], forget_s: float = LONGEST_S
+    ) -> None:
+        """Allow each key its `free` attempts, and forget its failures `forget_s` after the end of their wait."""
+        self._clock = clock
+        self._free = free
+        self.forget_s = forget_s
+        self._failures: dict[FailureKey, tuple[int, float]] = {}
+
+    def __contains__(self, key: FailureKey) -> bool:
+        """Return whether failures of a key are known."""
+        return key in self._failures
+
+    def failures_of(self, key: FailureKey) -> int:
+        """Return how many failures of a key are known."""
+        return self._failures[key][0] if key in self._failures else 0
+
+    def wait_s(self, key: FailureKey) -> float:
+        """Return the seconds that a key still waits."""
+        return max(0.0, self._failures[key][1] - self._clock()) if key in self._failures else 0.0
+
+    def is_blocked(self, keys: Iterable[FailureKey]) -> bool:
+        """Return whether an attempt that counts for some keys is refused unchecked."""
+        return any(self.wait_s(key) > 0 for key in keys)
+
+    def failed(self, keys: Iterable[FailureKey]) -> None:
+        """Record a failure for each of some keys."""
+        now = self._clock()
+        for key in keys:
+            count, until = self._failures.pop(key, (0, now))
+            count = 1 if until + self.forget_s < now else count + 1  # an old failure has expired
+            self._failures[key] = count, now + self._wait_after(count, key)
+        while len(self._failures) > self.MOST:
+            del self._failures[next(iter(self._failures))]
+
+    def add_to(self, stored: int, key: FailureKey) -> None:
+        """Count the failure that was recorded last after those that another process has stored."""
+        self._failures[key] = stored + 1, self._clock() + self._wait_after(stored + 1, key)
+
+    def forget(self, key: FailureKey) -> None:
+        """Forget the failures of a key: an attempt has succeeded, or they have expired."""
+        self._failures.pop(key, None)
+
+    def restore(self, key: FailureKey, failures: int, wait_s: float) -> None:
+        """Restore the failures of a key as they were stored."""
+        self._failures[key] = failures, self._clock() + min(wait_s, self.LONGEST_S)
+
+    def _wait_after(self, count: int, key: FailureKey) -> float:
+        free = self._free(key)
+        return doubled(1.0, count - free, self.LONGEST_S) if count >= free else 0.0
 
 
 class LogThrottle:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.access.login import Credentials, LoginRefusal, LoginThrottle, StoredMemory, Users, source_of
+from edge.access.login import FREE_LOGINS, Credentials, LoginRefusal, StoredMemory, Users, source_of
 from edge.access.users import (
     Token,
     User,
@@ -22,6 +22,7 @@ from edge.access.users import (
     write_user,
 )
 from edge.config import RedisSettings
+from edge.foundation.rate_limit import FailureThrottle
 from edge.model.user import Role
 from edge.store.client import Store
 from edge.store.opening import open_store
@@ -119,7 +120,7 @@ async def test_token_logs_in_without_code_until_it_expires(file: Path) -> None:
 
 async def test_wrong_codes_are_throttled_across_a_restart(file: Path, store: Store) -> None:
     people = People(file, store)
-    for _ in range(LoginThrottle.FREE):
+    for _ in range(FREE_LOGINS):
         assert await people.log_in("anna", f"{PASSWORD}000000") is LoginRefusal.WRONG_CODE
     assert await people.log_in("anna", PASSWORD + code_at(NOW)) is LoginRefusal.TOO_SOON
     for _ in range(6):  # the store counts real time: a wait of a minute outlasts a busy machine
@@ -147,7 +148,7 @@ async def test_wrong_codes_from_many_addresses_are_throttled_after_a_restart(fil
     assert await people.log_in("anna", PASSWORD + code_at(NOW), address="198.51.100.1") is LoginRefusal.CODE_TOO_SOON
     # A recovery code cannot be guessed.
     assert await people.log_in("anna", PASSWORD + CODES[0], address="198.51.100.2") is Role.ENGINEER
-    people.steady += LoginThrottle.LONGEST_S
+    people.steady += FailureThrottle.LONGEST_S
     assert await people.log_in("anna", PASSWORD + code_at(NOW), address="198.51.100.1") is Role.ENGINEER
     assert await people.log_in("anna", PASSWORD + wrong, address="198.51.100.3") is LoginRefusal.WRONG_CODE
 
@@ -166,7 +167,7 @@ async def test_codes_are_refused_and_failures_counted_without_the_store(file: Pa
         await server.kill()
         assert await people.log_in("anna", PASSWORD + code_at(NOW)) is LoginRefusal.UNCHECKED_CODE
         assert await people.log_in("ben", PASSWORD) is Role.OPERATOR
-        for _ in range(LoginThrottle.FREE):
+        for _ in range(FREE_LOGINS):
             await people.log_in("ben", "wrong")
         assert await people.log_in("ben", PASSWORD) is LoginRefusal.TOO_SOON
 
@@ -228,7 +229,7 @@ def test_failures_are_counted_for_all_addresses_of_a_host(address: str, other: s
 
 async def test_guesses_from_other_loopback_addresses_are_throttled(file: Path, store: Store) -> None:
     users = Users(file, lambda: 0.0, lambda: NOW, StoredMemory(store))
-    for number in range(LoginThrottle.FREE):
+    for number in range(FREE_LOGINS):
         assert await users.log_in(Credentials("ben", "guess", f"127.0.0.{number + 1}")) is LoginRefusal.WRONG
     assert await users.log_in(Credentials("ben", PASSWORD, "127.0.1.1")) is LoginRefusal.TOO_SOON
 
@@ -246,7 +247,7 @@ async def test_user_certificate_failures_are_counted_like_passwords(file: Path) 
     assert await users.log_in_certified("anna", HERE, "") == LoginRefusal.NO_SECOND_FACTOR
     assert await users.log_in_certified("nobody", HERE, "") == LoginRefusal.NO_USER
     assert await users.log_in_certified("bad:name", HERE, "") == LoginRefusal.NO_USER
-    for _ in range(LoginThrottle.FREE):
+    for _ in range(FREE_LOGINS):
         assert await users.log_in_certified("ben", HERE, "revoked") == "revoked"
     assert await users.log_in_certified("ben", HERE, "") == LoginRefusal.TOO_SOON
     assert await people.log_in("ben", PASSWORD) is LoginRefusal.TOO_SOON
@@ -274,7 +275,7 @@ async def test_concurrent_failures_at_two_gateways_are_both_counted(file: Path, 
 
 async def test_success_at_one_gateway_clears_the_failures_at_the_others(file: Path, store: Store) -> None:
     first, second = People(file, store), People(file, store)
-    for _ in range(LoginThrottle.FREE - 1):
+    for _ in range(FREE_LOGINS - 1):
         await first.log_in("ben", "guess")
     assert await second.log_in("ben", PASSWORD) is Role.OPERATOR
     assert await first.log_in("ben", "guess") is LoginRefusal.WRONG

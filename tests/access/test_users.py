@@ -9,9 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.access import users
-from edge.access.login import PASSWORD_BYTES, Credentials, LoginRefusal, LoginThrottle, Users
+from edge.access.login import (
+    FREE_LOGINS,
+    FREE_OF_ADDRESS,
+    PASSWORD_BYTES,
+    Credentials,
+    LoginRefusal,
+    Users,
+    keys_of_login,
+    login_throttle,
+)
 from edge.access.passwords import hash_password
 from edge.access.users import NAME, User, read_users, write_user
+from edge.foundation.rate_limit import FailureThrottle
 from edge.model.user import Role
 
 HERE, ELSEWHERE = "192.0.2.1", "192.0.2.2"
@@ -56,7 +66,7 @@ async def test_changed_user_file_applies_to_the_next_login(file: Path) -> None:
 async def test_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> None:
     users = Users(file)
     spent: dict[str, list[float]] = {"alice": [], "mallory": []}
-    for _ in range(LoginThrottle.FREE):
+    for _ in range(FREE_LOGINS):
         for name, found in spent.items():
             # Time of the processor: other work of the machine does not count.
             began = time.process_time()
@@ -69,7 +79,7 @@ async def test_unknown_user_takes_as_long_as_a_wrong_password(file: Path) -> Non
 async def test_right_password_is_throttled_after_failures(file: Path) -> None:
     clock = Clock()
     users = Users(file, clock)
-    for _ in range(LoginThrottle.FREE):
+    for _ in range(FREE_LOGINS):
         assert await users.log_in(Credentials("alice", "wrong", HERE)) is LoginRefusal.WRONG
     assert await users.log_in(Credentials("alice", "correct horse", HERE)) is LoginRefusal.TOO_SOON
     assert await users.log_in(Credentials("alice", "correct horse", ELSEWHERE)) is Role.OPERATOR
@@ -83,51 +93,51 @@ async def test_too_long_password_is_refused(file: Path) -> None:
     assert await users.log_in(Credentials("alice", "correct horse", HERE)) is Role.OPERATOR
 
 
-def waits(patience: LoginThrottle, clock: Clock, failures: int, name: str = "alice") -> list[float]:
+def waits(patience: FailureThrottle, clock: Clock, failures: int, name: str = "alice") -> list[float]:
     """Fail each login as soon as it is allowed; return the waits between the attempts."""
     waited = []
     for _ in range(failures):
         began = clock.now
-        while patience.is_blocked(name, HERE):
+        while patience.is_blocked(keys_of_login(name, HERE)):
             clock.now += 0.5
         waited.append(clock.now - began)
-        patience.failed(name, HERE)
+        patience.failed(keys_of_login(name, HERE))
     return waited
 
 
 def test_each_further_failure_doubles_the_wait_up_to_a_bound() -> None:
     clock = Clock()
-    waited = waits(LoginThrottle(clock), clock, 16)
-    assert waited[: LoginThrottle.FREE] == [0, 0, 0]
-    assert waited[LoginThrottle.FREE : 8] == [1, 2, 4, 8, 16]
-    assert max(waited) == LoginThrottle.LONGEST_S
+    waited = waits(login_throttle(clock), clock, 16)
+    assert waited[:FREE_LOGINS] == [0, 0, 0]
+    assert waited[FREE_LOGINS:8] == [1, 2, 4, 8, 16]
+    assert max(waited) == FailureThrottle.LONGEST_S
 
 
 def test_many_names_from_one_address_are_throttled() -> None:
     clock = Clock()
-    patience = LoginThrottle(clock)
-    for number in range(LoginThrottle.FREE_FOR_ADDRESS):
-        assert not patience.is_blocked(f"user-{number}", HERE)
-        patience.failed(f"user-{number}", HERE)
-    assert patience.is_blocked("somebody-else", HERE)
-    assert not patience.is_blocked("somebody-else", ELSEWHERE)
+    patience = login_throttle(clock)
+    for number in range(FREE_OF_ADDRESS):
+        assert not patience.is_blocked(keys_of_login(f"user-{number}", HERE))
+        patience.failed(keys_of_login(f"user-{number}", HERE))
+    assert patience.is_blocked(keys_of_login("somebody-else", HERE))
+    assert not patience.is_blocked(keys_of_login("somebody-else", ELSEWHERE))
 
 
 def test_failures_are_cleared_by_a_success_or_after_a_time() -> None:
     clock = Clock()
-    patience = LoginThrottle(clock)
-    waits(patience, clock, LoginThrottle.FREE - 1)
-    patience.succeeded("alice", HERE)
-    assert waits(patience, clock, LoginThrottle.FREE) == [0, 0, 0]
-    clock.now += 10 * LoginThrottle.LONGEST_S
-    assert waits(patience, clock, LoginThrottle.FREE) == [0, 0, 0]
+    patience = login_throttle(clock)
+    waits(patience, clock, FREE_LOGINS - 1)
+    patience.forget(keys_of_login("alice", HERE)[0])
+    assert waits(patience, clock, FREE_LOGINS) == [0, 0, 0]
+    clock.now += 10 * FailureThrottle.LONGEST_S
+    assert waits(patience, clock, FREE_LOGINS) == [0, 0, 0]
 
 
 def test_number_of_stored_failures_is_limited() -> None:
-    patience = LoginThrottle(Clock())
-    for number in range(3 * LoginThrottle.MOST):
-        patience.failed(f"user-{number}", f"192.0.2.{number}")
-    assert len(patience._failures) <= LoginThrottle.MOST  # noqa: SLF001 - it is not public
+    patience = login_throttle(Clock())
+    for number in range(3 * FailureThrottle.MOST):
+        patience.failed(keys_of_login(f"user-{number}", f"192.0.2.{number}"))
+    assert len(patience._failures) <= FailureThrottle.MOST  # noqa: SLF001 - it is not public
 
 
 def test_written_user_does_not_change_other_users(file: Path) -> None:

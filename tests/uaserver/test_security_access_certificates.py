@@ -13,7 +13,7 @@ from asyncua import ua
 from asyncua.crypto import security_policies as policies
 from cryptography import x509
 
-from edge.access.login import LoginThrottle, Users
+from edge.access.login import FREE_LOGINS, Users
 from edge.config import OpcuaSettings
 from edge.model.user import Role
 from edge.opcua.access import Caller, Peer
@@ -198,7 +198,7 @@ async def test_valid_certificate_is_throttled_after_failed_logins(settings: Opcu
     now = 0.0
     access = AccessControl(settings, Users(Path(settings.users_file), lambda: now))
     peer, right = Peer("192.0.2.7", is_encrypted=True), ROOT.issue("observer")
-    for _ in range(LoginThrottle.FREE):
+    for _ in range(FREE_LOGINS):
         assert await access.certified_user([pki.self_signed("observer")], peer, is_proved=True) is None
     assert await access.certified_user([right], peer, is_proved=True) is None
     assert await access.certified_user([ROOT.issue("engineer")], peer, is_proved=True) is not None
