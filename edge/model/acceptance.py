@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 
+from edge.foundation.text import Text
 from edge.model.isa95 import JobOrder
 
 MAX_ID_LENGTH = 255
@@ -52,41 +53,41 @@ class JobAcceptance(msgspec.Struct, frozen=True):
     max_job_orders: Annotated[int, msgspec.Meta(ge=0, le=65535)] = msgspec.field(name="max_downloadable_job_orders")
 
 
-def validate_id(what: str, text: str) -> Iterator[str]:
+def validate_id(what: str, text: str) -> Iterator[Text]:
     """Yield the faults of the id of a job order or work master."""
     if not text:
-        yield f"{what} is empty"
+        yield Text.of("{what} is empty", what=what)
     elif len(text) > MAX_ID_LENGTH:
-        yield f"{what} is longer than {MAX_ID_LENGTH} characters"
+        yield Text.of("{what} is longer than {most} characters", what=what, most=MAX_ID_LENGTH)
     elif not text.isprintable():
-        yield f"{what} holds a character that cannot be printed"
+        yield Text.of("{what} holds a character that cannot be printed", what=what)
     elif text.startswith(RESERVED_ID_STARTS):
-        yield f"{what} may not begin with {' or '.join(RESERVED_ID_STARTS)}"
+        yield Text.of("{what} may not begin with {starts}", what=what, starts=", ".join(RESERVED_ID_STARTS))
 
 
-def validate_order(order: JobOrder) -> list[str]:
+def validate_order(order: JobOrder) -> list[Text]:
     """Return the faults of an order that no station can accept."""
     faults = list(validate_id("JobOrderID", order.job_order_id))
     if order.priority is not None and order.priority not in _INT16:
-        faults.append("Priority is not an Int16")
+        faults.append(Text("Priority is not an Int16"))
     return [*faults, *validate_size("the job order", order)]
 
 
-def validate_size(what: str, data: msgspec.Struct) -> Iterator[str]:
+def validate_size(what: str, data: msgspec.Struct) -> Iterator[Text]:
     """Yield the faults of a structure that is too large to be stored and listed with a thousand others."""
     level: list[object] = [data]
     for _ in range(MAX_NESTING + 1):
         inner: list[object] = []
         for value in level:
             if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
-                yield f"{what} holds a text longer than {MAX_TEXT_LENGTH} characters"
+                yield Text.of("{what} holds a text longer than {most} characters", what=what, most=MAX_TEXT_LENGTH)
                 return
             inner.extend(_children(value))
         level = inner
     if any(isinstance(item, msgspec.Struct | dict | list) for item in level):
-        yield f"{what} is nested deeper than {MAX_NESTING} levels"
+        yield Text.of("{what} is nested deeper than {most} levels", what=what, most=MAX_NESTING)
     elif len(msgspec.json.encode(data)) > MAX_BYTES:
-        yield f"{what} is larger than {MAX_BYTES} bytes of JSON"
+        yield Text.of("{what} is larger than {most} bytes of JSON", what=what, most=MAX_BYTES)
 
 
 def _children(value: object) -> Iterator[object]:
@@ -105,7 +106,7 @@ def _children(value: object) -> Iterator[object]:
         yield from value
 
 
-def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[str]:
+def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[Text]:
     """Return the reasons to refuse an order: the MES must have allowed every resource that it names."""
     named: list[tuple[str, frozenset[str], Iterable[str]]] = [
         ("Work Master", allowed.work_masters, named_work_masters(order))
@@ -113,7 +114,7 @@ def refusal_reasons(order: JobOrder, allowed: Allowed) -> list[str]:
     for kind, ids in named_resources(order).items():
         named.append((kind.value, allowed.resources.get(kind, frozenset()), ids))
     return [
-        f"{what} {identifier!r} is not known to this station"
+        Text.of("{what} {id!r} is not known to this station", what=what, id=identifier)
         for what, known, ids in named
         for identifier in ids
         if identifier not in known

@@ -18,6 +18,7 @@ from edge.access.mode import ModeWatch
 from edge.foundation.instant import Clock, now_ms
 from edge.foundation.listeners import notify
 from edge.foundation.rate_limit import LogThrottle
+from edge.foundation.text import Text
 from edge.model.acceptance import Allowed, refusal_reasons, validate_id, validate_order
 from edge.model.event_types import METHOD_TYPE
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, ReturnStatus
@@ -231,7 +232,7 @@ _NOTHING = _Change(Commit())
 _Plan: TypeAlias = _Change | CallAnswer | _ToRun | _ToRemove
 _DONE = CallAnswer(ReturnStatus.NO_ERROR)
 _REMOVED = "the job order was removed after this call was sent"
-_UNDELIVERED = "{} results wait for the MES: subscribe to them, clear them, or export them with edge jobs export"
+_UNDELIVERED = "{count} results wait for the MES: subscribe to them, clear them, or export them with edge jobs export"
 _BEGIN_WORK = ORDER_METHODS | {Cause.START, Cause.RESUME}
 """The methods that are refused while no new call can be marked; those that end work are not."""
 _START_WORK = frozenset({Cause.STORE_AND_START, Cause.START, Cause.RESUME})
@@ -427,10 +428,13 @@ class JobService:
             return self._replace(call, before, arguments, facts)
         limit = self._max_job_orders if allowed.max_job_orders is None else allowed.max_job_orders
         if facts.open_jobs >= limit:
-            reason = f"the station holds {limit} job orders that have not ended, and may hold no more"
+            reason = Text.of(
+                "the station holds {limit} job orders that have not ended, and may hold no more", limit=limit
+            )
             return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (reason,))
         if self._max_undelivered is not None and facts.undelivered >= self._max_undelivered:
-            return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (_UNDELIVERED.format(facts.undelivered),))
+            reason = Text.of(_UNDELIVERED, count=facts.undelivered)
+            return CallAnswer(ReturnStatus.UNABLE_TO_ACCEPT_JOB_ORDER, (reason,))
         return self._store_new(call, arguments, facts, limit)
 
     def _replace(self, call: JobCall, before: Job, arguments: OrderCall, facts: OrderFacts) -> _Change:
@@ -544,5 +548,9 @@ def _transaction_of(call: JobCall) -> str:
 
 
 def _not_in_this_state(method: Cause, status: JobStatus | None) -> CallAnswer:
-    where = f" in state {TEXT[status.state]}" if status else " in its present state"
-    return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (f"{method} is not allowed{where}",))
+    reason = (
+        Text.of("{method} is not allowed in state {state}", method=method, state=TEXT[status.state])
+        if status
+        else Text.of("{method} is not allowed in its present state", method=method)
+    )
+    return CallAnswer(ReturnStatus.INVALID_JOB_ORDER_STATUS, (reason,))

@@ -11,7 +11,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.model.acceptance import MAX_ID_LENGTH, JobAcceptance, ResourceKind, validate_id, validate_size
 from edge.model.isa95 import Equipment, Material, Payload, Personnel, PhysicalAsset, WorkMaster, read_payload
 from edge.model.recipe import is_recipe_schema
@@ -220,7 +220,8 @@ class StationSettings:
             users = await self._jobs_naming(scope, frozenset(named))
             return await resources.plan_removal(self._store, scope, named), users
         if faults := [fault for master in masters for fault in faults_of_work_master(master)]:
-            raise Refused("recipe", "; ".join(faults), "Correct the recipe; `edge check recipe` finds the same faults.")
+            advice = "Correct the recipe; `edge check recipe` finds the same faults."
+            raise Refused("recipe", join_texts("; ", faults), advice)
         return join(resources.save_work_master(keys, scope, master) for master in masters), ()
 
     async def _jobs_naming(self, scope: str, work_masters: frozenset[str]) -> tuple[str, ...]:
@@ -292,9 +293,9 @@ def _item(kind: ResourceKind, resource_id: str) -> Equipment | Personnel | Physi
             return Material(material_definition_id=resource_id)
 
 
-def faults_of_work_master(master: WorkMaster) -> Sequence[str]:
+def faults_of_work_master(master: WorkMaster) -> Sequence[str | Text]:
     """Return all faults of a Work Master, those of its recipe included; log the warnings of the recipe."""
-    faults = list(validate_id("the Work Master's ID", master.id))
+    faults: list[str | Text] = [*validate_id("the Work Master's ID", master.id)]
     # The recipe has its own limits, and OPC UA does not show it.
     faults += validate_size(f"{master.id[:MAX_ID_LENGTH]}: the Work Master", msgspec.structs.replace(master, data=None))
     if is_recipe_schema(master.dataschema):

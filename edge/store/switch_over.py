@@ -29,21 +29,23 @@ FIRST_PRIORITY: Final = 1
 _MOST_MISSING_BYTES: Final = 1_000_000
 """What a replica may lack: with more, the pause of the writes would last."""
 _STATUS: Final = "See: edge store status"
-_REPAIR: Final = f"Repair it, or name another replica with --to. {_STATUS}"
+_REPAIR: Final = Text.of("Repair it, or name another replica with --to. {status}", status=_STATUS)
 
 
 class NotAnswering(Refused):
     """A replica that does not answer: where Sentinel just made it one, its connections were cut once."""
 
     def __init__(self, address: str, error: str) -> None:
-        super().__init__(KIND, f"the replica {address} does not answer: {error}.", _REPAIR)
+        super().__init__(
+            KIND, Text.of("the replica {address} does not answer: {reason}.", address=address, reason=error), _REPAIR
+        )
 
 
 class NotLinked(Refused):
     """A replica has no link to the primary now; it may have one soon."""
 
     def __init__(self, address: str) -> None:
-        super().__init__(KIND, f"the replica {address} has no link to the primary.", _REPAIR)
+        super().__init__(KIND, Text.of("the replica {address} has no link to the primary.", address=address), _REPAIR)
         self.address = address
 
 

@@ -74,6 +74,7 @@ class Module:
         self.tree = syntax(path)
         self.imports = dict(_imports(self.tree))
         self.constants = _assigned(self.tree.body)
+        self.supers = dict(_supers(self.tree))
 
     def origins(self) -> Iterator[Origin]:
         """Yield the ids that the module states."""
@@ -99,15 +100,24 @@ class Module:
                 values = frozenset(keyword.arg for keyword in call.keywords if keyword.arg)
                 for text, line in self._constants_in(call.args[0], names):
                     yield Origin(text, self.path, line, values)
+            case ast.Attribute(attr="__init__") if signature := signatures().get(
+                self.meaning(self.supers.get(call, ""))
+            ):
+                yield from self._of_arguments(call, signature, names)
             case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
                 if self.meaning(name) == TEXT:
                     yield from self._of_values(call.args[0], names)
                 elif signature := signatures().get(self.meaning(name)):
-                    for parameter, argument in _arguments(call, signature):
-                        if parameter in signature.texts:
-                            yield from self._of_values(argument, names)
+                    yield from self._of_arguments(call, signature, names)
             case _:
                 pass
+
+    def _of_arguments(
+        self, call: ast.Call, signature: Signature, names: Mapping[str, list[ast.expr]]
+    ) -> Iterator[Origin]:
+        for parameter, argument in _arguments(call, signature):
+            if parameter in signature.texts:
+                yield from self._of_values(argument, names)
 
     def _of_values(self, value: ast.expr | None, names: Mapping[str, list[ast.expr]]) -> Iterator[Origin]:
         for text, line in self._constants_in(value, names):
@@ -204,6 +214,13 @@ def _fields(class_: ast.ClassDef) -> Mapping[str, ast.expr | None]:
 def _arguments(call: ast.Call, signature: Signature) -> Iterator[tuple[str, ast.expr]]:
     yield from zip(signature.parameters, call.args, strict=False)
     yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
+
+
+def _supers(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the calls of `super().__init__`, each with the name of the base class."""
+    for class_ in ast.walk(tree):
+        if isinstance(class_, ast.ClassDef) and class_.bases and isinstance(class_.bases[0], ast.Name):
+            yield from ((node, class_.bases[0].id) for node in ast.walk(class_) if isinstance(node, ast.Call))
 
 
 def _nodes_of(scope: ast.AST) -> Iterator[ast.AST]:

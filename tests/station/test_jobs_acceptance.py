@@ -17,7 +17,7 @@ from edge.model.isa95 import (
     ReturnStatus,
 )
 from edge.model.job_state import METHODS, Cause, JobState
-from edge.station.job_call import CallAnswer, JobCall
+from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
 from edge.store import ended_jobs, jobs, resources
 from tests.station.plant import (
@@ -104,7 +104,7 @@ async def test_order_with_an_unknown_resource_is_declined(
 ) -> None:
     await plant.store.commit(resources.allow(plant.store.keys, kind, SCOPE, ["known", "also"]))
     declined = await plant.order(Cause.STORE, naming("stranger"))
-    assert declined == CallAnswer(UNABLE, (f"{word} 'stranger' is not known to this station",))
+    assert (declined.status, str(declined.reason)) == (UNABLE, f"{word} 'stranger' is not known to this station")
     assert await jobs.load(plant.store, "J1") is None
     assert (await plant.order(Cause.STORE, naming("known"))).status == OK
     assert (await plant.order(Cause.UPDATE, naming("stranger"))).status == UNABLE

@@ -11,7 +11,7 @@ from edge.app.feature import Opened
 from edge.app.parts import GatewayParts, Works
 from edge.features.readers.scanned_job import ScannedJob
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.model.acceptance import validate_id
 from edge.model.isa95 import IdCall, JobOrder, OrderCall, Parameter, ReturnStatus, WorkMaster
 from edge.model.job_state import Cause
@@ -56,7 +56,7 @@ class ScannedJobs:
 
     def _call(self, job: ScannedJob) -> JobCall:
         if faults := list(validate_id("JobOrderID", job.job_order_id)):
-            raise Refused("invalid_payload", "; ".join(faults))
+            raise Refused("invalid_payload", join_texts("; ", faults))
         if not job.work_master:
             return JobCall(job.scope, Cause.START, IdCall(job_order_id=job.job_order_id), self._source, job.event_id)
         order = JobOrder(

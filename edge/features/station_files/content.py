@@ -105,7 +105,7 @@ def _read_work_masters(found: FileContent, scope: str, stem: str, data: object) 
         except msgspec.ValidationError as error:
             found.faults.append(f"Work Master {given.get('ID', '')!r}: {error}")
             continue
-        found.faults += faults_of_work_master(master)
+        found.faults += map(str, faults_of_work_master(master))
         found.add(ObjectKind.WORK_MASTER, scope, master.id, as_values(master))
 
 

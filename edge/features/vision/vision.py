@@ -48,7 +48,7 @@ _IDENTIFIERS = ("part_id", "meas_id")
 _CAUSE = (0, "the station asked for it")
 _JOBS_LIMIT = 1000
 _LOST = "the job was started, and the camera neither is at it nor has its result"
-_SKIPPED = "a result that {} was skipped: it may be that of this command"
+_SKIPPED = "a result that {reason} was skipped: it may be that of this command"
 _MIRROR_SECONDS = 0.05
 _UNTIL_READY = -1.0
 # The seconds to answer a stop, and then to end the job; those for which a ready camera may still report its result.
@@ -351,7 +351,7 @@ class Camera:
                 raise self._failed()
             if (found := await results.find(command)) is not None:
                 return found
-            raise DeviceOutcomeUnknownError(_SKIPPED.format(results.skip_reason))
+            raise DeviceOutcomeUnknownError(Text.of(_SKIPPED, reason=results.skip_reason))
         result = results.kept.pop(command_id)
         if (of := id_of(result, "MeasId")) not in {None, "", meas_id_of(command)}:
             raise Refused(
@@ -363,7 +363,7 @@ class Camera:
         except Refused as refusal:
             if refusal.kind == "too_large":
                 await results.note_skipped(refusal, id_of(result, "ResultId") or "")
-                raise DeviceOutcomeUnknownError(_SKIPPED.format(results.skip_reason)) from refusal
+                raise DeviceOutcomeUnknownError(Text.of(_SKIPPED, reason=results.skip_reason)) from refusal
             raise
 
     async def _is_running(self, command: Command) -> bool:

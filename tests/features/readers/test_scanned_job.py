@@ -29,7 +29,7 @@ def test_code_with_a_separator_is_percent_encoded_as_job_order_id(code: str, exp
 
 @given(_codes)
 def test_every_code_has_a_valid_job_order_id(code: str) -> None:
-    assert [text for text in validate_id("JobOrderID", to_job_order_id(code)) if "begin with" not in text] == []
+    assert [text for text in validate_id("JobOrderID", to_job_order_id(code)) if "begin with" not in str(text)] == []
 
 
 @given(st.text("A%\x1d12D5", max_size=8), st.text("A%\x1d12D5", max_size=8))

@@ -36,7 +36,7 @@ class JobStarter:
         if action.scope not in self._scopes:
             raise NodeError(f"this gateway does not serve scope {action.scope!r}")
         if faults := list(validate_id("JobOrderID", task_id)):
-            raise NodeError("; ".join(faults))
+            raise NodeError("; ".join(map(str, faults)))
         values = action.value if isinstance(action.value, dict) else {}
         order = JobOrder(
             job_order_id=task_id,

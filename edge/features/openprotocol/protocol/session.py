@@ -36,14 +36,16 @@ class DeclinedError(Refused):
 
     def __init__(self, mid: int, error: int) -> None:
         self.error = error
-        super().__init__("device", f"MID {mid:04d} declined: {DECLINES.get(error, f'error {error}')}")
+        reason = DECLINES.get(error, f"error {error}")
+        super().__init__("device", Text.of("MID {mid:04d} declined: {reason}", mid=mid, reason=reason))
 
 
 class UnansweredError(ConnectionFailed):
     """A message that the controller has not answered in time."""
 
     def __init__(self, mid: int, seconds: float) -> None:
-        super().__init__(ConnectionFault.SILENT, f"MID {mid:04d}: no answer within {seconds:g} s")
+        message = Text.of("MID {mid:04d}: no answer within {seconds:g} s", mid=mid, seconds=seconds)
+        super().__init__(ConnectionFault.SILENT, message)
 
 
 _READ_BYTES = 1 << 14
