@@ -1,5 +1,7 @@
 """Every text for people has a translation in each catalogue, with the same values."""
 
+import tomllib
+
 import pytest
 
 from tests.architecture.sources import ROOT
@@ -27,6 +29,10 @@ def test_values_of_a_text_are_the_places_of_its_id() -> None:
         if origin.values is not None and origin.values != names_in(origin.id)
     ]
     assert wrong == []
+
+
+def test_lines_for_a_new_language_are_toml_with_every_id() -> None:
+    assert tomllib.loads(missing("none")).keys() == {origin.id for origin in origins()}
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
