@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from edge.access.instances import end_token, is_surely_dead
 from edge.foundation.errors import Defect, Refused, Unavailable
 from edge.foundation.task_group import background_task
-from edge.foundation.text import Text
+from edge.foundation.text import ENGLISH, Text, stated_in
 from edge.model.instant import rfc3339
 from edge.model.plant import Component, PluginState, PublicComponent, PublicPlugin
 from edge.store import components
@@ -48,8 +48,8 @@ def is_away(known: KnownComponent, now_ms: int) -> bool:
     return now_ms / 1000 - known.seen_s > _AWAY_AFTER_S or not known.token
 
 
-def public_component(known: KnownComponent, now_ms: int) -> PublicComponent:
-    """Return the public form of a component at an instant of the store's clock."""
+def public_component(known: KnownComponent, now_ms: int, language: str = ENGLISH) -> PublicComponent:
+    """Return the public form of a component at an instant of the store's clock, its problems in a language."""
     component = known.component
     return PublicComponent(
         id=component.id,
@@ -62,7 +62,7 @@ def public_component(known: KnownComponent, now_ms: int) -> PublicComponent:
         started_at=rfc3339(component.started),
         seen_at=rfc3339(known.seen_s * 1000) if known.seen_s else None,
         away=is_away(known, now_ms),
-        problems=component.problems,
+        problems=stated_in(component.problems, language),
         jobs=component.jobs,
         alarms=component.alarms,
         certificate_expiry=component.certificate_expiry,

@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.access.audit_trail import AuditTrail, limit_of_callers
+from edge.foundation.text import Text
 from edge.model.audit import AuditKind, AuditRecord
 from edge.model.user import Role
 
@@ -24,9 +25,9 @@ class WebCaller(Struct, frozen=True):
     client: str = ""
 
     @property
-    def at_page(self) -> str:
+    def at_page(self) -> Text:
         """The person and the place, for the reason of a stop."""
-        return f"{self.user or 'a person'} at the station page"
+        return Text.of("{user} at the station page", user=self.user or Text.of("a person"))
 
 
 class WebAudit:

@@ -54,7 +54,7 @@ class GatewayDescription:
             pid=os.getpid(),
             labels=settings.labels,
             scopes=settings.gateway.scopes,
-            problems=self._parts.health.problem_line,
+            problems=self._parts.health.problem_text,
             jobs=self._parts.active_runs.count,
             certificate_expiry=self._expiry,
         )
@@ -66,7 +66,9 @@ class GatewayDescription:
     def _plugins(self) -> Iterator[PluginState]:
         for device in self._parts.watch.health:
             state = {True: "connected", False: "disconnected", None: "unknown"}[device.connected]
-            yield PluginState(name=device.name, kind=f"equipment {device.kind}", state=state, problem=device.obstacle)
+            yield PluginState(
+                name=device.name, kind=f"equipment {device.kind}", state=state, problem=str(device.obstacle)
+            )
 
 
 async def join_plant(stack: AsyncExitStack, parts: GatewayParts, describe: Describe) -> None:

@@ -25,9 +25,10 @@ from edge.app.systemd import Notify
 from edge.foundation.clock_sync import Clock, read_clock
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.listeners import notify
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.foundation.ticks import next_tick
 from edge.links.mqtt import MqttSession
+from edge.model.equipment_connection import fault_text
 from edge.model.finding import HealthFinding, Level
 from edge.station.active_runs import ActiveRuns
 from edge.station.equipment import EquipmentPort
@@ -70,17 +71,14 @@ class StoreWatch:
                 self.problems = find_problems(self.state)
                 await next_tick(interval_s)
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str | Text]:
         """Yield what the status line adds: work continues, with less protection."""
         if self._store.ha is not None:
             of_primary = [problem for problem in self.problems if problem.subject.startswith("primary")]
             for store_problem in self.problems:
                 if store_problem.kind not in _REPORTED_BY_HEALTH and store_problem not in of_primary:
-                    yield (
-                        store_problem.found
-                        if store_problem.found.startswith("the ")
-                        else f"{store_problem.subject}: {store_problem.found}"
-                    )
+                    found = store_problem.found
+                    yield found if str(found).startswith("the ") else join_texts(": ", (store_problem.subject, found))
 
     def tags(self) -> Iterator[tuple[str, float]]:
         """Yield the values of the tags of the built-in alarms; without Sentinel none."""
@@ -112,8 +110,8 @@ class CertificateWatch:
         self._examine = examine
         self._due = 0.0
         self._reported: frozenset[HealthFinding] = frozenset()
-        self.problems: list[str] = []
-        self.notes: list[str] = []
+        self.problems: list[str | Text] = []
+        self.notes: list[str | Text] = []
         self.expiring: int | None = None
         """Certificates that expire soon or cannot be used; None before the first examination."""
 
@@ -127,7 +125,7 @@ class CertificateWatch:
         try:
             findings = [finding for finding in self._examine() if finding.level is not Level.OK]
         except SettingsError as error:
-            self.expiring, self.notes, self.problems = 1, [], [error.message]
+            self.expiring, self.notes, self.problems = 1, [], [error.text]
             return
         self.expiring = len(findings)
         unfit = frozenset(finding for finding in findings if finding.level is Level.FAILING)
@@ -135,7 +133,7 @@ class CertificateWatch:
             logger.warning("certificate unusable", subject=finding.subject, reason=finding.found, advice=finding.advice)
         self._reported = unfit
         self.notes = [certificate_line(finding) for finding in findings if finding.level is Level.WARNING]
-        self.problems = sorted(map(certificate_line, unfit))
+        self.problems = sorted(map(certificate_line, unfit), key=str)
 
 
 class StoreWarnings:
@@ -156,9 +154,9 @@ class StoreWarnings:
 class Health:
     """The state of everything the gateway depends on; `sessions` are those with brokers, by their user.
 
-    `line`, `problem_line` (its beginning, without jobs and store), `memory` and `counts` are the results of the last
-    check. `refusals` return the topics that a broker refuses now. `problems` return sentences of other parts.
-    `certificates` examines the certificates of the gateway.
+    `text`, `problem_text` (its beginning, without jobs and store), `memory` and `counts` are the results of the last
+    check; `line` and `problem_line` are their English. `refusals` return the topics that a broker refuses now.
+    `problems` return sentences of other parts. `certificates` examines the certificates of the gateway.
     """
 
     def __init__(
@@ -176,21 +174,21 @@ class Health:
         self._read_state = read_state
         self._handled_within_s = handled_within_s
         self.sessions: dict[str, MqttSession] = {}
-        self.line = "starting"
-        self.problem_line = ""
+        self.text = Text.of("starting")
+        self.problem_text: str | Text = ""
         self.memory = MemoryUsage(0, 0)
         self.counts = BoundedCounts()
         self.certificates = CertificateWatch(certificates)
         self.refusals: list[Callable[[], Iterable[str]]] = []
-        self.problems: list[Callable[[], Iterable[str]]] = []
+        self.problems: list[Callable[[], Iterable[str | Text]]] = []
         self.servers = StoreWatch(store)
-        self.notes: list[Callable[[], Iterable[str]]] = [self.servers.notes]
+        self.notes: list[Callable[[], Iterable[str | Text]]] = [self.servers.notes]
         """Return what the line adds although nothing is wrong with the gateway."""
         self.has_store = True
         """Whether the store answered the last check."""
         self.listeners: list[Callable[[], None]] = []
         """Called after a check that found other problems than the one before."""
-        self.interface_problems: dict[str, str] = {}
+        self.interface_problems: dict[str, Text] = {}
         """Why interfaces cannot listen, by their names; OPC UA server, station page, metrics page, RPC server."""
         self._store = store
         self._active_runs = active_runs
@@ -200,6 +198,16 @@ class Health:
         self._limits = limits
         self._marks = MarkCounter()
         self._warnings = StoreWarnings()
+
+    @property
+    def line(self) -> str:
+        """The state in one line."""
+        return str(self.text)
+
+    @property
+    def problem_line(self) -> str:
+        """What is wrong, in one line; empty when nothing is."""
+        return str(self.problem_text)
 
     async def publish_status(self, notify: Notify, serving: str) -> None:
         """Publish the state and what is served to systemd whenever they differ, until cancelled."""
@@ -214,32 +222,33 @@ class Health:
 
     def degraded_by(self, serving: str) -> str:
         """Return what is served, marked as degraded with the connections that are missing."""
-        lacking = "; ".join(missing(self._connections()))
+        lacking = "; ".join(map(str, missing(self._connections())))
         return f"serving, degraded: {lacking}; {serving}" if lacking else serving
 
     async def check(self) -> str:
         """Check everything and return the state in one line."""
         before = self.has_store, self.problem_line
-        self.line = await self._check()
+        self.text = await self._check()
         if before != (self.has_store, self.problem_line):
             notify(self.listeners)
         return self.line
 
-    async def _check(self) -> str:
+    async def _check(self) -> Text:
         await self.certificates.look()
         troubles = [*problems(self._facts())]
         try:
             state = await self._read_server()
         except Unavailable as error:
             self.has_store = False
-            return "; ".join((error.message, *troubles))
+            return join_texts("; ", (error.text, *troubles))
         self._warnings.follow(state)
         self.memory, self.counts = state.memory, state.counts
         self._store.marks, self._store.marks_by_sender = state.counts.marks, state.counts.by_sender
-        self.problem_line, self.has_store = "; ".join((*store_problems(state), *troubles)), True
+        troubles = [*store_problems(state), *troubles]
+        self.problem_text, self.has_store = join_texts("; ", troubles) if troubles else "", True
         notes = (note for notes in self.notes for note in notes())
         facts = (*near_limits(state.counts), *summary(self._active_runs.count, state.memory, self._clock()))
-        return "; ".join(filter(None, (self.problem_line, *facts, *self.certificates.notes, *notes)))
+        return join_texts("; ", (*troubles, *facts, *self.certificates.notes, *notes))
 
     async def _read_server(self) -> ServerState:
         """Read the state of the server. Raises Unavailable."""
@@ -279,7 +288,8 @@ class Health:
         )
 
 
-def _absent(equipment: EquipmentPort) -> str:
+def _absent(equipment: EquipmentPort) -> str | Text:
     """Return the name of equipment that is not connected, with the kind of the reason."""
-    fault = equipment.connection.fault.replace("_", " ")
-    return f"{equipment.name} ({fault})" if fault else equipment.name
+    if fault := fault_text(equipment.connection.fault):
+        return Text.of("{equipment} ({fault})", equipment=equipment.name, fault=fault)
+    return equipment.name

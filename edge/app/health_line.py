@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from edge.foundation.clock_sync import Clock
+from edge.foundation.text import Text, join_texts
 from edge.model.finding import HealthFinding
 from edge.store.bounds import BoundedCounts
 from edge.store.server_check import MemoryUsage, ServerState
@@ -30,83 +31,101 @@ class GatewayFacts(Struct, frozen=True):
     """What a gateway knows without its store: the brokers by their users, and sentences and names in their order."""
 
     brokers: Mapping[str, BrokerFacts] = {}
-    interfaces: Sequence[str] = ()
+    interfaces: Sequence[Text] = ()
     """Why interfaces cannot listen."""
     stalled_work: Sequence[str] = ()
-    replication: Sequence[str] = ()
-    lost_equipment: Sequence[str] = ()
+    replication: Sequence[Text] = ()
+    lost_equipment: Sequence[str | Text] = ()
     """Equipment that is not connected, with the kind of the reason."""
     maybe_active: Sequence[str] = ()
     """Tools that may still be active."""
-    floods: Sequence[str] = ()
+    floods: Sequence[Text] = ()
     refused: Sequence[str] = ()
     """Topics that a broker refuses to publish."""
-    others: Sequence[str] = ()
+    others: Sequence[str | Text] = ()
     """Problems of other parts, and of certificates."""
 
 
-def missing(facts: GatewayFacts) -> Iterator[str]:
+def missing(facts: GatewayFacts) -> Iterator[Text]:
     """Yield the connections that are missing: a gateway that lacks one serves, but is degraded."""
     if away := [name for name, broker in facts.brokers.items() if not broker.connected]:
-        yield f"broker unavailable: {', '.join(away)}"
+        yield Text.of("broker unavailable: {brokers}", brokers=", ".join(away))
     for name, broker in facts.brokers.items():
         if broker.connected and broker.refused:
-            yield f"broker refuses subscriptions of {name}: {', '.join(broker.refused)}"
+            topics = ", ".join(broker.refused)
+            yield Text.of("broker refuses subscriptions of {name}: {topics}", name=name, topics=topics)
     yield from facts.interfaces
 
 
-def problems(facts: GatewayFacts) -> Iterator[str]:
+def problems(facts: GatewayFacts) -> Iterator[str | Text]:
     """Yield what is wrong, the store aside."""
     if facts.stalled_work:
-        yield f"no progress: {', '.join(facts.stalled_work)}"
+        yield Text.of("no progress: {work}", work=", ".join(facts.stalled_work))
     yield from facts.replication
     yield from missing(facts)
     for name, broker in facts.brokers.items():
         if broker.stalled:
-            yield f"messages for {name} wait: {', '.join(broker.stalled)}"
+            yield Text.of("messages for {name} wait: {topics}", name=name, topics=", ".join(broker.stalled))
     if facts.lost_equipment:
-        yield f"equipment disconnected: {', '.join(facts.lost_equipment)}"
+        yield Text.of("equipment disconnected: {equipment}", equipment=join_texts(", ", facts.lost_equipment))
     if facts.maybe_active:
-        yield f"tool may still be active: {', '.join(facts.maybe_active)}"
+        yield Text.of("tool may still be active: {equipment}", equipment=", ".join(facts.maybe_active))
     yield from facts.floods
     if facts.refused:
-        yield f"broker refuses: {', '.join(facts.refused)}"
+        yield Text.of("broker refuses: {topics}", topics=", ".join(facts.refused))
     yield from facts.others
 
 
-def store_problems(state: ServerState) -> Iterator[str]:
+def store_problems(state: ServerState) -> Iterator[Text]:
     """Yield what is wrong with the server of the store."""
     for problem in state.problems:
-        yield f"the Redis server {problem}"
+        yield Text.of("the Redis server {problem}", problem=problem)
     if not state.can_write:
-        yield "Redis cannot write to its disk: is it full?"
+        yield Text.of("Redis cannot write to its disk: is it full?")
 
 
-def near_limits(counts: BoundedCounts) -> Iterator[str]:
+def near_limits(counts: BoundedCounts) -> Iterator[Text]:
     """Yield the counts that are near their limit."""
     for scope, bounded_count in counts.undelivered.items():
         if bounded_count.is_nearly_full:
-            yield f"{bounded_count.count} of at most {bounded_count.limit} undelivered results kept in {scope}"
+            yield Text.of(
+                "{count} of at most {limit} undelivered results kept in {scope}",
+                count=bounded_count.count,
+                limit=bounded_count.limit,
+                scope=scope,
+            )
     for scope, count in counts.unconfirmed.items():
         if count.is_nearly_full and count != counts.undelivered.get(scope):
-            yield f"{count.count} of at most {count.limit} results without a confirmation of the MES kept in {scope}"
+            yield Text.of(
+                "{count} of at most {limit} results without a confirmation of the MES kept in {scope}",
+                count=count.count,
+                limit=count.limit,
+                scope=scope,
+            )
     if counts.marks.is_nearly_full:
-        yield f"{counts.marks.count} of at most {counts.marks.limit} marks of messages kept"
+        yield Text.of(
+            "{count} of at most {limit} marks of messages kept", count=counts.marks.count, limit=counts.marks.limit
+        )
     for sender, own in islice(counts.by_sender.nearly_full.items(), _MOST_SENDERS):
-        yield f"{own.count} of at most {own.limit} marks kept of {sender}"
+        yield Text.of(
+            "{count} of at most {limit} marks kept of {sender}", count=own.count, limit=own.limit, sender=sender
+        )
 
 
-def summary(at_work: int, memory: MemoryUsage, clock: Clock) -> Iterator[str]:
+def summary(at_work: int, memory: MemoryUsage, clock: Clock) -> Iterator[Text]:
     """Yield how many jobs are at work, how full the store is, and whether the clock is right."""
-    yield f"{at_work} {'job' if at_work == 1 else 'jobs'} at work"
-    yield f"store {memory.fullness:.0%} full" if memory.limit else f"store holds {memory.used >> 20} MiB"
+    yield Text.of("1 job at work") if at_work == 1 else Text.of("{count} jobs at work", count=at_work)
+    if memory.limit:
+        yield Text.of("store {fullness:.0%} full", fullness=memory.fullness)
+    else:
+        yield Text.of("store holds {size} MiB", size=memory.used >> 20)
     if clock is Clock.UNSYNCHRONISED:
-        yield "clock not synchronised"
+        yield Text.of("clock not synchronised")
 
 
-def certificate_line(finding: HealthFinding) -> str:
+def certificate_line(finding: HealthFinding) -> Text:
     """Return what was found about a certificate."""
-    return f"{finding.subject}: {finding.found}"
+    return join_texts(": ", (finding.subject, finding.found))
 
 
 def warnings_of(state: ServerState) -> Warnings:

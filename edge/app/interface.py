@@ -9,14 +9,13 @@ import structlog
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.store.background import Defects
 
 logger = structlog.get_logger(__name__)
 
 RETRY_S = (1.0, 30.0)
 """The shortest and the longest delay between two attempts."""
-
-_DEFECT = "a defect of this software: {}"
 
 Opener = Callable[[], AbstractAsyncContextManager[str]]
 """Serves the interface for the length of a block, with its address; raises Unavailable when it cannot listen."""
@@ -26,7 +25,7 @@ async def open_interface(
     stack: AsyncExitStack,
     name: str,
     opener: Opener,
-    problems: MutableMapping[str, str],
+    problems: MutableMapping[str, Text],
     defects: Defects,
     retry_s: tuple[float, float] = RETRY_S,
 ) -> str:
@@ -42,10 +41,10 @@ async def open_interface(
     except SettingsError:
         raise
     except Unavailable as error:
-        problems[name] = error.message
+        problems[name] = error.text
         logger.warning("interface unavailable, retrying", interface=name, reason=error.message, advice=error.advice)
     except Exception as error:  # noqa: BLE001 - a defect in one interface must not end the jobs
-        problems[name] = _DEFECT.format(type(error).__name__)
+        problems[name] = Text.of("a defect of this software: {name}", name=type(error).__name__)
         defects.record(name, error)
     await stack.enter_async_context(background_task(_retry(name, opener, problems, defects, retry_s), name))
     return ""
@@ -54,7 +53,7 @@ async def open_interface(
 async def _retry(
     name: str,
     opener: Opener,
-    problems: MutableMapping[str, str],
+    problems: MutableMapping[str, Text],
     defects: Defects,
     retry_s: tuple[float, float],
 ) -> None:
@@ -69,7 +68,7 @@ async def _retry(
                 logger.info("interface available", interface=name, address=address)
                 await asyncio.Event().wait()
         except Unavailable as error:
-            problems[name] = error.message
+            problems[name] = error.text
         except Exception as error:  # noqa: BLE001 - as above
-            problems[name] = _DEFECT.format(type(error).__name__)
+            problems[name] = Text.of("a defect of this software: {name}", name=type(error).__name__)
             defects.record(name, error)

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.sfc.net import Net, NetAction
 from edge.sfc.run import ActionState, Association, Run
 from edge.sfc.signal import NO_MIRRORS, Mirrors
@@ -70,7 +71,7 @@ def marks_of(
     net: Net,
     run: Run,
     now: int,
-    holders: Mapping[str, str] = NO_HOLDERS,
+    holders: Mapping[str, Text] = NO_HOLDERS,
     mirrors: Mirrors = NO_MIRRORS,
     unsent: Collection[str] = (),
 ) -> Marks:

@@ -97,10 +97,10 @@ def _cells(view: EquipmentView) -> tuple[object, ...]:
 
 def _trouble(health: EquipmentHealth) -> str:
     """Return why it cannot work now, first that its tool may still be active; else its last error."""
-    unsafe = problem_of(health.open_safing)
-    if unsafe and unsafe not in health.obstacle:
-        return f"{unsafe}; {health.obstacle}"
-    return health.obstacle or (health.last_error and f"last error: {health.last_error}")
+    unsafe, obstacle = str(problem_of(health.open_safing)), str(health.obstacle)
+    if unsafe and unsafe not in obstacle:
+        return f"{unsafe}; {obstacle}"
+    return obstacle or (health.last_error and f"last error: {health.last_error}")
 
 
 def report(equipment_view: EquipmentView) -> Iterator[str]:
@@ -123,7 +123,7 @@ def report(equipment_view: EquipmentView) -> Iterator[str]:
         "ignored": f"{health.ignored} late or repeated answers and events without a receiver, "
         f"{health.unsolicited} unsolicited answers",
         "refused": f"{health.refused} messages",
-        "problem": health.problem or "none",
+        "problem": str(health.problem) or "none",
         "last error": health.last_error or "none",
         "did not count": f"{local_time(health.last_late_at)} result {health.last_late}" if health.last_late else "none",
         "programs": ", ".join(health.programs) or "it lists none",
@@ -149,7 +149,8 @@ def _connection_facts(equipment_view: EquipmentView) -> dict[str, str]:
     if equipment_view.health.connected is not False:
         return facts
     unknown = "no reason known" if state.since else "its first try has not ended"
-    facts["not connected"] = equipment_view.health.obstacle.removeprefix("not connected").removeprefix(": ") or unknown
+    obstacle = str(equipment_view.health.obstacle)
+    facts["not connected"] = obstacle.removeprefix("not connected").removeprefix(": ") or unknown
     return facts | ({"next try": f"within {state.retry_s:g} s"} if state.retry_s else {})
 
 

@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -84,10 +86,23 @@ def status_output(state: StoreState) -> CommandOutput:
     for problem in problems:
         parts.append(Text(printable(f"problem: {problem.found}"), style="yellow"))
         parts.append(Text(printable(f"  → {problem.advice}")))
-    data = {**msgspec.to_builtins(state), "may_lose": may_lose(state), "problems": problems}
+    stated = [replace(problem, found=str(problem.found), advice=str(problem.advice)) for problem in problems]
+    data = {**_data(state), "may_lose": may_lose(state), "problems": [msgspec.to_builtins(item) for item in stated]}
+    return CommandOutput(data, tuple(parts), is_failed=bool(problems))
+
+
+def _data(state: StoreState) -> dict[str, Any]:
+    """Return the state with its reasons in English."""
+    fence = state.fence and replace(state.fence, reason=str(state.fence.reason))
+    primary = state.primary and replace(state.primary, error=str(state.primary.error))
+    replicas = tuple(replace(replica, error=str(replica.error)) for replica in state.replicas)
+    sentinels = tuple(replace(sentinel, error=str(sentinel.error)) for sentinel in state.sentinels)
+    data: dict[str, Any] = msgspec.to_builtins(
+        replace(state, fence=fence, primary=primary, replicas=replicas, sentinels=sentinels)
+    )
     if state.generation:
         data["generation"]["begun_at"] = rfc3339(state.generation.begun_at)
-    return CommandOutput(data, tuple(parts), is_failed=bool(problems))
+    return data
 
 
 def _nodes(state: StoreState) -> FittedTable:

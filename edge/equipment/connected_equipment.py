@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
+from msgspec.structs import replace
 
 from edge.equipment.device import (
     STOP_SECONDS,
@@ -17,6 +18,7 @@ from edge.equipment.device import (
     SubscribingDevice,
     UnreadableEventError,
     bounded_message,
+    bounded_text,
     complete_in_time,
     describe_event,
     handle_event,
@@ -32,7 +34,7 @@ from edge.foundation.errors import Refused, SettingsError, Unavailable, unwrap_g
 from edge.foundation.instant import Clock, now_ms
 from edge.foundation.rate_limit import LogThrottle, RateLimit
 from edge.foundation.task_group import TaskGroup, background_task
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.links.connection_fault import fault_of
 from edge.model.equipment_connection import NOT_CONNECTED_YET, ConnectionFault, ConnectionState
 from edge.model.equipment_health import OpenSafing
@@ -240,7 +242,7 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
             if isinstance(error, SettingsError) and not has_worked:
                 raise
             reason = bounded_message(error)
-            equipment.note_failure(fault_of(error), reason)
+            equipment.note_failure(fault_of(error), bounded_text(error))
             if reason != last:
                 _log.warning("equipment not connected, retrying", equipment=equipment.name, reason=reason)
                 station.report_traffic(TrafficKind.LOST, reason)
@@ -249,7 +251,9 @@ async def _keep_connected(equipment: "ConnectedEquipment", connect: Connector, s
             defect = root_cause(error)
             if defects.try_acquire():
                 _log.error("equipment failed, retrying", equipment=equipment.name, exc_info=defect)
-            equipment.note_failure(ConnectionFault.OTHER, f"a defect of this software: {type(defect).__name__}")
+            equipment.note_failure(
+                ConnectionFault.OTHER, Text.of("a defect of this software: {name}", name=type(defect).__name__)
+            )
             station.report_traffic(TrafficKind.LOST, type(defect).__name__)
         await backoff.pause()
 
@@ -297,7 +301,7 @@ class ConnectedEquipment:
         """Whether the device is connected and accepts commands."""
         return self._device is not None
 
-    def note_failure(self, fault: ConnectionFault, reason: str) -> None:
+    def note_failure(self, fault: ConnectionFault, reason: Text) -> None:
         """Keep why the device is not connected; `since` stays that of the first failure in a row."""
         is_first = self.connection.connected or self.connection.since is None
         since = self._clock() if is_first else self.connection.since
@@ -306,7 +310,7 @@ class ConnectedEquipment:
         )
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """Reason why the connected device cannot execute commands; empty when it can."""
         return self._device.problem if self._device else ""
 
@@ -438,11 +442,10 @@ class ConnectedEquipment:
 
     def _connected(self) -> Device:
         if self._device is None:
-            why = f": {self.connection.reason}" if self.connection.reason else ""
-            raise NotSent(
-                Text.of("{name} at {place} is not connected{why}", name=self.name, place=self._place, why=why),
-                "It is tried again and again.",
-            )
+            message = Text.of("{name} at {place} is not connected", name=self.name, place=self._place)
+            if self.connection.reason:
+                message = join_texts(": ", (message, self.connection.reason))
+            raise NotSent(message, "It is tried again and again.")
         return self._device
 
     async def _run_commands(self, device: Device) -> None:
@@ -490,11 +493,11 @@ class ConnectedEquipment:
             _log.warning("command obsolete", equipment=self.name, command=command.command_id, reason=error.message)
             return
         if command.phase is Phase.RESET:
-            reason = "the action was reset before it ended"
+            reason = Text.of("the action was reset before it ended")
             answers += [EquipmentAnswer(order.command_id, error=reason) for order in self._superseded]
             self._superseded.clear()
         for answer in answers:
-            self._station.report_traffic(TrafficKind.ANSWER, answer)
+            self._station.report_traffic(TrafficKind.ANSWER, _in_english(answer))
             await self._answer(answer)
             if isinstance(answer, EquipmentAnswer) and not _is_declined_reset(command, answer):
                 self._memory.note_ended(answer.command_id)
@@ -508,9 +511,9 @@ class ConnectedEquipment:
             async with until_obsolete(command, self._station.is_outstanding, self._check_s):
                 return EquipmentAnswer(command.command_id, data=await device.perform(command))
         except Refused as refusal:
-            return EquipmentAnswer(command.command_id, error=bounded_message(refusal))
+            return EquipmentAnswer(command.command_id, error=bounded_text(refusal))
         except DeviceOutcomeUnknownError as error:
-            return OutcomeUnknown(command.command_id, bounded_message(error))
+            return OutcomeUnknown(command.command_id, bounded_text(error))
         except (Unavailable, ObsoleteCommandError):
             raise
         except Exception as error:
@@ -518,7 +521,7 @@ class ConnectedEquipment:
             if self._memory.count_defect(command.command_id) < MOST_TRIES:
                 raise
             _log.exception("command abandoned", equipment=self.name, command=command.command_id)
-            reason = f"the command met a defect of this software: {type(error).__name__}"
+            reason = Text.of("the command met a defect of this software: {name}", name=type(error).__name__)
             return EquipmentAnswer(command.command_id, error=reason)
 
     async def _answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
@@ -535,10 +538,17 @@ class ConnectedEquipment:
                 if isinstance(answer, OutcomeUnknown) or answer.error is not None:
                     raise
                 _log.exception("answer abandoned", equipment=self.name, command=answer.command_id)
-                reason = f"its result met a defect of this software: {type(error).__name__}"
+                reason = Text.of("its result met a defect of this software: {name}", name=type(error).__name__)
                 answer = EquipmentAnswer(answer.command_id, error=reason)
             else:
                 return
+
+
+def _in_english(answer: EquipmentAnswer | OutcomeUnknown) -> EquipmentAnswer | OutcomeUnknown:
+    """Return an answer as the recorders of traffic have it."""
+    if isinstance(answer, OutcomeUnknown):
+        return replace(answer, reason=str(answer.reason))
+    return answer if answer.error is None else replace(answer, error=str(answer.error))
 
 
 def _sets_what(command: Command, reset: Command) -> bool:

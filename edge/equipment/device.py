@@ -23,6 +23,12 @@ def root_cause(error: Exception) -> Exception:
     return error
 
 
+def bounded_text(error: EdgeError) -> Text:
+    """Return the text of an error; its English message where that was cut or cannot be encoded."""
+    message = bounded_message(error)
+    return error.text if message == error.message else Text(message)
+
+
 def bounded_message(error: EdgeError) -> str:
     """Return the message of an error, cut to `_MESSAGE_LIMIT` characters; replace characters that cannot be encoded."""
     message = error.message if len(error.message) <= _MESSAGE_LIMIT else f"{error.message[:_MESSAGE_LIMIT]}…"
@@ -52,7 +58,7 @@ class Device(Protocol):
     """A device during one connection, as its kind implements it."""
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """Reason why the connected device cannot execute commands; empty when it can."""
 
     async def catch_up(self) -> None:
@@ -130,7 +136,7 @@ def _answer_count(device: object) -> int:
     return device.answer_count if isinstance(device, AnsweringDevice) else 0
 
 
-async def stop_device(device: Device, command: Command) -> tuple[str | None, bool]:
+async def stop_device(device: Device, command: Command) -> tuple[Text | None, bool]:
     """Stop a command; return why the device has not confirmed it, None when it has, and whether it has answered.
 
     Raises Unavailable.
@@ -138,9 +144,9 @@ async def stop_device(device: Device, command: Command) -> tuple[str | None, boo
     try:
         await complete_in_time(device, device.stop(command), STOP_SECONDS)
     except Refused as refusal:
-        return bounded_message(refusal), True
+        return bounded_text(refusal), True
     except TimeoutError:
-        return f"no answer within {STOP_SECONDS:g} s", False
+        return Text.of("no answer within {seconds:g} s", seconds=STOP_SECONDS), False
     return None, True
 
 

@@ -95,7 +95,7 @@ class SentCommands:
 
 WAIT_S = 10.0
 """Time for answers that the broker still has, and for a work that is about to end."""
-_REASON = "its answer may have been lost in a failover of the store"
+_REASON = Text.of("its answer may have been lost in a failover of the store")
 
 logger = structlog.get_logger(__name__)
 
@@ -170,7 +170,7 @@ class ToolPermission:
                     await self._publish(is_needed=True)
         except Unavailable as error:
             tries = self._tries or SafingTries(self._clock())
-            self._tries = tries.tried(asyncio.get_running_loop().time(), error.message)
+            self._tries = tries.tried(asyncio.get_running_loop().time(), error.text)
             self._failed.set()
         else:
             self._tries = None
@@ -284,9 +284,9 @@ class MqttEquipment:
         return presence_state(self._session, self._since, present=self.present)
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """Reason why the connected equipment cannot execute commands; empty when it can."""
-        return "" if self._has_subscriber else f"nothing subscribes to {self.commands_topic}"
+        return "" if self._has_subscriber else Text.of("nothing subscribes to {topic}", topic=self.commands_topic)
 
     @property
     def open_release(self) -> OpenSafing | None:
@@ -352,7 +352,7 @@ class MqttEquipment:
             event, result = read_answer(message, self._scope)
             answer = None if result else to_answer(event)
         except Refused as refusal:
-            await self._lose_answer(message, refusal, f"its answer cannot be read: {refusal.message}")
+            await self._lose_answer(message, refusal, Text.of("its answer cannot be read: {reason}", reason=refusal))
             return
         if result:
             named = {"equipment": self.name, "source": result.source, "result": result.key}
@@ -372,9 +372,9 @@ class MqttEquipment:
     async def fail_command(self, message: Message, error: Exception) -> None:
         """End the command whose answer caused a defect in this software: no other answer will come."""
         refusal = _defect("the answer", error)
-        await self._lose_answer(message, refusal, refusal.message)
+        await self._lose_answer(message, refusal, refusal.text)
 
-    async def _lose_answer(self, message: Message, refusal: Refused, reason: str) -> None:
+    async def _lose_answer(self, message: Message, refusal: Refused, reason: Text) -> None:
         """End the command that an answer names, if it names one, and refuse the answer.
 
         The command fails if it may be repeated. Otherwise its outcome is unknown: the equipment has already answered.

@@ -19,7 +19,7 @@ def presence_state(session: MqttSession, since: int | None, *, present: bool | N
     if not session.connected:
         return _without_broker(session, since)
     if present is False:
-        reason = "published by itself, or by its broker after a lost connection"
+        reason = Text.of("published by itself, or by its broker after a lost connection")
         return ConnectionState(connected=False, since=since, fault=ConnectionFault.OFFLINE, reason=reason)
     return ConnectionState(connected=present, since=None if present is None else since)
 
@@ -33,7 +33,7 @@ def _without_broker(session: MqttSession, since: int | None) -> ConnectionState:
         connected=False,
         since=since,
         fault=ConnectionFault.BROKER if fault is ConnectionFault.OTHER else fault,
-        reason=failure.message,
+        reason=failure.text,
         retry_s=RETRY_SECONDS[1],
     )
 
@@ -45,7 +45,7 @@ def require_broker(session: MqttSession, name: str) -> None:
             Text.of(
                 "{name}: {failure}",
                 name=name,
-                failure=session.failure.message if session.failure else "its broker is not connected",
+                failure=session.failure or Text.of("its broker is not connected"),
             )
         )
 

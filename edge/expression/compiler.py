@@ -34,6 +34,7 @@ from edge.expression.value import (
     UNKNOWN,
     Evaluate,
     EvaluationError,
+    MemberSet,
     Number,
     Truth,
     boolean,
@@ -46,6 +47,7 @@ from edge.expression.value import (
     round_half_away,
     show,
 )
+from edge.foundation.text import Text, join_texts
 
 Resolve: TypeAlias = Callable[[Name], Evaluate]
 """Returns the closure of a name; raises ExpressionSyntaxError for a name that it refuses."""
@@ -54,8 +56,8 @@ Resolve: TypeAlias = Callable[[Name], Evaluate]
 class Unmet(Struct, frozen=True):
     """A part of a condition that is not true, and the reason: its names with their present values."""
 
-    text: str
-    because: str
+    text: str | Text
+    because: str | Text
 
 
 class Expression(Struct, frozen=True):
@@ -81,21 +83,25 @@ class Expression(Struct, frozen=True):
         try:
             value = boolean(self.closure(node), text)(context)
         except EvaluationError as error:
-            return [Unmet(text, str(error))]
+            return [Unmet(text, error.text)]
         if value is True:
             return []
         if isinstance(node, Junction):
             return [unmet for part in node.operands for unmet in self._unmet(part, context)]
         return [Unmet(text, self._present(node, context))]
 
-    def _present(self, node: Node, context: Any) -> str:
+    def _present(self, node: Node, context: Any) -> Text:
         """Return the names of a part with their present values: `actions.a.result.torque is 61`."""
-        shown: dict[str, None] = {}
-        for name in names_of(node):
-            value = self.closure(name)(context)
-            text = self.part(name)
-            shown[f"{text}: no value yet" if is_unknown(value) else f"{text} is {show(value)}"] = None
-        return ", ".join(shown) or "never true"
+        values = {self.part(name): self.closure(name)(context) for name in names_of(node)}
+        if not values:
+            return Text.of("never true")
+        return join_texts(", ", (_value_text(name, value) for name, value in values.items()))
+
+
+def _value_text(name: str, value: object) -> Text:
+    if is_unknown(value):
+        return Text.of("{name}: no value yet", name=name)
+    return Text.of("{name} is {value}", name=name, value=value.text if isinstance(value, MemberSet) else show(value))
 
 
 def compile_value(text: str, resolve: Resolve) -> Expression:

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Final, TypeAlias
 
 from edge.expression.syntax import Kind
+from edge.foundation.text import Text
 
 
 class UnknownValue(Enum):
@@ -33,9 +34,14 @@ Evaluate: TypeAlias = Callable[[Any], Any]
 
 
 class MemberSet(ABC):
-    """A set of texts that is asked, not read; its text is its present state."""
+    """A set of texts that is asked, not read."""
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def text(self) -> Text:
+        """Return the present state of the set for people."""
 
     @abstractmethod
     def has(self, member: str) -> Truth:
@@ -43,7 +49,11 @@ class MemberSet(ABC):
 
 
 class EvaluationError(Exception):
-    """An expression cannot be evaluated with the values at hand: its text and the reason."""
+    """An expression cannot be evaluated with the values at hand: `text` names it, and the reason."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(str(text))
+        self.text = text
 
 
 def show(value: object) -> str:
@@ -68,7 +78,9 @@ def boolean(value: Evaluate, text: str) -> Evaluate:
             return result
         if result is None:
             return UNKNOWN
-        raise EvaluationError(f"{text!r} is {show(result)}, which is neither true nor false")
+        raise EvaluationError(
+            Text.of("{term!r} is {value}, which is neither true nor false", term=text, value=show(result))
+        )
 
     return evaluate
 
@@ -111,8 +123,20 @@ def kind_of_value(value: object) -> Kind | None:
     return Kind.STRING if isinstance(value, str) else None
 
 
-def _kind_text(value: object) -> str:
-    return kind_of_value(value) or ("a list" if isinstance(value, (list, tuple)) else "an object")
+_KINDS: Final = {
+    Kind.NUMBER: Text.of("a number"),
+    Kind.STRING: Text.of("a string"),
+    Kind.TRUTH: Text.of("true or false"),
+}
+_LIST: Final = Text.of("a list")
+_OBJECT: Final = Text.of("an object")
+
+
+def _kind_text(value: object) -> Text:
+    kind = kind_of_value(value)
+    if kind is not None:
+        return _KINDS[kind]
+    return _LIST if isinstance(value, (list, tuple)) else _OBJECT
 
 
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -129,12 +153,22 @@ def compare(word: str, left: Any, right: Any, text: str) -> Truth:
     """Compare two values of one kind; others raise EvaluationError, which names the comparison."""
     if is_unknown(left) or is_unknown(right):
         return UNKNOWN
-    kind, other = _kind_text(left), _kind_text(right)
-    if kind != other:
-        raise EvaluationError(f"{text!r} compares {kind} with {other} ({show(left)}, {show(right)})")
-    if kind in {Kind.NUMBER, Kind.STRING} or (kind == Kind.TRUTH and word in {"==", "!="}):
+    kind, other = kind_of_value(left), kind_of_value(right)
+    if kind is other and (kind in {Kind.NUMBER, Kind.STRING} or (kind is Kind.TRUTH and word in {"==", "!="})):
         return _COMPARISONS[word](left, right)
-    raise EvaluationError(f"{text!r}: {kind} cannot be compared like this")
+    one, two = _kind_text(left), _kind_text(right)
+    if one is two:
+        raise EvaluationError(Text.of("{term!r}: {kind} cannot be compared like this", term=text, kind=one))
+    raise EvaluationError(
+        Text.of(
+            "{term!r} compares {kind} with {other} ({left}, {right})",
+            term=text,
+            kind=one,
+            other=two,
+            left=show(left),
+            right=show(right),
+        )
+    )
 
 
 def contains(element: Any, container: Any, text: str) -> Truth:
@@ -147,12 +181,20 @@ def contains(element: Any, container: Any, text: str) -> Truth:
     kind = kind_of_value(element)
     if isinstance(container, MemberSet):
         if not isinstance(element, (str, int)) or isinstance(element, bool):
-            raise EvaluationError(f"{text!r} looks for {show(element)}, which is neither a text nor a whole number")
+            raise EvaluationError(
+                Text.of(
+                    "{term!r} looks for {value}, which is neither a text nor a whole number",
+                    term=text,
+                    value=show(element),
+                )
+            )
         return container.has(str(element))
     if not isinstance(container, (list, tuple)):
-        raise EvaluationError(f"{text!r} looks into {show(container)}, which is not a list")
+        raise EvaluationError(
+            Text.of("{term!r} looks into {value}, which is not a list", term=text, value=show(container))
+        )
     if kind is None:
-        raise EvaluationError(f"{text!r} looks for {_kind_text(element)}")
+        raise EvaluationError(Text.of("{term!r} looks for {kind}", term=text, kind=_kind_text(element)))
     return any(kind_of_value(value) is kind and value == element for value in container)
 
 
@@ -161,7 +203,7 @@ def number(value: Any, text: str) -> Number:
     if is_unknown(value):
         return UNKNOWN
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise EvaluationError(f"{text!r} is {show(value)}, which is not a number")
+        raise EvaluationError(Text.of("{term!r} is {value}, which is not a number", term=text, value=show(value)))
     return _bounded(value)
 
 

@@ -35,6 +35,9 @@ class Text(Struct, frozen=True, array_like=True):
     def __str__(self) -> str:
         return self.in_language(ENGLISH)
 
+    def __hash__(self) -> int:
+        return hash(self.id)
+
     def in_language(self, language: str) -> str:
         """Return the text in a language; in English where the catalogue of the language does not have it."""
         template = _catalogue(language).get(self.id, self.id)
@@ -63,9 +66,16 @@ def as_text(stated: str | Text) -> Text:
     return stated if isinstance(stated, Text) else Text(stated)
 
 
+def stated_in(stated: str | Text, language: str) -> str:
+    """Return what is stated in a language; a string without translation as it stands."""
+    return as_text(stated).in_language(language)
+
+
 def join_texts(separator: str, texts: Iterable[str | Text]) -> Text:
     """Return texts one after the other, with a separator between them."""
     parts = tuple(map(as_text, texts))
+    if len(parts) == 1:
+        return parts[0]
     names = [f"part{number}" for number in range(len(parts))]
     return Text(separator.join(f"{{{name}}}" for name in names), dict(zip(names, parts, strict=True)))
 

@@ -1,9 +1,13 @@
 """Whether a piece of equipment is connected, and why not: one value for every place that shows it."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
 
 from msgspec import Struct
 
+from edge.foundation.text import ENGLISH, Text, join_texts, stated_in
 from edge.model.instant import Instant, rfc3339
 
 
@@ -49,17 +53,43 @@ class ConnectionState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     connected: bool | None = None
     since: int | None = None
     fault: str = ""
-    reason: str = ""
+    reason: str | Text = ""
     retry_s: float | None = None
     holder: str = ""
 
     @property
-    def text(self) -> str:
+    def text(self) -> str | Text:
         """Return why it is not connected as one line; empty in any other state."""
         if self.connected is not False:
             return ""
-        fault = self.fault.replace("_", " ")
-        return ": ".join(("not connected", *filter(None, (fault, self.reason))))
+        reasons = (reason for reason in (fault_text(self.fault), self.reason) if reason)
+        return join_texts(": ", (NOT_CONNECTED, *reasons))
+
+
+NOT_CONNECTED: Final = Text.of("not connected")
+
+_FAULTS: Final[Mapping[str, Text]] = MappingProxyType(
+    {
+        ConnectionFault.REFUSED: Text.of("refused"),
+        ConnectionFault.NO_HOST: Text.of("no host"),
+        ConnectionFault.UNREACHABLE: Text.of("unreachable"),
+        ConnectionFault.SILENT: Text.of("silent"),
+        ConnectionFault.CLOSED: Text.of("closed"),
+        ConnectionFault.DECLINED: Text.of("declined"),
+        ConnectionFault.CERTIFICATE: Text.of("certificate"),
+        ConnectionFault.PROTOCOL: Text.of("protocol"),
+        ConnectionFault.WRONG_DEVICE: Text.of("wrong device"),
+        ConnectionFault.BROKER: Text.of("broker"),
+        ConnectionFault.OFFLINE: Text.of("offline"),
+        ConnectionFault.SETTINGS: Text.of("settings"),
+        ConnectionFault.OTHER: Text.of("other"),
+    }
+)
+
+
+def fault_text(fault: str) -> str | Text:
+    """Return the kind of a fault for people; empty without one."""
+    return _FAULTS.get(fault, fault)
 
 
 NOT_CONNECTED_YET = ConnectionState(connected=False)
@@ -77,13 +107,13 @@ class PublicConnection(Struct, frozen=True, kw_only=True):
     holder: str
 
 
-def public_connection(state: ConnectionState) -> PublicConnection:
+def public_connection(state: ConnectionState, language: str = ENGLISH) -> PublicConnection:
     """Return the public form of a connection."""
     return PublicConnection(
         connected=state.connected,
         since=rfc3339(state.since),
         fault=state.fault,
-        reason=state.reason,
+        reason=stated_in(state.reason, language),
         retry_seconds=state.retry_s,
         holder=state.holder,
     )

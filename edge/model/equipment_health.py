@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from edge.model.equipment_connection import ConnectionState, PublicConnection, public_connection
+from edge.foundation.text import ENGLISH, Text, stated_in
+from edge.model.equipment_connection import NOT_CONNECTED, ConnectionState, PublicConnection, public_connection
 from edge.model.instant import Instant, rfc3339
 
 
@@ -18,7 +19,7 @@ class OpenSafing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     command_id: str = ""
     since: int
     tries: int = 0
-    reason: str = ""
+    reason: str | Text = ""
 
 
 class EquipmentHealth(Struct, frozen=True, kw_only=True):
@@ -55,7 +56,7 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     unsolicited: int = 0
     declined_stops: int = 0
     lost_traces: int = 0
-    problem: str = ""
+    problem: str | Text = ""
     safing: int = 0
     open_safing: tuple[OpenSafing, ...] = ()
     last_error: str = ""
@@ -65,9 +66,9 @@ class EquipmentHealth(Struct, frozen=True, kw_only=True):
     connection: ConnectionState = ConnectionState()
 
     @property
-    def obstacle(self) -> str:
+    def obstacle(self) -> str | Text:
         """Return why it cannot work now: it is not connected, or has a problem; empty when it can."""
-        return (self.connection.text or "not connected") if self.connected is False else self.problem
+        return (self.connection.text or NOT_CONNECTED) if self.connected is False else self.problem
 
 
 class EquipmentReport(Struct, frozen=True, kw_only=True):
@@ -123,7 +124,9 @@ class PublicEquipment(Struct, frozen=True, kw_only=True):
     programs: tuple[str, ...]
 
 
-def public_equipment(health: EquipmentHealth, gateway: str, at: int, *, at_work: bool) -> PublicEquipment:
+def public_equipment(
+    health: EquipmentHealth, gateway: str, at: int, *, at_work: bool, language: str = ENGLISH
+) -> PublicEquipment:
     """Return the public form of equipment that a gateway has reported at an instant in milliseconds since the epoch."""
     return PublicEquipment(
         name=health.name,
@@ -132,7 +135,7 @@ def public_equipment(health: EquipmentHealth, gateway: str, at: int, *, at_work:
         gateway_at_work=at_work,
         at=rfc3339(at),
         connected=health.connected,
-        connection=public_connection(health.connection),
+        connection=public_connection(health.connection, language),
         last_seen=rfc3339(health.last_seen),
         outstanding=health.outstanding,
         answered=health.answered,
@@ -147,9 +150,9 @@ def public_equipment(health: EquipmentHealth, gateway: str, at: int, *, at_work:
         unsolicited=health.unsolicited,
         declined_stops=health.declined_stops,
         lost_traces=health.lost_traces,
-        problem=health.problem,
+        problem=stated_in(health.problem, language),
         safing=health.safing,
-        open_safing=tuple(map(_public_safing, health.open_safing)),
+        open_safing=tuple(_public_safing(safing, language) for safing in health.open_safing),
         last_error=health.last_error,
         last_late=health.last_late,
         last_late_at=rfc3339(health.last_late_at),
@@ -157,11 +160,11 @@ def public_equipment(health: EquipmentHealth, gateway: str, at: int, *, at_work:
     )
 
 
-def _public_safing(safing: OpenSafing) -> PublicSafing:
+def _public_safing(safing: OpenSafing, language: str) -> PublicSafing:
     return PublicSafing(
         what=safing.what,
         command_id=safing.command_id,
         since=rfc3339(safing.since),
         tries=safing.tries,
-        reason=safing.reason,
+        reason=stated_in(safing.reason, language),
     )

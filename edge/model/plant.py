@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import Payload, ReturnStatus
 
@@ -28,7 +29,7 @@ class Component(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pid: int = 0
     labels: Mapping[str, str] = {}
     scopes: tuple[str, ...] = ()
-    problems: str = ""
+    problems: str | Text = ""
     jobs: int | None = None
     alarms: int | None = None
     certificate_expiry: str = ""

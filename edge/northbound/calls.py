@@ -290,7 +290,7 @@ class CallHandler:
         return min((instant for instant in instants if instant is not None), default=None)
 
     async def _call_method(
-        self, scope: str, method: Cause, event: CloudEvent, expires_at: int | None, sent_at: int | None, by: str
+        self, scope: str, method: Cause, event: CloudEvent, expires_at: int | None, sent_at: int | None, by: Text
     ) -> Reply:
         taken: type[OrderCall | IdCall] = OrderCall if method in ORDER_METHODS else IdCall
         call = JobCall(

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from edge.foundation.errors import Refused
 from edge.foundation.rate_limit import LogThrottle
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, MqttSession, PublishRefused, SubscriptionRefused, to_event, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.northbound.calls import CallHandler, IncomingCall, sent_at_by_broker
@@ -28,7 +29,7 @@ _TOPIC_LENGTH: Final = 200
 
 
 class _Unsent(Struct, frozen=True):
-    reason: str
+    reason: Text
     until: float
 
 
@@ -41,10 +42,10 @@ class UnsentAnswers:
         self._topics: OrderedDict[str, _Unsent] = OrderedDict()
         self._faults = LogThrottle(logger)
 
-    def add(self, topic: str, reason: str, source: str) -> None:
+    def add(self, topic: str, reason: Text, source: str) -> None:
         """Keep and log that an answer to a call from the topic `source` was dropped."""
         topic = topic[:_TOPIC_LENGTH]
-        self._faults.warning("answer dropped", f"{topic} {reason}", topic=topic, reason=reason, source=source)
+        self._faults.warning("answer dropped", f"{topic} {reason}", topic=topic, reason=str(reason), source=source)
         self._topics[topic] = _Unsent(reason, self._clock() + _SHOWN_S)
         self._topics.move_to_end(topic)
         if len(self._topics) > _MOST:
@@ -55,11 +56,14 @@ class UnsentAnswers:
         if self._topics:
             self._topics.pop(topic[:_TOPIC_LENGTH], None)
 
-    def problems(self) -> list[str]:
+    def problems(self) -> list[Text]:
         """Return a sentence for each of the newest topics."""
         now = self._clock()
         due = [(topic, unsent.reason) for topic, unsent in self._topics.items() if unsent.until > now]
-        return [f"answers to {topic} are not sent: {reason}" for topic, reason in due[-_MOST_SHOWN:]]
+        return [
+            Text.of("answers to {topic} are not sent: {reason}", topic=topic, reason=reason)
+            for topic, reason in due[-_MOST_SHOWN:]
+        ]
 
 
 class Inbox:
@@ -99,17 +103,18 @@ class Inbox:
         if (topic := message.response_topic) is None:
             return False
         if not may_answer_to(topic, self._topic_prefix, self._response_topics):
-            self._unsent.add(topic, "[northbound] response_topics does not allow its response topic", message.topic)
+            reason = Text.of("[northbound] response_topics does not allow its response topic")
+            self._unsent.add(topic, reason, message.topic)
             return False
         try:
             is_read = await self._session.send(to_message(answer, topic, correlation_data=message.correlation_data))
         except (PublishRefused, Refused) as error:
-            self._unsent.add(topic, error.message, message.topic)
+            self._unsent.add(topic, error.text, message.topic)
             return False
         self._unsent.remove(topic)
         return is_read
 
-    def problems(self) -> list[str]:
+    def problems(self) -> list[Text]:
         """Return which answers the MES does not get, and why."""
         return self._unsent.problems()
 

@@ -18,7 +18,7 @@ from edge.station.settings import SettingsMethod
 
 _P = TypeVar("_P", bound=Payload)
 
-THE_MES = "the MES"
+THE_MES = Text.of("the MES")
 """The caller of calls over MQTT."""
 LANGUAGES = "acceptlanguage"
 """The extension attribute with the languages of the caller, as the header Accept-Language has them."""
@@ -44,9 +44,9 @@ class Reply(Struct, frozen=True):
     """None for a call that only reads."""
 
 
-def caller_of(source: str) -> str:
+def caller_of(source: str) -> Text:
     """Return the caller of a call by the topic or adapter that it came from."""
-    return "a program over RPC" if source == "rpc" else THE_MES
+    return Text.of("a program over RPC") if source == "rpc" else THE_MES
 
 
 def languages_of(event: CloudEvent) -> tuple[str, ...]:

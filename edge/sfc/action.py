@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.sfc.identifiers import AssociationKey, command_id, parse_command_id
 from edge.sfc.net import Leave, Moment, Net, NetAction, QualifierRule
 from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, Outcome, PastAttempt, Run, Sending
@@ -126,12 +126,14 @@ def on_deactivated(draft: Draft, action: NetAction) -> None:
 
 
 def _end_association(
-    draft: Draft, key: AssociationKey, association: Association, state: ActionState, error: str | None = None
+    draft: Draft, key: AssociationKey, association: Association, state: ActionState, error: str | Text | None = None
 ) -> None:
     draft.put(key, ended_association(association, state, draft.now, error))
 
 
-def ended_association(association: Association, state: ActionState, now: int, error: str | None = None) -> Association:
+def ended_association(
+    association: Association, state: ActionState, now: int, error: str | Text | None = None
+) -> Association:
     """Return an association that has ended; a stop leaves an unknown outcome unknown."""
     if state is ActionState.STOPPED and association.state is ActionState.UNKNOWN:
         state, error = association.state, association.error
@@ -173,7 +175,8 @@ def on_timeout(draft: Draft, key: AssociationKey) -> None:
     """Handle a timeout: the answer or event of an association did not arrive in time."""
     action, association = draft.action_of(key), draft.associations[key]
     draft.stop(action, association)
-    _end_association(draft, key, association, ActionState.TIMED_OUT, f"timed out after {action.timeout_ms / 1000:g} s")
+    error = Text.of("timed out after {seconds:g} s", seconds=action.timeout_ms / 1000)
+    _end_association(draft, key, association, ActionState.TIMED_OUT, error)
     _update_sharing(draft, key)
     _record_failure(draft, key)
 
@@ -204,7 +207,7 @@ def on_completed(draft: Draft, key: AssociationKey, result: Any, event_id: str =
         _update_sharing(draft, key)
 
 
-def on_failed(draft: Draft, key: AssociationKey, error: str) -> None:
+def on_failed(draft: Draft, key: AssociationKey, error: Text) -> None:
     """Handle an answer that reports a failure."""
     key = origin_of(draft, key)
     _end_association(draft, key, draft.associations[key], ActionState.FAILED, error)
@@ -212,11 +215,12 @@ def on_failed(draft: Draft, key: AssociationKey, error: str) -> None:
     _record_failure(draft, key)
 
 
-def on_unknown(draft: Draft, key: AssociationKey, reason: str) -> None:
+def on_unknown(draft: Draft, key: AssociationKey, reason: str | Text) -> None:
     """Handle an unknown outcome: nothing supervises the action until the outcome is found or resolved."""
     key = origin_of(draft, key)
     association = draft.associations[key]
-    draft.put(key, replace(association, state=ActionState.UNKNOWN, deadline=None, error=f"outcome unknown: {reason}"))
+    error = Text.of("outcome unknown: {reason}", reason=reason)
+    draft.put(key, replace(association, state=ActionState.UNKNOWN, deadline=None, error=error))
     _update_sharing(draft, key)
 
 
@@ -283,9 +287,9 @@ def _record_failure(draft: Draft, key: AssociationKey) -> None:
             draft.faults.append(action.key)
 
 
-TIME_PASSED: Final = "its time passed before a gateway could send it"
-JOB_ENDED: Final = "its job ended before a gateway could send it"
-ENDED: Final = "it ended before a gateway could send it"
+TIME_PASSED: Final = Text.of("its time passed before a gateway could send it")
+JOB_ENDED: Final = Text.of("its job ended before a gateway could send it")
+ENDED: Final = Text.of("it ended before a gateway could send it")
 
 _Attempt = tuple[str, int, bool]
 
@@ -322,7 +326,7 @@ def withdraw(draft: Draft, signal: Withdrawn) -> Ignored | None:
     return None
 
 
-def unsent_reason(net: Net, run: Run, command_id: str) -> str:
+def unsent_reason(net: Net, run: Run, command_id: str) -> str | Text:
     """Return why a command has ended that was not sent until then; empty where the run does not know it."""
     key = parse_command_id(command_id)
     wanted = (key.action, key.attempt, key.reset) if key and key.run_id == run.run_id else None
@@ -347,9 +351,9 @@ def unsent_commands(run: Run) -> tuple[Association, ...]:
     return tuple(association for association in run.associations.values() if association.sending is not Sending.SENT)
 
 
-def unsent_text(attempt: Association | PastAttempt) -> str:
+def unsent_text(attempt: Association | PastAttempt) -> str | Text:
     """Return as text that a command was never sent, or may not have been, with the reason where it has one."""
-    return attempt.error or attempt.sending.value
+    return attempt.error or attempt.sending.text
 
 
 def _attempt(action: Association | PastAttempt) -> _Attempt:
@@ -375,10 +379,15 @@ def _rule_of(net: Net, attempt: Association | PastAttempt) -> QualifierRule:
     return net.actions[AssociationKey(attempt.action, attempt.step)].rule
 
 
-def _error(action: Association | PastAttempt, signal: Withdrawn) -> str | None:
+def failed(reason: str | Text | None) -> Text:
+    """Return that an action failed, with the reason if there is one."""
+    return Text.of("failed: {reason}", reason=reason) if reason else Text.of("failed")
+
+
+def _error(action: Association | PastAttempt, signal: Withdrawn) -> str | Text | None:
     """Return the error with the reason; the result of a person stands alone."""
     if action.state is ActionState.COMPLETED and action.result is not None:
         return action.error
     sending = Sending.MAYBE if signal.may_have_left else Sending.NEVER
-    text = f"{sending}: {signal.reason}" if signal.reason else sending.value
-    return f"{action.error}; {text}" if action.error else text
+    text = join_texts(": ", (sending.text, signal.reason)) if signal.reason else sending.text
+    return join_texts("; ", (action.error, text)) if action.error else text

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from edge.foundation.text import Text
 from edge.sfc.action import (
     ended_association,
+    failed,
     on_completed,
     on_duration_elapsed,
     on_failed,
@@ -62,7 +63,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int, mirrors: Mirrors = NO_
     if run.ended and isinstance(signal, Answer):
         return _answer_after_end(net, run, signal, now)
     if run.ended:
-        return Ignored(IgnoredKind.ENDED, Text.of("the run is {outcome} already", outcome=run.outcome))
+        return Ignored(IgnoredKind.ENDED, Text.of("the run is {outcome} already", outcome=run.outcome.text))
     if run.started_at is None and not isinstance(signal, (Start, Event, Abort, Stop)):
         return Ignored(IgnoredKind.NOT_STARTED, "the run has not started yet")
     draft = Draft(net, run, now, mirrors)
@@ -73,7 +74,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int, mirrors: Mirrors = NO_
         # No request of such a decision may be sent: decide again, and only fail the run.
         draft, ignored = Draft(net, run, now), None
         draft.started_at = draft.started_at if draft.started_at is not None else now
-        end(draft, Outcome.FAILED, str(error))
+        end(draft, Outcome.FAILED, error.text)
     if ignored is not None:
         return ignored
     return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes), draft.taken, asked.recorded)
@@ -115,9 +116,9 @@ def _dispatch(
         case Resume():
             return _resume(draft)
         case Abort(reason=reason):
-            end(draft, Outcome.ABORTED, reason or "aborted")
+            end(draft, Outcome.ABORTED, reason or Text.of("aborted"))
         case Stop(reason=reason):
-            end(draft, Outcome.STOPPED, reason or "stopped")
+            end(draft, Outcome.STOPPED, reason or Text.of("stopped"))
         case _:
             assert_never(signal)
     return None
@@ -146,7 +147,7 @@ def _answer(draft: Draft, answer: Answer) -> Ignored | None:
     if answer.ok:
         on_completed(draft, association, answer.data)
     else:
-        on_failed(draft, association, f"failed: {answer.error}" if answer.error else "failed")
+        on_failed(draft, association, failed(answer.error))
     _settle_if_running(draft)
     return None
 
@@ -198,7 +199,7 @@ def _answer_after_end(net: Net, run: Run, answer: Answer, now: int) -> Advanced 
     if isinstance(association, Ignored):
         return association
     if not draft.associations[association].reset:
-        return Ignored(IgnoredKind.LATE, Text.of("the run is {outcome}", outcome=run.outcome))
+        return Ignored(IgnoredKind.LATE, Text.of("the run is {outcome}", outcome=run.outcome.text))
     state = ActionState.COMPLETED if answer.ok else ActionState.FAILED
     ended = ended_association(draft.associations[association], state, now, answer.error)
     draft.put(association, replace(ended, result=answer.data))
@@ -234,7 +235,7 @@ def _keep_late(net: Net, run: Run, late: Late, now: int) -> Advanced | Ignored:
 
 def _ignore_answer(draft: Draft, key: CommandKey, result: Any) -> Ignored:
     """Return the reason why an answer that matches no open command is ignored; a further result is late."""
-    label = f"answer to attempt {key.attempt} of action {key.action!r}"
+    label = Text.of("answer to attempt {attempt} of action {action!r}", attempt=key.attempt, action=key.action)
     if not 0 < key.attempt <= draft.attempts(key.action, reset=key.reset):
         return Ignored(IgnoredKind.FOREIGN, Text.of("{label}: no such command was sent", label=label))
     actions = (draft.net.resetting if key.reset else draft.net.starting)[key.action]
@@ -260,7 +261,7 @@ _ANSWERED: Final = frozenset({ActionState.COMPLETED, ActionState.FAILED})
 
 def _event(draft: Draft, event: Event) -> Ignored | None:
     pulling = draft.net.pulling.get(event.type_id, ())
-    label = f"event {event.id!r} of type {event.type_id!r}"
+    label = Text.of("event {event_id!r} of type {type_id!r}", event_id=event.id, type_id=event.type_id)
     taken = [draft.associations[action.key].event_id for action in pulling if action.key in draft.associations]
     if event.id and (event.id in taken or any(kept.id == event.id for kept in draft.early.values())):
         return Ignored(IgnoredKind.DUPLICATE, Text.of("{label} was seen before", label=label))

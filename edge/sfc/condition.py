@@ -26,6 +26,7 @@ from edge.expression.syntax import (
     nodes_of,
 )
 from edge.expression.value import UNKNOWN, Evaluate, EvaluationError, MemberSet, Truth, follow
+from edge.foundation.text import Text
 from edge.model.recipe import MAX_SECONDS
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.signal import AskedMirrors
@@ -265,7 +266,8 @@ class _MirroredSet(MemberSet):
     def has(self, member: str) -> Truth:
         return self._asked.has(self._name, member)
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> Text:
         return self._asked.show(self._name)
 
 
@@ -283,7 +285,9 @@ def _call(name: str, function: Callable[[RunAccess], object], access: RunAccess)
         return function(access)
     except Exception as error:
         # A faulty identifier must fail its run, not the process.
-        raise EvaluationError(f"the identifier {name!r} failed: {error!r}") from error
+        raise EvaluationError(
+            Text.of("the identifier {name!r} failed: {error}", name=name, error=repr(error))
+        ) from error
 
 
 def wake_instants(condition: Condition, access: RunAccess) -> list[int]:

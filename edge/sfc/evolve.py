@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from edge.expression.value import EvaluationError
+from edge.foundation.text import Text
 from edge.sfc.action import ended_association, on_activated, on_deactivated, origin_of, start_action
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Moment, Net, NetAction, NetTransition
@@ -57,14 +58,16 @@ def force_when_held(draft: Draft, transition: NetTransition) -> bool:
     return False
 
 
-def lock_timeout(draft: Draft) -> str | None:
+def lock_timeout(draft: Draft) -> Text | None:
     """Return the error of a run that has waited too long for its locks; None while it may wait."""
     locks = draft.locks
     if locks.deadline is None or locks.deadline > draft.at:
         return None
-    named = ", ".join(map(repr, locks.missing))
-    steps = ", ".join(map(repr, locks.entering))
-    return f"step {steps}: lock {named} was not free within its lock_timeout_seconds"
+    return Text.of(
+        "step {steps}: lock {locks} was not free within its lock_timeout_seconds",
+        steps=", ".join(map(repr, locks.entering)),
+        locks=", ".join(map(repr, locks.missing)),
+    )
 
 
 # With more clearings at one instant a chart runs without end; the checker finds such loops only when conditions are
@@ -93,7 +96,7 @@ def settle(draft: Draft) -> None:
             _run_to_completion(draft)
             error = _unhandled_failure(draft) or lock_timeout(draft)
         except _EvaluationError as fault:
-            error = str(fault)
+            error = fault.text
     draft.clear_failures()
     if error is not None:
         end(draft, Outcome.FAILED, error)
@@ -102,11 +105,19 @@ def settle(draft: Draft) -> None:
 
 
 class LivelockError(Exception):
-    """The conditions of a chart let it run without end at one instant; the message names the steps."""
+    """The conditions of a chart let it run without end at one instant; `text` names the steps."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(str(text))
+        self.text = text
 
 
 class _EvaluationError(Exception):
-    """A condition that cannot be evaluated, with its place and the reason."""
+    """A condition that cannot be evaluated; `text` names its place and the reason."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(str(text))
+        self.text = text
 
 
 def _run_to_completion(draft: Draft) -> None:
@@ -126,7 +137,8 @@ def _run_to_completion(draft: Draft) -> None:
         for transition in clearing:
             for target in transition.targets:
                 activate(draft, target)
-    raise LivelockError(f"livelock: transitions clear for ever at one instant, last {', '.join(sorted(draft.active))}")
+    steps = ", ".join(sorted(draft.active))
+    raise LivelockError(Text.of("livelock: transitions clear for ever at one instant, last {steps}", steps=steps))
 
 
 def _clearing(draft: Draft, steps: set[str]) -> tuple[list[NetTransition], list[NetTransition]]:
@@ -164,7 +176,14 @@ def _is_true(draft: Draft, transition: NetTransition) -> bool:
             if condition.evaluate(draft) is not True:
                 return False
         except EvaluationError as error:
-            raise _EvaluationError(f"{transition.place}: condition {condition.text!r}: {error}") from None
+            raise _EvaluationError(
+                Text.of(
+                    "{place}: condition {condition!r}: {reason}",
+                    place=transition.place,
+                    condition=condition.text,
+                    reason=error,
+                )
+            ) from None
     return True
 
 
@@ -192,7 +211,7 @@ def deactivate(draft: Draft, name: str) -> None:
         on_deactivated(draft, action)
 
 
-def _unhandled_failure(draft: Draft) -> str | None:
+def _unhandled_failure(draft: Draft) -> Text | None:
     """Return the error of a failure whose step no transition has left, and for which no person is waited."""
     for key in draft.faults:
         association = draft.associations.get(key)
@@ -203,9 +222,14 @@ def _unhandled_failure(draft: Draft) -> str | None:
     return None
 
 
-def _failure_text(draft: Draft, key: AssociationKey) -> str:
+def _failure_text(draft: Draft, key: AssociationKey) -> Text:
     association = draft.associations[key]
-    return f"action {association.action!r} of step {association.step!r} {association.error}"
+    return Text.of(
+        "action {action!r} of step {step!r} {error}",
+        action=association.action,
+        step=association.step,
+        error=association.error,
+    )
 
 
 def _is_completed(draft: Draft) -> bool:
@@ -233,7 +257,7 @@ def _complete(draft: Draft) -> None:
     draft.set_outcome(Outcome.COMPLETED, None)
 
 
-def end(draft: Draft, outcome: Outcome, error: str | None) -> None:
+def end(draft: Draft, outcome: Outcome, error: str | Text) -> None:
     """End a run before its recipe does: every outstanding command is stopped, every stored action reset."""
     setting = [key for key in draft.stored.values() if _is_in_effect(draft, key)]
     for key in draft.in_recipe_order(draft.open):

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from edge.foundation.text import Text
 from edge.model.recipe import Intervention
 from edge.sfc.identifiers import AssociationKey, command_id, command_prefix
 from edge.sfc.net import Net
@@ -353,20 +354,20 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
         case "start":
             return Start()
         case "answer":
-            return Answer(_whole(run, first), third is None, second, fourth)
+            return Answer(_whole(run, first), third is None, second, _stated(fourth))
         case "unknown":
-            return Unknown(_whole(run, first), second)
+            return Unknown(_whole(run, first), _stated(second) or "")
         case "begun":
             return Begun(_whole(run, first), second)
         case "withdrawn":
-            return Withdrawn(_whole(run, first), second or "", may_have_left=third is not None)
+            return Withdrawn(_whole(run, first), _stated(second) or "", may_have_left=third is not None)
         case "resolve":
             return Resolve(first, Resolution(second), fifth, third, fourth, _decode_second(sixth))
         case "intervene":
             action, step, target = second
             return Intervene(Intervention(first), action, step, target, fifth, third, fourth, _decode_second(sixth))
         case "late":
-            return Late(_whole(run, first), second, third)
+            return Late(_whole(run, first), second, _stated(third))
         case "event":
             return Event(first, fourth, second, named=bool(third))
         case "tick":
@@ -378,11 +379,16 @@ def _decode_signal(run: Run, name: str, members: list[Any]) -> Signal:
         case "resume":
             return Resume()
         case "abort":
-            return Abort(first or "")
+            return Abort(_stated(first) or "")
         case "stop":
-            return Stop(first or "")
+            return Stop(_stated(first) or "")
         case _:
             raise ValueError(f"{name!r} is not a signal")
+
+
+def _stated(value: Any) -> str | Text | None:
+    """Read an error or a reason: a string is of equipment, a person, or release 0.9.0."""
+    return msgspec.convert(value, str | Text | None)
 
 
 def _encode_second(second: SecondPerson | None) -> list[int] | None:

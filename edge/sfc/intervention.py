@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from edge.foundation.text import Text
 from edge.model.recipe import Intervention
-from edge.sfc.action import on_completed, on_deactivated, on_failed, origin_of, repeat, skip
+from edge.sfc.action import failed, on_completed, on_deactivated, on_failed, origin_of, repeat, skip
 from edge.sfc.evolve import activate, deactivate, force_when_held, settle
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Moment, Net, NetTransition
@@ -132,7 +132,7 @@ def _find(draft: Draft, signal: Intervene) -> _Target | Ignored:
 
 def _find_action(draft: Draft, signal: Intervene) -> _Target | Ignored:
     named = [key for key in draft.associations if key.action == signal.action and signal.step in {"", key.step}]
-    label = f"action {signal.action!r}" + (f" of step {signal.step!r}" if signal.step else "")
+    label = _label(signal.action, signal.step)
     if not named:
         return Ignored(IgnoredKind.NOT_POSSIBLE, Text.of("{label} was not started in this run", label=label))
     allowed = [key for key in named if signal.kind in draft.action_of(key).interventions]
@@ -144,9 +144,11 @@ def _find_action(draft: Draft, signal: Intervene) -> _Target | Ignored:
     fits = _is_retryable if signal.kind is Intervention.RETRY else _is_skippable
     found = [key for key in draft.in_recipe_order(set(allowed)) if fits(draft, key)]
     if not found:
-        needed = "failed, timed out or unknown" if signal.kind is Intervention.RETRY else "open, failed or unknown"
         return Ignored(
-            IgnoredKind.NOT_POSSIBLE, Text.of("{label} is not {needed} in an active step", label=label, needed=needed)
+            IgnoredKind.NOT_POSSIBLE,
+            Text.of("{label} is not failed, timed out or unknown in an active step", label=label)
+            if signal.kind is Intervention.RETRY
+            else Text.of("{label} is not open, failed or unknown in an active step", label=label),
         )
     key = max(found, key=lambda row: draft.associations[row].attempt)
 
@@ -161,6 +163,12 @@ def _find_action(draft: Draft, signal: Intervene) -> _Target | Ignored:
             skip(draft, origin, signal.data)
 
     return _Target(f"{key.action} of {key.step}", f"{key}/{draft.associations[key].attempt}", apply)
+
+
+def _label(action: str, step: str) -> Text:
+    if step:
+        return Text.of("action {action!r} of step {step!r}", action=action, step=step)
+    return Text.of("action {action!r}", action=action)
 
 
 def _is_unsuccessful(draft: Draft, key: AssociationKey, association: Association) -> bool:
@@ -193,7 +201,7 @@ def _is_skippable(draft: Draft, key: AssociationKey) -> bool:
 
 def _find_step(draft: Draft, signal: Intervene) -> _Target | Ignored:
     step = draft.net.steps.get(signal.step)
-    label = f"step {signal.step!r}"
+    label = Text.of("step {step!r}", step=signal.step)
     if step is None or signal.step not in draft.active:
         return Ignored(IgnoredKind.NOT_POSSIBLE, Text.of("{label} is not active", label=label))
     if signal.kind not in step.interventions:
@@ -291,7 +299,7 @@ def _find_unknown(draft: Draft, signal: Resolve) -> _Target | Ignored:
             case Resolution.DONE:
                 on_completed(draft, key, signal.data)
             case Resolution.FAILED:
-                on_failed(draft, key, f"failed: {signal.reason}" if signal.reason else "failed")
+                on_failed(draft, key, failed(signal.reason))
             case Resolution.REPEAT:
                 repeat(draft, key)
             case _:
@@ -307,7 +315,7 @@ class HeldFailure(Struct, frozen=True):
     step: str
     attempt: int
     state: ActionState
-    error: str
+    error: str | Text
     allowed: tuple[Intervention, ...]
 
 

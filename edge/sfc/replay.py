@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.foundation.text import Text
 from edge.sfc.advance import advance
 from edge.sfc.history import ActionChange, Changes, DecisionRecord, changes_of
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
-from edge.sfc.run import ActionState, Run, new_run
+from edge.sfc.run import ActionState, Association, PastAttempt, Run, new_run
 from edge.sfc.run_fields import encode
 from edge.sfc.signal import Advanced, Intervene, Pause, Resolve, Resume, Signal, Start
+
+_WithError = TypeVar("_WithError", Run, Association, PastAttempt)
 
 
 class Difference(Struct, frozen=True):
@@ -58,9 +61,21 @@ def replay(net: Net, recorded: Run, records: Sequence[DecisionRecord]) -> Replay
 
 
 def differing_fields(recorded: Run, repeated: Run) -> tuple[str, ...]:
-    """Return the names of the fields in which the state of two runs differs, such as `var:torque`; in order."""
-    one, other = encode(recorded), encode(repeated)
+    """Return the names of the fields in which the state of two runs differs, such as `var:torque`; in order.
+
+    Errors are compared by their English text, as release 0.9.0 stored them.
+    """
+    one, other = encode(_in_english(recorded)), encode(_in_english(repeated))
     return tuple(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
+
+
+def _in_english(run: Run) -> Run:
+    def stated(of: _WithError) -> _WithError:
+        return replace(of, error=str(of.error)) if isinstance(of.error, Text) else of
+
+    associations = {key: stated(association) for key, association in run.associations.items()}
+    past = {number: stated(attempt) for number, attempt in run.past.items()}
+    return replace(stated(run), associations=associations, past=past)
 
 
 _UNDER_WAY: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING, ActionState.UNKNOWN})

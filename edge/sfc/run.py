@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.sfc.identifiers import AssociationKey, command_id, parse_command_id
 
 
@@ -120,6 +121,20 @@ class Outcome(StrEnum):
     ABORTED = "aborted"
     STOPPED = "stopped"
 
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        return _OUTCOMES[self]
+
+
+_OUTCOMES: Final = {
+    Outcome.RUNNING: Text.of("running"),
+    Outcome.COMPLETED: Text.of("completed"),
+    Outcome.FAILED: Text.of("failed"),
+    Outcome.ABORTED: Text.of("aborted"),
+    Outcome.STOPPED: Text.of("stopped"),
+}
+
 
 class ActionState(StrEnum):
     """The state of one activation of an association."""
@@ -134,6 +149,23 @@ class ActionState(StrEnum):
     UNKNOWN = "unknown"
     """The command may have been carried out, and its result cannot be found."""
 
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        return _ACTION_STATES[self]
+
+
+_ACTION_STATES: Final = {
+    ActionState.PENDING: Text.of("pending"),
+    ActionState.DISPATCHED: Text.of("dispatched"),
+    ActionState.WAITING: Text.of("waiting"),
+    ActionState.COMPLETED: Text.of("completed"),
+    ActionState.FAILED: Text.of("failed"),
+    ActionState.TIMED_OUT: Text.of("timed_out"),
+    ActionState.STOPPED: Text.of("stopped"),
+    ActionState.UNKNOWN: Text.of("unknown"),
+}
+
 
 class Sending(StrEnum):
     """Whether a command has left the gateway, as far as that is known."""
@@ -141,6 +173,18 @@ class Sending(StrEnum):
     SENT = "sent"
     MAYBE = "may have been sent"
     NEVER = "never sent"
+
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        return _SENDINGS[self]
+
+
+_SENDINGS: Final = {
+    Sending.SENT: Text.of("sent"),
+    Sending.MAYBE: Text.of("may have been sent"),
+    Sending.NEVER: Text.of("never sent"),
+}
 
 
 UNSUCCESSFUL: Final = frozenset({ActionState.FAILED, ActionState.TIMED_OUT})
@@ -171,7 +215,8 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
     `deadline` is when its answer or event is overdue, `due` when its duration T has passed. The type is kept only where
     an event is awaited. `begun` names the process that committed the begun mark of the command; it is empty before.
     `resolved_by` is the operator who decided about an unknown outcome, with the reason. `withdrawn` says that its
-    command never left the gateway, `doubtful` that it may not have left.
+    command never left the gateway, `doubtful` that it may not have left. An `error` that is a string is of equipment,
+    a person, or release 0.9.0.
 
     Stored as an array of the first `_STORED_MEMBERS`, without the defaults at its end; its instants count from the
     start of the run. New members stand before `action`, or arrays that are stored already are misread.
@@ -184,7 +229,7 @@ class Association(msgspec.Struct, frozen=True, array_like=True):
     result: Any = None
     deadline: int | None = None
     due: int | None = None
-    error: str | None = None
+    error: str | Text | None = None
     reset: bool = False
     type_id: str = ""
     event_id: str = ""
@@ -241,7 +286,7 @@ class PastAttempt(msgspec.Struct, frozen=True, omit_defaults=True):
     armed_at: int | None = None
     ended_at: int | None = None
     result: Any = None
-    error: str | None = None
+    error: str | Text | None = None
     resolved_by: str = ""
     late: bool = False
     withdrawn: bool = False
@@ -277,7 +322,7 @@ class Run(msgspec.Struct, frozen=True):
     run_id: str
     parameters: dict[str, Any]
     outcome: Outcome = Outcome.RUNNING
-    error: str | None = None
+    error: str | Text | None = None
     started_at: int | None = None
     ended_at: int | None = None
     paused_at: int | None = None

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from edge.foundation.text import Text
 from edge.sfc.identifiers import AssociationKey, command_id, parse_association_key
 from edge.sfc.run import (
     LOCKS_FIELD,
@@ -46,7 +47,7 @@ class _State(msgspec.Struct, frozen=True, omit_defaults=True):
     """The field `state`: the part about the run as a whole."""
 
     outcome: Outcome = Outcome.RUNNING
-    error: str | None = None
+    error: str | Text | None = None
     started_at: int | None = None
     ended_at: int | None = None
     paused_at: int | None = None

@@ -34,9 +34,15 @@ class MirrorCopy(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
             return True
         return False if self.others is None or member in self.others else UNKNOWN
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> Text:
+        """Return the number of members, and whether the copy is stale."""
         number = len(self.members)
-        return f"a copy of {number} member{'s' if number != 1 else ''}{', stale' if self.is_stale else ''}"
+        size = Text.of("a copy of 1 member") if number == 1 else Text.of("a copy of {number} members", number=number)
+        return Text.of("{size}, stale", size=size) if self.is_stale else size
+
+    def __str__(self) -> str:
+        return str(self.text)
 
 
 Mirrors: TypeAlias = Mapping[str, MirrorCopy]
@@ -71,9 +77,10 @@ class AskedMirrors:
             self.recorded[name] = MirrorCopy(members, recorded.is_stale, others if found else others | {member})
         return found
 
-    def show(self, name: str) -> str:
+    def show(self, name: str) -> Text:
         """Return the state of a mirror as text."""
-        return str(self._copies.get(name, "not read yet"))
+        copy = self._copies.get(name)
+        return Text.of("not read yet") if copy is None else copy.text
 
     def _recorded(self, name: str) -> MirrorCopy | None:
         """Return what is recorded of a mirror so far; None before the mirror was read."""
@@ -93,14 +100,14 @@ class Answer(Struct, frozen=True):
     command_id: str
     ok: bool
     data: Any = None
-    error: str | None = None
+    error: str | Text | None = None
 
 
 class Unknown(Struct, frozen=True):
     """The outcome of a command cannot be found."""
 
     command_id: str
-    reason: str
+    reason: str | Text
 
 
 class Begun(Struct, frozen=True):
@@ -117,7 +124,7 @@ class Withdrawn(Struct, frozen=True):
     """
 
     command_id: str
-    reason: str = ""
+    reason: str | Text = ""
     may_have_left: bool = False
 
 
@@ -184,7 +191,7 @@ class Late(Struct, frozen=True):
 
     command_id: str
     data: Any = None
-    error: str | None = None
+    error: str | Text | None = None
 
 
 class Event(Struct, frozen=True):
@@ -217,13 +224,13 @@ class Granted(Struct, frozen=True):
 class Abort(Struct, frozen=True):
     """The job ends at once: commands are stopped, stored actions reset."""
 
-    reason: str = ""
+    reason: str | Text = ""
 
 
 class Stop(Struct, frozen=True):
     """The job ends in an orderly way before its recipe does: as Abort, with another outcome."""
 
-    reason: str = ""
+    reason: str | Text = ""
 
 
 Signal: TypeAlias = (

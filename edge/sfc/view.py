@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from edge.expression.value import UNKNOWN
+from edge.foundation.text import Text
 from edge.model.recipe import Intervention
 from edge.sfc.condition import wake_instants
 from edge.sfc.identifiers import AssociationKey
@@ -383,7 +384,7 @@ class Draft(RunView):
         """Sort association keys as the recipe lists them."""
         return sorted(keys, key=lambda key: (self.action_of(key).index, key))
 
-    def set_outcome(self, outcome: Outcome, error: str | None) -> None:
+    def set_outcome(self, outcome: Outcome, error: str | Text | None) -> None:
         """Record how the run ended."""
         self.outcome = outcome
         self.error = error

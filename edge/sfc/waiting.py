@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from edge.expression.compiler import Unmet
 from edge.expression.value import EvaluationError
+from edge.foundation.text import Text, join_texts
 from edge.model.recipe import Intervention
 from edge.sfc.advance import advance
 from edge.sfc.intervention import HeldFailure, held_failures
@@ -22,9 +23,12 @@ from edge.sfc.view import RunView, left_failures
 START: Final = "start"
 """Stands for the sources of the entry of the initial step, which has none."""
 
-_NOT_SENT: Final = "not sent yet"
+ALWAYS: Final = "always"
+"""Stands for the condition of a transition that has none."""
 
-NO_HOLDERS: Final[Mapping[str, str]] = MappingProxyType({})
+_NOT_SENT: Final = Text.of("not sent yet")
+
+NO_HOLDERS: Final[Mapping[str, Text]] = MappingProxyType({})
 
 
 class TransitionWaits(Struct, frozen=True):
@@ -35,9 +39,20 @@ class TransitionWaits(Struct, frozen=True):
     condition: str
     unmet: tuple[Unmet, ...]
 
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        unmet = join_texts("; ", (join_texts(": ", (item.text, item.because)) for item in self.unmet))
+        return Text.of(
+            "{sources} → {targets} [{condition}] waits for {unmet}",
+            sources=", ".join(self.sources) or Text.of("start"),
+            targets=", ".join(self.targets),
+            condition=Text.of("always") if self.condition == ALWAYS else self.condition,
+            unmet=unmet,
+        )
+
     def __str__(self) -> str:
-        lacks = "; ".join(f"{unmet.text}: {unmet.because}" for unmet in self.unmet)
-        return f"{', '.join(self.sources) or START} → {', '.join(self.targets)} [{self.condition}] waits for {lacks}"
+        return str(self.text)
 
 
 class ActionWaits(Struct, frozen=True):
@@ -55,29 +70,37 @@ class ActionWaits(Struct, frozen=True):
     age_ms: int | None
     left_ms: int | None
     due_in_ms: int | None
-    error: str | None = None
+    error: str | Text | None = None
     sent: bool = True
 
-    def __str__(self) -> str:
-        parts = [f"action {self.action} of {self.step} is {self.state if self.sent else _NOT_SENT}"]
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        state = self.state.text if self.sent else _NOT_SENT
+        parts: list[str | Text] = [
+            Text.of("action {action} of {step} is {state}", action=self.action, step=self.step, state=state)
+        ]
         if self.error is not None:
             parts.append(self.error)
         if self.age_ms is not None:
-            parts.append(f"for {self.age_ms / 1000:g} s")
+            parts.append(Text.of("for {seconds:g} s", seconds=self.age_ms / 1000))
         if self.left_ms is not None:
-            parts.append(f"times out in {self.left_ms / 1000:g} s")
+            parts.append(Text.of("times out in {seconds:g} s", seconds=self.left_ms / 1000))
         if self.due_in_ms is not None:
-            parts.append(f"duration ends in {self.due_in_ms / 1000:g} s")
-        return ", ".join(parts)
+            parts.append(Text.of("duration ends in {seconds:g} s", seconds=self.due_in_ms / 1000))
+        return join_texts(", ", parts)
+
+    def __str__(self) -> str:
+        return str(self.text)
 
 
 class RunHalted(Struct, frozen=True):
     """The run does not evolve: it is paused, has not started or has ended."""
 
-    reason: str
+    text: Text
 
     def __str__(self) -> str:
-        return self.reason
+        return str(self.text)
 
 
 class PersonWaits(Struct, frozen=True):
@@ -85,9 +108,20 @@ class PersonWaits(Struct, frozen=True):
 
     failure: HeldFailure
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
         held = self.failure
-        return f"action {held.action} of {held.step} {held.error}: waits for a person ({', '.join(held.allowed)})"
+        return Text.of(
+            "action {action} of {step} {error}: waits for a person ({allowed})",
+            action=held.action,
+            step=held.step,
+            error=held.error,
+            allowed=join_texts(", ", (kind_text(kind) for kind in held.allowed)),
+        )
+
+    def __str__(self) -> str:
+        return str(self.text)
 
 
 class SecondPersonWaits(Struct, frozen=True):
@@ -98,9 +132,37 @@ class SecondPersonWaits(Struct, frozen=True):
     by: str
     left_ms: int
 
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        return Text.of(
+            "{kind} {subject}, asked for by {by}: waits for a second person for {seconds} s",
+            kind=kind_text(self.kind),
+            subject=self.subject,
+            by=self.by,
+            seconds=math.ceil(self.left_ms / 1000),
+        )
+
     def __str__(self) -> str:
-        left = f"{math.ceil(self.left_ms / 1000)} s"
-        return f"{self.kind} {self.subject}, asked for by {self.by}: waits for a second person for {left}"
+        return str(self.text)
+
+
+_KINDS: Final[Mapping[str, Text]] = MappingProxyType(
+    {
+        Intervention.RETRY: Text.of("retry"),
+        Intervention.SKIP: Text.of("skip"),
+        Intervention.FORCE: Text.of("force"),
+        Intervention.COMPLETE: Text.of("complete"),
+        "resolve done": Text.of("resolve done"),
+        "resolve failed": Text.of("resolve failed"),
+        "resolve repeat": Text.of("resolve repeat"),
+    }
+)
+
+
+def kind_text(kind: str) -> str | Text:
+    """Return the kind of an intervention for people."""
+    return _KINDS.get(kind, kind)
 
 
 Waiting: TypeAlias = TransitionWaits | ActionWaits | PersonWaits | SecondPersonWaits | RunHalted
@@ -110,7 +172,7 @@ def explain_waiting(
     net: Net,
     run: Run,
     now: int,
-    holders: Mapping[str, str] = NO_HOLDERS,
+    holders: Mapping[str, Text] = NO_HOLDERS,
     mirrors: Mirrors = NO_MIRRORS,
     unsent: Collection[str] = (),
 ) -> tuple[Waiting, ...]:
@@ -119,9 +181,12 @@ def explain_waiting(
     `holders` says of each lock that is not free who holds it; `unsent` are the commands that have not left the gateway.
     """
     if run.ended:
-        return (RunHalted(f"the run is {run.outcome}{f': {run.error}' if run.error else ''}"),)
+        outcome = run.outcome.text
+        if run.error:
+            return (RunHalted(Text.of("the run is {outcome}: {error}", outcome=outcome, error=run.error)),)
+        return (RunHalted(Text.of("the run is {outcome}", outcome=outcome)),)
     if run.started_at is None:
-        return (RunHalted("the run has not started"),)
+        return (RunHalted(Text.of("the run has not started")),)
     at = now if run.paused_at is None else run.paused_at
     view = RunView(net, run, at, mirrors)
     enabled = {
@@ -132,7 +197,7 @@ def explain_waiting(
     }
     if not run.steps:
         enabled = {net.entry.index: net.entry}
-    halted = (RunHalted(f"paused for {(now - at) / 1000:g} s"),) if run.paused else ()
+    halted = (RunHalted(Text.of("paused for {seconds:g} s", seconds=(now - at) / 1000)),) if run.paused else ()
     return (
         *halted,
         *(_transition(enabled[index], view, holders, unsent) for index in sorted(enabled)),
@@ -147,7 +212,7 @@ def explain_waiting(
 
 
 def _transition(
-    transition: NetTransition, view: RunView, holders: Mapping[str, str], unsent: Collection[str]
+    transition: NetTransition, view: RunView, holders: Mapping[str, Text], unsent: Collection[str]
 ) -> TransitionWaits:
     unfinished = [step for step in transition.needs_done if not view.done(step)]
     unmet = [Unmet(f"steps.{step}.done", _unfinished(step, view, unsent)) for step in unfinished]
@@ -155,7 +220,7 @@ def _transition(
         try:
             met = condition.evaluate(view) is True
         except EvaluationError as error:
-            unmet.append(Unmet(condition.text, str(error)))
+            unmet.append(Unmet(condition.text, error.text))
             continue
         if not met:
             unmet += condition.explain(view)
@@ -163,23 +228,36 @@ def _transition(
     if not unmet or transition.index in locks.forced:
         unmet = [_lock(text, view, holders) for text in locks.missing if text in transition.locks]
     if not unmet and (left := left_failures(view.net, view.run)):
-        unmet = [Unmet(f"{key.action} of {key.step}", "failed after its step: a person decides first") for key in left]
-    return TransitionWaits(transition.sources, transition.targets, transition.text or "always", tuple(unmet))
+        because = Text.of("failed after its step: a person decides first")
+        unmet = [Unmet(Text.of("{action} of {step}", action=key.action, step=key.step), because) for key in left]
+    return TransitionWaits(transition.sources, transition.targets, transition.text or ALWAYS, tuple(unmet))
 
 
-def _lock(name: str, view: RunView, holders: Mapping[str, str]) -> Unmet:
+def _lock(name: str, view: RunView, holders: Mapping[str, Text]) -> Unmet:
     locks = view.run.locks
-    left = "" if locks.deadline is None else f", times out in {(locks.deadline - view.at) / 1000:g} s"
-    waited = f"waits for {(view.at - locks.since) / 1000:g} s"
-    return Unmet(f"lock {name}", f"{holders.get(name, 'not free')}, {waited}{left}")
+    parts = [
+        holders.get(name) or Text.of("not free"),
+        Text.of("waits for {seconds:g} s", seconds=(view.at - locks.since) / 1000),
+    ]
+    if locks.deadline is not None:
+        parts.append(Text.of("times out in {seconds:g} s", seconds=(locks.deadline - view.at) / 1000))
+    return Unmet(Text.of("lock {lock}", lock=name), join_texts(", ", parts))
 
 
-def _unfinished(step: str, view: RunView, unsent: Collection[str]) -> str:
+def _unfinished(step: str, view: RunView, unsent: Collection[str]) -> Text:
     over = {ActionState.COMPLETED, ActionState.STOPPED}
     waiting = [view.associations[key] for key in view.net.steps[step].holding]
     open_actions = [association for association in waiting if association.state not in over]
-    return ", ".join(
-        f"{action.action} is {_NOT_SENT if action.command_id in unsent else action.state}" for action in open_actions
+    return join_texts(
+        ", ",
+        (
+            Text.of(
+                "{action} is {state}",
+                action=action.action,
+                state=_NOT_SENT if action.command_id in unsent else action.state.text,
+            )
+            for action in open_actions
+        ),
     )
 
 

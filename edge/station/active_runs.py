@@ -12,6 +12,7 @@ import structlog
 
 from edge.access.mode import ModeWatch
 from edge.foundation.listeners import notify
+from edge.foundation.text import Text
 from edge.foundation.ticks import next_tick
 from edge.model.isa95 import LocalizedText
 from edge.model.job_state import Cause, JobState
@@ -126,7 +127,7 @@ class LockHolders:
     """`named` says who holds each lock for which an active run waits; without such a run the store is not asked."""
 
     def __init__(self, store: Store, active_runs: ActiveRuns, every_s: float = EVERY_S) -> None:
-        self.named: Mapping[str, str] = {}
+        self.named: Mapping[str, Text] = {}
         self._store = store
         self._active_runs = active_runs
         self._every_s = every_s

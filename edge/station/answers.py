@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from edge.foundation.errors import Refused
 from edge.foundation.listeners import notify
 from edge.foundation.rate_limit import LogThrottle, RateLimit
-from edge.foundation.text import Text
+from edge.foundation.text import Text, as_text
 from edge.model.acceptance import MAX_BYTES, MAX_TEXT_LENGTH, validate_id
 from edge.model.cloudevent import new_id
 from edge.model.equipment_traffic import TrafficKind
@@ -46,12 +46,19 @@ from edge.store.runs import active_jobs
 def signal_of(answer: EquipmentAnswer | OutcomeUnknown) -> Answer | Unknown:
     """Return the signal of an answer; a result that exceeds the limit is a failure."""
     if isinstance(answer, OutcomeUnknown):
-        return Unknown(answer.command_id, answer.reason[:MAX_TEXT_LENGTH])
+        return Unknown(answer.command_id, _bounded(answer.reason))
     try:
-        data, error = kept_data(answer.data), answer.error and answer.error[:MAX_TEXT_LENGTH]
+        data, error = kept_data(answer.data), answer.error and _bounded(answer.error)
     except Refused as refusal:
-        data, error = None, answer.error or f"its result is too large: {refusal.message}"
+        too_large = Text.of("its result is too large: {reason}", reason=refusal)
+        data, error = None, answer.error or too_large
     return Answer(answer.command_id, ok=error is None, data=data, error=error)
+
+
+def _bounded(stated: str | Text) -> str | Text:
+    """Return a reason, cut where it is too long."""
+    text = str(stated)
+    return stated if len(text) <= MAX_TEXT_LENGTH else text[:MAX_TEXT_LENGTH]
 
 
 def is_result(signal: Answer | Unknown) -> TypeGuard[Answer]:
@@ -59,7 +66,7 @@ def is_result(signal: Answer | Unknown) -> TypeGuard[Answer]:
     return isinstance(signal, Answer) and signal.error is None and signal.data is not None
 
 
-def error_of(answer: EquipmentAnswer | OutcomeUnknown) -> str | None:
+def error_of(answer: EquipmentAnswer | OutcomeUnknown) -> str | Text | None:
     """Return why the equipment did not carry out a command, or may not have; None when it did."""
     return answer.reason if isinstance(answer, OutcomeUnknown) else answer.error
 
@@ -303,10 +310,11 @@ class Answers:
         signal = signal_of(answer)
         match await self._runs.signal(key.job_id, signal):
             case Decision() if isinstance(signal, Unknown):
-                logger.warning("outcome unknown", job=key.job_id, command=answer.command_id, reason=signal.reason)
+                logger.warning("outcome unknown", job=key.job_id, command=answer.command_id, reason=str(signal.reason))
                 self.stats.record_unknown(signal.reason)
             case Decision():
-                self.stats.record_answer(at, sent_at, signal.error if isinstance(signal, Answer) else None)
+                error = signal.error if isinstance(signal, Answer) else None
+                self.stats.record_answer(at, sent_at, None if error is None else str(error))
                 self.stats.record_result(answer.data if isinstance(answer, EquipmentAnswer) else None)
                 if not key.reset:
                     return
@@ -339,7 +347,7 @@ class Answers:
     def _log_ignored(self, command_id: str, reason: str) -> None:
         self._faults.info("answer ignored", f"ignored {reason}", command=command_id, reason=reason)
 
-    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
+    async def stopped(self, command_id: str, error: str | Text | None, *, is_answer: bool = True) -> None:
         """Remove a confirmed stop or reset from the safing commands; record why one was declined, also at its job.
 
         Without `is_answer`, none came. A stop may be declined for days: the job has the first reason, the last is kept.
@@ -350,18 +358,22 @@ class Answers:
         if error is None:
             await self._store.commit(equipment_memory.remove_safing(self._store.keys, command_id))
             return
-        reason = error[:MAX_TEXT_LENGTH]
+        reason = _bounded(error)
         self.stats.record_declined_stop(reason)
         for command in await equipment_memory.load_safing(self._store, command_id):
-            if command.error == reason:
+            if command.error == str(reason):
                 continue
-            logger.error("stop declined", command=command_id, phase=command.phase.value, reason=reason)
+            logger.error("stop declined", command=command_id, phase=command.phase.value, reason=str(reason))
             await self._store.commit(
-                equipment_memory.save_safing(self._store.keys, msgspec.structs.replace(command, error=reason))
+                equipment_memory.save_safing(
+                    self._store.keys, replace(command, error=str(reason), error_text=as_text(reason))
+                )
             )
             if command.phase is Phase.STOP and not command.error:
                 # The answer to a reset is recorded at its job already.
-                await self._runs.signal(command.job_id, Late(command_id, error=f"not stopped: {reason}"))
+                await self._runs.signal(
+                    command.job_id, Late(command_id, error=Text.of("not stopped: {reason}", reason=reason))
+                )
 
     async def late(self, result: LateResult) -> None:
         """Keep a result that no command waits for; a result that names a waiting command is its answer."""

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import structlog
 
+from edge.foundation.text import Text
 from edge.model.lock import LockKind
 from edge.store import locks, runs
 from edge.store.background import poll_store
@@ -51,7 +52,7 @@ class StoreTime:
         """Return the instant."""
         return self._origin_ns + self._elapsed_ns()
 
-    def problems(self) -> Iterator[str]:
+    def problems(self) -> Iterator[Text]:
         """Yield the problem of two clocks that differ."""
         if problem := difference_problem(self.server_ahead_ms):
             yield problem

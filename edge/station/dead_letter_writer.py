@@ -6,6 +6,7 @@ import msgspec
 import structlog
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.model.job_state import Cause, has_ended
 from edge.sfc.signal import Abort, Answer, Ignored, Phase, Signal
 from edge.station.decision import Decision, MethodRequest, NotAllowed, end_job_without_run
@@ -30,9 +31,9 @@ class DeadLetterWriter:
 
     async def work(self, asked: Work, error: Exception) -> None:
         """Write the letter of a work entry; its job ends as aborted in every state."""
-        reason = f"{_what(asked.kind)} met a defect of this software: {type(error).__name__}: {error}"
+        reason = _defect(_what(asked.kind), error)
         kind = LetterKind.START if asked.kind is WorkKind.START_RECIPE else LetterKind.DECISION
-        letter = Letter(kind, asked.scope, asked.job_id, reason, self._runs.clock())
+        letter = Letter(kind, asked.scope, asked.job_id, str(reason), self._runs.clock())
         done = work.acknowledge(self._store.keys, asked.scope, (asked.entry_id,))
         also = join((self._add(letter), done))
         await self._fail(asked.job_id, Abort(reason), MethodRequest(Cause.ABORT), reason, also)
@@ -50,7 +51,7 @@ class DeadLetterWriter:
     async def start(self, job: Job, error: Exception, done: Commit) -> bool:
         """Write the letter of a start; its job fails. Return False when the job was changed meanwhile."""
         letter = self._start_letter(job.scope, job.job_id, error)
-        ended = self._end(job, letter.reason)
+        ended = self._end(job, _start_reason(error))
         written = isinstance(await self._store.commit(join((ended, done, self._add(letter)))), Committed)
         if written:
             _log(letter)
@@ -70,8 +71,8 @@ class DeadLetterWriter:
         if job and has_ended(job.status):
             await self._store.commit(runs.set_timer(keys, job_id, now + self._runs.context.keep_ended_ms))
             return
-        reason = f"its deadline met a defect of this software: {type(error).__name__}: {error}"
-        letter = Letter(LetterKind.DEADLINE, job.scope if job else "", job_id, reason, now)
+        reason = _defect(Text.of("its deadline"), error)
+        letter = Letter(LetterKind.DEADLINE, job.scope if job else "", job_id, str(reason), now)
         if job is None:
             await self._store.commit(join((runs.set_timer(keys, job_id, None), self._add(letter))))
         else:
@@ -80,10 +81,10 @@ class DeadLetterWriter:
 
     async def command(self, job_id: str, scope: str, outgoing: Outgoing, error: Exception) -> None:
         """Write the letter of a command, which is its answer at the job. A stop has no answer."""
-        reason = f"cannot be sent: {type(error).__name__}: {error}"
+        reason = Text.of("cannot be sent: {name}: {reason}", name=type(error).__name__, reason=error)
         details = {"phase": outgoing.phase.value, "command_id": outgoing.command_id}
         details |= {"step": outgoing.step, "type_id": outgoing.type_id}
-        letter = Letter(LetterKind.COMMAND, scope, job_id, reason, self._runs.clock(), details)
+        letter = Letter(LetterKind.COMMAND, scope, job_id, str(reason), self._runs.clock(), details)
         if outgoing.phase is Phase.STOP:
             await self._store.commit(self._add(letter))
         else:
@@ -92,13 +93,12 @@ class DeadLetterWriter:
         _log(letter)
 
     def _start_letter(self, scope: str, job_id: str, error: Exception) -> Letter:
-        reason = f"its start met a defect of this software: {type(error).__name__}"
-        return Letter(LetterKind.START, scope, job_id, reason, self._runs.clock())
+        return Letter(LetterKind.START, scope, job_id, str(_start_reason(error)), self._runs.clock())
 
     def _add(self, letter: Letter) -> Commit:
         return dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms)
 
-    async def _fail(self, job_id: str, signal: Signal, asked: MethodRequest | None, reason: str, also: Commit) -> None:
+    async def _fail(self, job_id: str, signal: Signal, asked: MethodRequest | None, reason: Text, also: Commit) -> None:
         """Write the failure of a job by a signal, or without its run where there is none, together with `also`."""
         job = None
         try:
@@ -129,7 +129,7 @@ class DeadLetterWriter:
             return await jobs.load(self._store, job_id)
         return None
 
-    def _end(self, job: Job, reason: str) -> Commit:
+    def _end(self, job: Job, reason: Text) -> Commit:
         failed = msgspec.structs.replace(job, error=reason)
         ended = end_job_without_run(self._runs.context, job, failed, Cause.FAIL, self._runs.clock())
         return join((ended, runs.finish(self._store.keys, job.job_id)))
@@ -141,13 +141,22 @@ def _log(letter: Letter) -> None:
     )
 
 
-def _what(kind: WorkKind) -> str:
+def _start_reason(error: Exception) -> Text:
+    return Text.of("its start met a defect of this software: {name}", name=type(error).__name__)
+
+
+def _defect(what: Text, error: Exception) -> Text:
+    name = type(error).__name__
+    return Text.of("{what} met a defect of this software: {name}: {reason}", what=what, name=name, reason=error)
+
+
+def _what(kind: WorkKind) -> Text:
     match kind:
         case WorkKind.START_RECIPE:
-            return "its start"
+            return Text.of("its start")
         case WorkKind.SEND:
-            return "taking over what was decided of it"
+            return Text.of("taking over what was decided of it")
         case WorkKind.LOCK:
-            return "its lock"
+            return Text.of("its lock")
         case _:
             assert_never(kind)

@@ -137,7 +137,7 @@ class MethodRequest(Struct, frozen=True):
     comment: tuple[LocalizedText, ...] = ()
 
 
-def method_signal(cause: Cause, by: str) -> Signal:
+def method_signal(cause: Cause, by: str | Text) -> Signal:
     """Return the signal of a job method for a job that runs; `by` is its caller in the reason of a stop or an abort."""
     match cause:
         case Cause.PAUSE | Cause.HOLD:
@@ -145,9 +145,9 @@ def method_signal(cause: Cause, by: str) -> Signal:
         case Cause.RESUME:
             return Resume()
         case Cause.STOP:
-            return Stop(f"stopped by {by}")
+            return Stop(Text.of("stopped by {by}", by=by))
         case Cause.ABORT:
-            return Abort(f"aborted by {by}")
+            return Abort(Text.of("aborted by {by}", by=by))
         case _:
             raise Defect(Text.of("{cause} is not a method of a job that runs", cause=cause))
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.text import Text
+from edge.model.equipment_connection import NOT_CONNECTED
 from edge.sfc.signal import Phase
 from edge.station.equipment import Begin, Command, EquipmentAnswer, EquipmentPort, NotSent, OutcomeUnknown, withdraw
 from edge.station.runs import Runs
@@ -110,7 +111,7 @@ class DirectCommands:
                 Text.of(
                     "{equipment} is {connection}",
                     equipment=equipment.name,
-                    connection=equipment.connection.text or "not connected",
+                    connection=equipment.connection.text or NOT_CONNECTED,
                 ),
             )
         if holder := equipment.connection.holder:
@@ -157,7 +158,7 @@ class DirectCommands:
         except Unavailable as error:
             # The equipment may have the start nevertheless.
             await self._stop(equipment, command)
-            return OutcomeUnknown(command.command_id, error.message)
+            return OutcomeUnknown(command.command_id, error.text)
         except TimeoutError:
             if withdraw(equipment, command.command_id):
                 await self._drop_stop(command)
@@ -170,7 +171,10 @@ class DirectCommands:
                     ),
                 ) from None
             await self._stop(equipment, command)
-            return OutcomeUnknown(command.command_id, f"{equipment.name} did not answer in {answer_within_s:g} s")
+            reason = Text.of(
+                "{equipment} did not answer in {seconds:g} s", equipment=equipment.name, seconds=answer_within_s
+            )
+            return OutcomeUnknown(command.command_id, reason)
         except asyncio.CancelledError:
             await self._stop(equipment, command)
             raise

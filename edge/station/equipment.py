@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct, field
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import OpenSafing
 from edge.model.equipment_traffic import TrafficKind
@@ -89,14 +90,14 @@ class EquipmentAnswer(Struct, frozen=True):
 
     command_id: str
     data: Any = None
-    error: str | None = None
+    error: str | Text | None = None
 
 
 class OutcomeUnknown(Struct, frozen=True):
     """The equipment may have carried out a command, and the result cannot be found."""
 
     command_id: str
-    reason: str
+    reason: str | Text
 
 
 class LateResult(Struct, frozen=True):
@@ -169,7 +170,7 @@ class StationPort(Protocol):
         A repeated answer changes nothing; a late result is kept. A result that exceeds the limit fails its action.
         """
 
-    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
+    async def stopped(self, command_id: str, error: str | Text | None, *, is_answer: bool = True) -> None:
         """Record that the equipment carried out a stop, or why it did not; without `is_answer`, it has not answered."""
 
     async def late(self, result: LateResult) -> None:
@@ -245,7 +246,7 @@ class EquipmentPort(Protocol):
         """The connection: since when, and while it is not connected the reason."""
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """The reason why it cannot work although it is connected; empty when it can."""
 
     @property

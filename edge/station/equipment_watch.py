@@ -9,6 +9,7 @@ from msgspec import Struct
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock, Latency
 from edge.foundation.listeners import notify_async
+from edge.foundation.text import Text, join_texts
 from edge.foundation.ticks import next_tick
 from edge.model.equipment_connection import NOT_CONNECTED_YET
 from edge.model.equipment_health import EquipmentHealth, EquipmentReport, OpenSafing
@@ -78,7 +79,7 @@ class EquipmentStats:
         """Record a start that the equipment may have received before."""
         self.repeated_starts += 1
 
-    def record_unknown(self, reason: str) -> None:
+    def record_unknown(self, reason: str | Text) -> None:
         """Record a command whose outcome cannot be found."""
         self.unknown += 1
         self.last_error = f"outcome unknown: {reason}"
@@ -92,7 +93,7 @@ class EquipmentStats:
         """Record an answer that no command waits for, and that is not kept."""
         self.unsolicited += 1
 
-    def record_declined_stop(self, reason: str) -> None:
+    def record_declined_stop(self, reason: str | Text) -> None:
         """Record a stop or reset that the equipment did not carry out."""
         self.declined_stops += 1
         self.last_error = f"not stopped: {reason}"
@@ -210,11 +211,15 @@ class EquipmentWatch:
         """The equipment that floods its answers topic."""
         return self._floods.keys()
 
-    def floods(self) -> list[str]:
+    def floods(self) -> list[Text]:
         """Return a sentence for each piece of equipment that floods its answers topic."""
-        within = f"{self._poll_interval_s:g} s"
         return [
-            f"{count} unsolicited answers at {name} in {within}: its broker may drop others"
+            Text.of(
+                "{count} unsolicited answers at {name} in {seconds:g} s: its broker may drop others",
+                count=count,
+                name=name,
+                seconds=self._poll_interval_s,
+            )
             for name, count in self._floods.items()
         ]
 
@@ -275,7 +280,7 @@ def _health(watched: WatchedEquipment, outstanding: int, open_safing: Sequence[O
         unsolicited=stats.unsolicited,
         declined_stops=stats.declined_stops,
         lost_traces=stats.lost_traces,
-        problem="; ".join(filter(None, problems)),
+        problem=join_texts("; ", filter(None, problems)) if any(problems) else "",
         safing=len(open_safing),
         open_safing=tuple(open_safing[:_OPEN_SAFING]),
         last_error=stats.last_error,

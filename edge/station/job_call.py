@@ -47,7 +47,7 @@ class JobCall(Struct, frozen=True):
     trace: Mapping[str, str] = {}
     languages: tuple[str, ...] = ()
     """The languages of the caller, the preferred one first: for the message of a maintenance mode."""
-    by: str = "the MES"
+    by: str | Text = Text.of("the MES")
     """The caller in the reason of a stop or an abort, a person with the place: `anna at the station page`."""
 
 

@@ -192,13 +192,15 @@ class AcceptedJobs:
             part = dict(islice(lost.items(), start, start + _MOST_IN_LINE))
             logger.error("accepted jobs lost in a failover", count=len(lost), accepted_seconds_ago=part)
 
-    def problems(self) -> Iterator[str]:
+    def problems(self) -> Iterator[Text]:
         """Yield a sentence about the last loss, for an hour."""
         if self._lost and self._clock() - self._lost_at < _SHOWN_MS:
             count, examples = len(self._lost), ", ".join(islice(self._lost, _MOST_EXAMPLES))
-            more = ", …" if count > _MOST_EXAMPLES else ""
-            which = "accepted job was" if count == 1 else "accepted jobs were"
-            yield f"{count} {which} lost in a failover: {examples}{more}"
+            if count == 1:
+                yield Text.of("1 accepted job was lost in a failover: {job}", job=examples)
+            else:
+                more = f"{examples}, …" if count > _MOST_EXAMPLES else examples
+                yield Text.of("{count} accepted jobs were lost in a failover: {jobs}", count=count, jobs=more)
 
 
 accepted_jobs: Final = AcceptedJobs()
@@ -479,7 +481,7 @@ class JobService:
             return _ToRun(job.job_id, method_signal(call.method, call.by))
         remarked = msgspec.structs.replace(job, comment=arguments.comment or job.comment)
         if call.method is Cause.ABORT:
-            aborted = msgspec.structs.replace(remarked, error=f"aborted by {call.by}")
+            aborted = msgspec.structs.replace(remarked, error=Text.of("aborted by {by}", by=call.by))
             return _Change(end_job_without_run(self._runs.context, job, aborted, call.method, now))
         moved = _timed(msgspec.structs.replace(remarked, revision=job.revision + 1), target, now)
         saved = jobs.save(self._store.keys, job, moved, ((call.method, moved.status),), now)

@@ -5,6 +5,7 @@ from typing import Any, Final, assert_never
 
 from msgspec import Struct
 
+from edge.foundation.text import ENGLISH, stated_in
 from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, has_ended, next_status
@@ -49,8 +50,8 @@ class PublicJob(Struct, frozen=True, kw_only=True):
     error: str | None
 
 
-def public_job(job: Job) -> PublicJob:
-    """Return the public form of a job."""
+def public_job(job: Job, language: str = ENGLISH) -> PublicJob:
+    """Return the public form of a job, with its error in a language."""
     substate = job.status.substate
     return PublicJob(
         job_order_id=job.job_id,
@@ -63,7 +64,7 @@ def public_job(job: Job) -> PublicJob:
         started_at=rfc3339(job.started_at),
         ended_at=rfc3339(job.ended_at),
         start_at=rfc3339(job.earliest_start or None),
-        error=job.error,
+        error=None if job.error is None else stated_in(job.error, language),
     )
 
 
@@ -197,15 +198,15 @@ class PublicJobDetail(Struct, frozen=True, kw_only=True):
     parameters: Mapping[str, Any]
 
 
-def public_detail(stored: StoredJob, now: int) -> PublicJobDetail:
-    """Return a job with its progress and what it waits for at an instant of the reference clock."""
+def public_detail(stored: StoredJob, now: int, language: str = ENGLISH) -> PublicJobDetail:
+    """Return a job with its progress and what it waits for at an instant of the reference clock, in a language."""
     job, run, net = stored.job, stored.run, stored.net
     steps = tuple(_steps(run, net)) if run and net else ()
-    actions = tuple(_actions(run, net, stored.unsent)) if run and net else ()
+    actions = tuple(_actions(run, net, stored.unsent, language)) if run and net else ()
     return PublicJobDetail(
-        job=public_job(job),
+        job=public_job(job, language),
         takes=methods_of(job.status.state),
-        waits=public_waits(stored, now),
+        waits=public_waits(stored, now, language),
         steps=steps,
         actions=actions,
         unknown=tuple(dict.fromkeys(action.action for action in actions if action.state == ActionState.UNKNOWN)),
@@ -234,7 +235,7 @@ def _steps(run: Run, net: Net) -> Iterable[PublicStep]:
             )
 
 
-def _actions(run: Run, net: Net, unsent: Collection[str]) -> Iterable[PublicAction]:
+def _actions(run: Run, net: Net, unsent: Collection[str], language: str) -> Iterable[PublicAction]:
     """Yield the actions in the order of the recipe."""
     for key, association in sorted(run.associations.items(), key=lambda pair: net.actions[pair[0].latest].index):
         if not key.is_left_behind:
@@ -244,7 +245,7 @@ def _actions(run: Run, net: Net, unsent: Collection[str]) -> Iterable[PublicActi
                 step=key.step,
                 state=association.state.value,
                 attempt=association.attempt,
-                error=association.error or "",
+                error=stated_in(association.error or "", language),
                 sent=sent,
                 sending=association.sending.value,
                 sent_at=rfc3339(association.sent_at) if sent else None,
@@ -265,8 +266,8 @@ def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleInterventio
         )
 
 
-def public_waits(stored: StoredJob, now: int) -> PublicWaits:
-    """Return what a job waits for at an instant of the reference clock."""
+def public_waits(stored: StoredJob, now: int, language: str = ENGLISH) -> PublicWaits:
+    """Return what a job waits for at an instant of the reference clock, in a language."""
     job = stored.job
     if has_ended(job.status):
         return PublicWaits(halted=HAS_ENDED)
@@ -281,19 +282,19 @@ def public_waits(stored: StoredJob, now: int) -> PublicWaits:
     for wait in explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent):
         match wait:
             case TransitionWaits():
-                transitions.append(_transition(wait))
+                transitions.append(_transition(wait, language))
             case ActionWaits():
-                actions.append(_action(wait))
+                actions.append(_action(wait, language))
             case PersonWaits(failure):
-                persons.append(str(wait))
-                failures.append(_failure(failure))
+                persons.append(wait.text.in_language(language))
+                failures.append(_failure(failure, language))
             case SecondPersonWaits(kind, subject, by, left_ms):
-                persons.append(str(wait))
+                persons.append(wait.text.in_language(language))
                 second_persons.append(
                     WaitingSecondPerson(kind=kind, subject=subject, by=by, left_seconds=left_ms / 1000)
                 )
-            case RunHalted(reason):
-                halted = reason
+            case RunHalted(text):
+                halted = text.in_language(language)
             case _:
                 assert_never(wait)
     return PublicWaits(
@@ -306,12 +307,15 @@ def public_waits(stored: StoredJob, now: int) -> PublicWaits:
     )
 
 
-def _transition(waits: TransitionWaits) -> WaitingTransition:
-    unmet = tuple(UnmetTerm(term=item.text, because=item.because) for item in waits.unmet)
+def _transition(waits: TransitionWaits, language: str) -> WaitingTransition:
+    unmet = tuple(
+        UnmetTerm(term=stated_in(item.text, language), because=stated_in(item.because, language))
+        for item in waits.unmet
+    )
     return WaitingTransition(sources=waits.sources, targets=waits.targets, condition=waits.condition, unmet=unmet)
 
 
-def _action(waits: ActionWaits) -> WaitingAction:
+def _action(waits: ActionWaits, language: str) -> WaitingAction:
     return WaitingAction(
         action=waits.action,
         step=waits.step,
@@ -320,18 +324,18 @@ def _action(waits: ActionWaits) -> WaitingAction:
         age_seconds=_seconds(waits.age_ms),
         left_seconds=_seconds(waits.left_ms),
         due_in_seconds=_seconds(waits.due_in_ms),
-        error=waits.error,
+        error=None if waits.error is None else stated_in(waits.error, language),
         sent=waits.sent,
     )
 
 
-def _failure(failure: HeldFailure) -> WaitingFailure:
+def _failure(failure: HeldFailure, language: str) -> WaitingFailure:
     return WaitingFailure(
         action=failure.action,
         step=failure.step,
         attempt=failure.attempt,
         state=failure.state.value,
-        error=failure.error,
+        error=stated_in(failure.error, language),
         allowed=tuple(intervention.value for intervention in failure.allowed),
     )
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from edge.foundation.text import ENGLISH, stated_in
 from edge.model.instant import Instant, rfc3339
 from edge.model.json_value import LONGEST_TEXT, plain_value, short_value
 from edge.model.result_part import MEMBER as PARTS
@@ -75,14 +76,16 @@ class PublicResult(Struct, frozen=True, kw_only=True):
     files: tuple[PublicFile, ...]
 
 
-def public_results(stored: StoredJob, most: int | None = None, largest: int | None = None) -> tuple[PublicResult, ...]:
-    """Return the results of a job in the order of their ends, the newest `most` ones.
+def public_results(
+    stored: StoredJob, most: int | None = None, largest: int | None = None, language: str = ENGLISH
+) -> tuple[PublicResult, ...]:
+    """Return the results of a job in the order of their ends, the newest `most` ones, with errors in a language.
 
     A result of more than `largest` bytes of JSON is stated by its size: `{"bytes": …}`.
     """
     attempts = (attempt for attempt in attempts_of(stored) if attempt.result is not None or _is_unsent(attempt))
     ordered = sorted(attempts, key=lambda attempt: attempt.ended_at or 0)
-    return tuple(_public(attempt, largest) for attempt in (ordered[-most:] if most else ordered))
+    return tuple(_public(attempt, largest, language) for attempt in (ordered[-most:] if most else ordered))
 
 
 def attempts_of(stored: StoredJob) -> Iterator[Association | PastAttempt]:
@@ -96,7 +99,7 @@ def _is_unsent(attempt: Association | PastAttempt) -> bool:
     return attempt.sending is not Sending.SENT
 
 
-def _public(attempt: Association | PastAttempt, largest: int | None) -> PublicResult:
+def _public(attempt: Association | PastAttempt, largest: int | None, language: str) -> PublicResult:
     result = attempt.result
     stored, parts = stored_in(result)[:_MOST_TRACES], parts_of(result, _MOST_PARTS)
     whole = {name: value for name, value in result.items() if name != PARTS} if parts else result
@@ -109,7 +112,7 @@ def _public(attempt: Association | PastAttempt, largest: int | None) -> PublicRe
         sending=attempt.sending.value,
         sent_at=rfc3339(attempt.sent_at),
         ended_at=rfc3339(attempt.ended_at),
-        error=attempt.error or "",
+        error=stated_in(attempt.error or "", language),
         result=_bounded(result, largest),
         values=tuple(value for value, _ in zip(_values("", whole, MOST_LEVELS), range(_MOST_VALUES), strict=False)),
         parts=parts,

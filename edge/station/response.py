@@ -76,11 +76,11 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
         data += _not_as_planned(*ran)
         data += _interventions(ran[1])
     if job.error:
-        data.append(Parameter(id=ERROR_ID, value=job.error))
+        data.append(Parameter(id=ERROR_ID, value=str(job.error)))
     return JobResponse(
         job_response_id=job.correlation_id,
         job_order_id=job.job_id,
-        description=LocalizedText(text=job.error, locale="en") if job.error else None,
+        description=LocalizedText(text=str(job.error), locale="en") if job.error else None,
         start_time=_instant(job.started_at),
         end_time=_instant(job.ended_at),
         job_state=state_entries(job.status),
@@ -110,7 +110,10 @@ def _not_as_planned(net: Net, run: Run) -> Iterator[Parameter]:
     listed = ((UNKNOWN_ID, unknown), (HELD_ID, held), (NEVER_SENT_ID, never), (MAYBE_SENT_ID, maybe))
     for name, found in listed:
         if found:
-            yield Parameter(id=name, subparameters=tuple(Parameter(id=action, value=error) for action, error in found))
+            reasons = tuple(
+                Parameter(id=action, value=None if error is None else str(error)) for action, error in found
+            )
+            yield Parameter(id=name, subparameters=reasons)
 
 
 def _interventions(run: Run) -> Iterator[Parameter]:
@@ -155,9 +158,9 @@ def attempts(run: Run) -> tuple[ActionAttempt, ...]:
 
 def _attempt(attempt: Association | PastAttempt, *, late: bool = False, result: Any = None) -> ActionAttempt:
     name = f"{attempt.action}/{'r' if attempt.reset else ''}{attempt.attempt}"
-    state = attempt.state.value
+    error = None if attempt.error is None else str(attempt.error)
     return ActionAttempt(
-        name, state, attempt.sent_at, attempt.ended_at, attempt.error, attempt.resolved_by, late, result
+        name, attempt.state.value, attempt.sent_at, attempt.ended_at, error, attempt.resolved_by, late, result
     )
 
 

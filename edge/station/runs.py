@@ -167,16 +167,21 @@ async def plan_locks(store: Store, job_id: str, scope: str, change: LockChange) 
     return join(parts)
 
 
-async def lock_holders(store: Store, names: Iterable[str]) -> Mapping[str, str]:
+async def lock_holders(store: Store, names: Iterable[str]) -> Mapping[str, Text]:
     """Return who holds each of these locks, as text."""
-    found = {}
+    found: dict[str, Text] = {}
     now = await server_time(store)
     for stored_lock in await locks.load(store, LockKind.EQUIPMENT, names):
         if stored_lock.lock:
             holder, waiting = stored_lock.lock.holder, len(stored_lock.lock.waiters)
-            reason = f" ({holder.reason})" if holder.reason else ""
-            held = f"held by {holder.owner}{reason} for {max(0, now - holder.since) / 1000:.0f} s"
-            found[stored_lock.object_id] = held + (f", {waiting} waiting" if waiting > 1 else "")
+            held = Text.of(
+                "held by {owner} for {seconds:.0f} s",
+                owner=f"{holder.owner} ({holder.reason})" if holder.reason else holder.owner,
+                seconds=max(0, now - holder.since) / 1000,
+            )
+            found[stored_lock.object_id] = (
+                Text.of("{held}, {count} waiting", held=held, count=waiting) if waiting > 1 else held
+            )
     return found
 
 

@@ -13,6 +13,7 @@ from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
+from edge.foundation.text import Text
 from edge.model.equipment_health import OpenSafing
 from edge.sfc.signal import Late, Phase
 from edge.station.decision import Decision
@@ -122,7 +123,7 @@ class SafingSender:
             equipment = self._routes.get(command.type_id)
             if command.since >= self._started_at and equipment is not None and equipment.connected is not False:
                 tries = tries.tried(self._monotonic() - (self._clock() - command.since) / 1000)
-        return replace(tries, reason=command.error or tries.reason)
+        return replace(tries, reason=command.error_text or command.error or tries.reason)
 
     def _report_closed(self, key: _Key, tries: SafingTries) -> None:
         if tries.reason or tries.count > 1:
@@ -189,7 +190,7 @@ class SafingSender:
                 await equipment.stop(command_of_safing(command))
         except Unavailable as error:
             if key in self._tries:
-                self._tries[key] = replace(self._tries[key], reason=error.message)
+                self._tries[key] = replace(self._tries[key], reason=error.text)
             logger.debug("safing command delayed", command=command.command_id, reason=error.message)
         except Exception:  # a defect in one kind of equipment must not keep the others from being stopped
             logger.exception("safing command failed", command=command.command_id)
@@ -201,13 +202,14 @@ class SafingSender:
                 command=command.command_id,
                 phase=command.phase.value,
                 tries=tries.count,
-                error=tries.reason,
+                error=str(tries.reason),
             )
 
     async def _remove_released(self, command: SafingCommand) -> None:
         """Remove a command that an operator has released, and record it at its job and in the log of the gateway."""
         removal = equipment_memory.remove_safing(self._store.keys, command.command_id)
-        late = Late(command.command_id, error=f"stop released by {command.released_by}: {command.release_reason}")
+        error = Text.of("stop released by {by}: {reason}", by=command.released_by, reason=command.release_reason)
+        late = Late(command.command_id, error=error)
         is_recorded = False
         with Isolated(logger, "release cannot be recorded", job=command.job_id, command=command.command_id):
             # One commit: a gateway that is killed here records and removes it after its restart.

@@ -1,13 +1,15 @@
 """When a stop, a reset or a release is retried until equipment confirms it, and what is known of its tries."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.foundation.text import Text, join_texts
 from edge.model.equipment_health import OpenSafing
 
 INTERVALS_S: Final = (2.0, 5.0, 10.0)
@@ -26,7 +28,7 @@ class SafingTries(Struct, frozen=True):
     count: int = 0
     on_connection: int = 0
     last_s: float = -math.inf
-    reason: str = ""
+    reason: str | Text = ""
 
     @property
     def due_s(self) -> float:
@@ -35,7 +37,7 @@ class SafingTries(Struct, frozen=True):
             return -math.inf
         return self.last_s + INTERVALS_S[min(self.on_connection, len(INTERVALS_S)) - 1]
 
-    def tried(self, now_s: float, reason: str | None = None) -> "SafingTries":
+    def tried(self, now_s: float, reason: str | Text | None = None) -> "SafingTries":
         """Return the tries with one more; `reason` is why it failed, None where that is not known yet."""
         return replace(
             self,
@@ -54,7 +56,7 @@ class SafingTries(Struct, frozen=True):
         return OpenSafing(what=what, command_id=command_id, since=self.since, tries=self.count, reason=self.reason)
 
 
-def problem_of(open_safing: Sequence[OpenSafing]) -> str:
+def problem_of(open_safing: Sequence[OpenSafing]) -> str | Text:
     """Return the problem of equipment that has not confirmed something, as one line; empty when nothing is open.
 
     The line has no number of tries: it changes only when there is something new for people.
@@ -62,8 +64,18 @@ def problem_of(open_safing: Sequence[OpenSafing]) -> str:
     if not open_safing:
         return ""
     first = min(open_safing, key=lambda safing: safing.since)
-    since = datetime.fromtimestamp(first.since / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    subject = f"{first.what} of {first.command_id}" if first.command_id else first.what
-    others = f" and {len(open_safing) - 1} more" if len(open_safing) > 1 else ""
-    reason = f": {first.reason}" if first.reason else ""
-    return f"the tool may still be active, not confirmed since {since}: {subject}{others}{reason}"
+    subject = _WHAT.get(first.what, Text(first.what))
+    if first.command_id:
+        subject = Text.of("{what} of {command_id}", what=subject, command_id=first.command_id)
+    if len(open_safing) > 1:
+        subject = Text.of("{subject} and {count} more", subject=subject, count=len(open_safing) - 1)
+    return Text.of(
+        "the tool may still be active, not confirmed since {since}: {subject}",
+        since=datetime.fromtimestamp(first.since / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ"),
+        subject=join_texts(": ", (subject, first.reason)) if first.reason else subject,
+    )
+
+
+_WHAT: Final[Mapping[str, Text]] = MappingProxyType(
+    {"stop": Text.of("stop"), "reset": Text.of("reset"), "release": Text.of("release")}
+)

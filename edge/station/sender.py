@@ -152,7 +152,7 @@ class Dispatch:
             return not await self.has_begun(stop, job_id)
         return equipment.connected is False and await self.never_left(stop, job_id)
 
-    def obstacle_of(self, type_id: str) -> str:
+    def obstacle_of(self, type_id: str) -> str | Text:
         """Return why the equipment of a type cannot take commands now; empty when it can."""
         equipment = self.routes.get(type_id)
         if equipment is None:
@@ -240,9 +240,9 @@ class SendQueue(Struct, frozen=True):
 
     more: asyncio.Event = field(default_factory=asyncio.Event)
     defects: Counter[Outgoing] = field(default_factory=Counter)
-    reasons: dict[Outgoing, str] = field(default_factory=dict)
-    never_sent: dict[str, str] = field(default_factory=dict)
-    doubtful: dict[str, str] = field(default_factory=dict)
+    reasons: dict[Outgoing, Text] = field(default_factory=dict)
+    never_sent: dict[str, str | Text] = field(default_factory=dict)
+    doubtful: dict[str, str | Text] = field(default_factory=dict)
 
 
 class Sender:
@@ -332,8 +332,8 @@ class Sender:
             if not isinstance(error, NotSent):
                 self._uncertain.add(outgoing)
             # Equipment may be away for days: the reason is logged once, and not for each of many jobs that wait for it.
-            if queue.reasons.get(outgoing) != error.message:
-                command, queue.reasons[outgoing] = outgoing.command_id, error.message
+            if queue.reasons.get(outgoing) != error.text:
+                command, queue.reasons[outgoing] = outgoing.command_id, error.text
                 self._delays.warning(
                     "command delayed", error.message, job=job_id, command=command, reason=error.message
                 )
@@ -384,7 +384,7 @@ class Sender:
         if not isinstance(outcome, Decision) and removal.operations:
             await self._runs.store.commit(removal)
         event = "command may have been sent" if withdrawn.may_have_left else "command never sent"
-        logger.info(event, job=job_id, command=command_id, reason=withdrawn.reason)
+        logger.info(event, job=job_id, command=command_id, reason=str(withdrawn.reason))
 
     async def _give_up(self, job_id: str, outgoing: Outgoing, error: Exception) -> bool:
         """Write a dead letter for a command; return False when writing must be retried."""

@@ -13,6 +13,7 @@ from edge.access.mode import ModeWatch
 from edge.foundation.backoff import MOST_TRIES, delay_after_defects
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock
+from edge.foundation.text import Text
 from edge.model.isa95 import JobOrder, Parameter
 from edge.model.job_state import Cause, JobState
 from edge.model.json_value import plain_value
@@ -56,7 +57,7 @@ class _KnownMaster(Struct, frozen=True):
 class NoRecipe(Struct, frozen=True):
     """The reason why a job order cannot run."""
 
-    reason: str
+    reason: Text
 
 
 _MAX_KNOWN = 64
@@ -95,30 +96,49 @@ class RecipeLookup:
         """Return the recipe of an order. Raises Unavailable when the store is gone."""
         masters = order.work_master_id or ()
         if not masters:
-            return NoRecipe("the job order names no Work Master")
+            return NoRecipe(Text.of("the job order names no Work Master"))
         if len(masters) > 1:
-            return NoRecipe(f"the job order names {len(masters)} Work Masters; name one")
+            return NoRecipe(Text.of("the job order names {count} Work Masters; name one", count=len(masters)))
         named = masters[0]
         known = self._known.get((scope, named.id)) or await self._load(scope, named.id)
         if isinstance(known, NoRecipe):
             return known
         if unrouted := self._unrouted(known.net):
-            return NoRecipe(f"no equipment takes commands of type {', '.join(unrouted)}")
+            return NoRecipe(Text.of("no equipment takes commands of type {types}", types=", ".join(unrouted)))
         if absent := sorted(known.net.mirrors - self._mirrors):
-            return NoRecipe(f"its conditions ask for a mirror that this gateway has not: [mirror.{absent[0]}]")
+            return NoRecipe(
+                Text.of(
+                    "its conditions ask for a mirror that this gateway has not: [mirror.{mirror}]", mirror=absent[0]
+                )
+            )
         parameters = _parameters(known.parameters, named.parameters, order.job_order_parameters)
         return FoundRecipe(known.net, parameters, known.guard)
 
     async def _load(self, scope: str, work_master_id: str) -> _KnownMaster | NoRecipe:
         found = await resources.load_work_master_at_revision(self._store, work_master_id, scope)
         if found is None:
-            return NoRecipe(f"Work Master {work_master_id!r} is not known to this station")
+            return NoRecipe(
+                Text.of("Work Master {work_master!r} is not known to this station", work_master=work_master_id)
+            )
         master, revision = found
         if not is_recipe_schema(master.dataschema):
-            return NoRecipe(f"Work Master {work_master_id!r} holds no SFC recipe (dataschema {RECIPE_DATASCHEMA})")
+            return NoRecipe(
+                Text.of(
+                    "Work Master {work_master!r} holds no SFC recipe (dataschema {dataschema})",
+                    work_master=work_master_id,
+                    dataschema=RECIPE_DATASCHEMA,
+                )
+            )
         net = self._compiler(msgspec.json.encode(master.data).decode())
         if isinstance(net, RejectedRecipe):
-            return NoRecipe(f"the recipe of Work Master {work_master_id!r} is refused: {'; '.join(net.faults)}")
+            faults = "; ".join(net.faults)
+            return NoRecipe(
+                Text.of(
+                    "the recipe of Work Master {work_master!r} is refused: {faults}",
+                    work_master=work_master_id,
+                    faults=faults,
+                )
+            )
         known = _KnownMaster(net, master.parameters, Commit(guards=(revision,)))
         self._known[scope, work_master_id] = known
         if len(self._known) > _MAX_KNOWN:
@@ -285,8 +305,8 @@ class Starter:
                 await self._mode.refresh_after(result.key)
         return isinstance(result, Committed)
 
-    async def _fail(self, job: Job, reason: str, done: Commit) -> bool:
-        logger.error("job fails at its start", job=job.job_id, scope=job.scope, reason=reason)
+    async def _fail(self, job: Job, reason: Text, done: Commit) -> bool:
+        logger.error("job fails at its start", job=job.job_id, scope=job.scope, reason=str(reason))
         failed = msgspec.structs.replace(job, error=reason)
         commit = end_job_without_run(self._runs.context, job, failed, Cause.FAIL, self._runs.clock())
         return isinstance(await self._store.commit(join((commit, done))), Committed)

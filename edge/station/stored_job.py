@@ -58,7 +58,7 @@ class StoredJob(Struct, frozen=True):
     run: Run | None
     net: Net | None
     response: JobResponse | None
-    holders: Mapping[str, str] = field(default_factory=dict)
+    holders: Mapping[str, Text] = field(default_factory=dict)
     mirrors: Mirrors = field(default_factory=dict)
     unsent: frozenset[str] = frozenset()
 

@@ -78,11 +78,11 @@ class Defects:
         """The number of tasks that fail now."""
         return len(self._failing)
 
-    def problems(self) -> Iterable[str]:
+    def problems(self) -> Iterable[Text]:
         """Yield a sentence when tasks fail now."""
         if self._failing:
             names = ", ".join(f"{task} ({kind})" for task, kind in sorted(self._failing.items()))
-            yield f"background task fails: {names}"
+            yield Text.of("background task fails: {names}", names=names)
 
 
 _PATIENCE_S = 25.0

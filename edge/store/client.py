@@ -97,13 +97,13 @@ class Store:
         """None without Sentinel: then nothing is asked and nothing is guarded."""
         self.is_durable = True
         """Whether the server has to write down each change: `[redis] durability`."""
-        self.problems: tuple[str, ...] = ()
+        self.problems: tuple[Text, ...] = ()
         """What the server was found to lack when it was adopted."""
         self.over = asyncio.Event()
         """Set when the primary has changed: this store is of no use any more."""
 
     @property
-    def unconfirmed(self) -> str:
+    def unconfirmed(self) -> str | Text:
         """Why no action may be started now: a majority of the sentinels does not confirm the primary. Else empty."""
         return "" if self.ha is None else self.ha.fence.reason
 
@@ -116,7 +116,7 @@ class Store:
         """End this store for ever: all connections close, and every call raises Unavailable."""
         if self.over.is_set():
             return
-        logger.warning("primary changed, store closed", reason=reason)
+        logger.warning("primary changed, store closed", reason=str(reason))
         self.over.set()
         error = Unavailable(Text.of("the primary of the store has changed: {reason}", reason=reason), _OVER_ADVICE)
         self._connection.end(error)

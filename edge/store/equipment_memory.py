@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import structlog
 
+from edge.foundation.text import Text
 from edge.model.equipment_health import EquipmentReport
 from edge.sfc.signal import Phase
 from edge.store.client import Store
@@ -74,8 +75,9 @@ class SafingCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     It is due `since` an instant, in milliseconds since the epoch.
 
-    `error` says why the equipment declined it. `released_by` is the operator who has made the tool safe by hand, and
-    `release_reason` what the operator has seen: it is not sent any more.
+    `error` says why the equipment declined it, in English; `error_text` has the same with its values. `released_by` is
+    the operator who has made the tool safe by hand, and `release_reason` what the operator has seen: it is not sent any
+    more.
     """
 
     phase: Phase
@@ -89,6 +91,7 @@ class SafingCommand(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, object] = {}
     since: int
     error: str = ""
+    error_text: Text | None = None
     released_by: str = ""
     release_reason: str = ""
     causation_id: str = ""

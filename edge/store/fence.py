@@ -14,7 +14,7 @@ import structlog
 from msgspec import Struct
 
 from edge.foundation.errors import Unavailable
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.store.sentinels import ASK_EVERY_S, Primary, Sentinels, SentinelView, TakeView, agreed
 
 logger = structlog.get_logger(__name__)
@@ -24,7 +24,7 @@ MARGIN_S: Final = 0.5
 _FORGOTTEN_AFTER_S = 300.0
 REPLACED_AFTER_S: Final = 10.0
 _ADVICE = "Work continues when a majority of the sentinels confirms the primary. See: edge doctor"
-QUORUM_ADVICE: Final = "Correct it on every sentinel: SENTINEL SET <service> quorum <number>"
+QUORUM_ADVICE: Final = Text.of("Correct it on every sentinel: SENTINEL SET <service> quorum <number>")
 _FAILOVER = ("o_down", "failover_in_progress")
 
 
@@ -37,20 +37,20 @@ class Confirmed(Struct, frozen=True):
 class Doubt(Struct, frozen=True):
     """The sentinel cannot vouch for the primary; others may."""
 
-    reason: str
+    reason: Text
 
 
 class Veto(Struct, frozen=True):
     """The sentinel knows of a failover that has begun: no commit until it answers otherwise, or `until`."""
 
-    reason: str
+    reason: Text
     until: float
 
 
 class Superseded(Struct, frozen=True):
     """The sentinel knows of a later failover: the primary will not return."""
 
-    reason: str
+    reason: Text
 
 
 Judgement = Confirmed | Doubt | Veto | Superseded
@@ -64,17 +64,22 @@ def judge(view: SentinelView, primary: Primary, sent_at: float) -> Judgement:
     """
     theirs = view.primary
     if theirs.config_epoch > primary.config_epoch:
-        return Superseded(f"a failover has made {theirs} the primary instead of {primary}")
+        return Superseded(
+            Text.of(
+                "a failover has made {successor} the primary instead of {primary}", successor=theirs, primary=primary
+            )
+        )
     if theirs != primary:
-        return Doubt(f"a sentinel still names {theirs}, not {primary}")
+        return Doubt(Text.of("a sentinel still names {other}, not {primary}", other=theirs, primary=primary))
     if not view.is_watched:
         # It has promoted this primary and ends that failover now; until then, and for a whole period after, it starts
         # no other one.
         return Confirmed(sent_at + view.down_after_s - MARGIN_S)
     if begun := [flag for flag in _FAILOVER if flag in view.flags]:
-        return Veto(f"a failover of {primary} has begun ({', '.join(begun)})", sent_at + view.failover_timeout_s)
+        reason = Text.of("a failover of {primary} has begun ({flags})", primary=primary, flags=", ".join(begun))
+        return Veto(reason, sent_at + view.failover_timeout_s)
     if "s_down" in view.flags:
-        return Doubt(f"a sentinel does not reach {primary}")
+        return Doubt(Text.of("a sentinel does not reach {primary}", primary=primary))
     # Negative while the clock of the sentinel's host has been set back.
     return Confirmed(sent_at + view.down_after_s - max(view.last_ok_ping_s, 0.0) - MARGIN_S)
 
@@ -144,13 +149,17 @@ class Fence:
         return max(0.0, self._until - self._clock())
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> str | Text:
         """Why the primary is not confirmed; empty while it is."""
         if self.is_confirmed:
             return ""
         judgements = [heard.judgement for heard in self._heard.values()]
-        reasons = sorted({judgement.reason for judgement in judgements if not isinstance(judgement, Confirmed)})
-        return "; ".join(reasons) or f"no majority of the sentinels confirms {self.primary}"
+        reasons = sorted(
+            {judgement.reason for judgement in judgements if not isinstance(judgement, Confirmed)}, key=str
+        )
+        if reasons:
+            return join_texts("; ", reasons)
+        return Text.of("no majority of the sentinels confirms {primary}", primary=self.primary)
 
     def require(self) -> None:
         """Raise Unavailable unless a majority confirms the primary now."""
@@ -198,7 +207,7 @@ class Fence:
         if now and before is False:
             logger.info("primary confirmed again", primary=str(self.primary))
         elif before and not now:
-            logger.warning("primary not confirmed, work waits", primary=str(self.primary), reason=self.reason)
+            logger.warning("primary not confirmed, work waits", primary=str(self.primary), reason=str(self.reason))
         if now or before:
             self._was_confirmed = now
 
@@ -230,12 +239,14 @@ async def watched(sentinels: Sentinels, fence: Fence, every_s: float = ASK_EVERY
         await asyncio.wait((task,))
 
 
-def quorum_problem(views: Iterable[SentinelView]) -> str:
-    """Return why a failover could start although a majority vouches for the primary; empty when it cannot."""
+def quorum_problem(views: Iterable[SentinelView]) -> Text | None:
+    """Return why a failover could start although a majority vouches for the primary; None when it cannot."""
     for view in views:
         if view.quorum < view.majority:
-            return (
-                f"a sentinel fails over with a quorum of {view.quorum} of {view.sentinels} sentinels, "
-                f"expected at least {view.majority}"
+            return Text.of(
+                "a sentinel fails over with a quorum of {quorum} of {count} sentinels, expected at least {majority}",
+                quorum=view.quorum,
+                count=view.sentinels,
+                majority=view.majority,
             )
-    return ""
+    return None

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.model.instant import milliseconds
 from edge.model.isa95 import JobOrder, LocalizedText
 from edge.model.job_state import Cause, JobState, JobStatus, SubState, has_ended, has_response
@@ -40,7 +41,7 @@ class Job(Struct, frozen=True, kw_only=True):
     stored_at: int
     started_at: int | None = None
     ended_at: int | None = None
-    error: str | None = None
+    error: str | Text | None = None
     early: tuple[KeptEvent, ...] = ()
     """Events that named the job before it started; its run begins with them."""
     causation_id: str = ""
@@ -89,6 +90,7 @@ _TEXTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("started_at", "started_at", _text_or_empty),
     ("ended_at", "ended_at", _text_or_empty),
     ("error", "error", _text_or_empty),
+    ("error_text", "error", lambda error: _json(error) if isinstance(error, Text) else ""),
     ("causation_id", "causation_id", str),
     ("trace", "trace", _json_or_empty),
     ("early", "early", _json_or_empty),
@@ -111,6 +113,12 @@ def _changed_fields(before: Job, job: Job) -> dict[str, str]:
     return written
 
 
+def _error(stored: Mapping[str, str]) -> str | Text | None:
+    """Return why a job failed: the text with its values, or the string of a device, a person or release 0.9.0."""
+    text = stored.get("error_text")
+    return msgspec.json.decode(text, type=Text) if text else stored["error"] or None
+
+
 def _job(stored: Mapping[str, str]) -> Job:
     fields = version.upgrade_fields(Document.JOB_ORDER, stored)
     return Job(
@@ -122,7 +130,7 @@ def _job(stored: Mapping[str, str]) -> Job:
         stored_at=int(fields["stored_at"]),
         started_at=int(fields["started_at"]) if fields["started_at"] else None,
         ended_at=int(fields["ended_at"]) if fields["ended_at"] else None,
-        error=fields["error"] or None,
+        error=_error(fields),
         # Documents of an earlier version lack the field.
         early=msgspec.json.decode(early, type=tuple[KeptEvent, ...]) if (early := fields.get("early")) else (),
         causation_id=fields.get("causation_id", ""),

@@ -103,9 +103,9 @@ class StoreObserver:
                 info, (seconds, microseconds), *rest = values_of(commands, await connection.call(*commands))
         except TimeoutError:
             connection.close()
-            return NodeReport(address=name, error=f"no reply within {WITHIN_S:g} s"), None
+            return NodeReport(address=name, error=Text.of("no reply within {seconds:g} s", seconds=WITHIN_S)), None
         except EdgeError as error:
-            return NodeReport(address=name, error=error.message), None
+            return NodeReport(address=name, error=error.text), None
         ours = (sent_at + self._clock()) / 2000
         report = report_of(name, info, seconds + microseconds / 1e6 - ours)
         return report, _generation(*rest[0]) if rest else None

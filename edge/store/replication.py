@@ -37,17 +37,19 @@ def promotable_replicas(views: Iterable[SentinelView]) -> set[tuple[str, int]]:
     } - {own}
 
 
-def priority_problem(views: Iterable[SentinelView]) -> str:
-    """Return why a replica that is behind may be promoted; empty when Sentinel chooses the one that has most.
+def priority_problem(views: Iterable[SentinelView]) -> Text | None:
+    """Return why a replica that is behind may be promoted; None when Sentinel chooses the one that has most.
 
     A replica that was down while others confirmed, and is up again, is preferred by its priority to those that have
     more.
     """
     priorities = {replica.priority for view in views for replica in view.replicas if replica.priority > 0}
     if len(priorities) <= 1:
-        return ""
-    found = ", ".join(map(str, sorted(priorities)))
-    return f"the replicas have the priorities {found}, expected one for all: a failover may promote one that is behind"
+        return None
+    return Text.of(
+        "the replicas have the priorities {found}, expected one for all: a failover may promote one that is behind",
+        found=", ".join(map(str, sorted(priorities))),
+    )
 
 
 class ReplicaOffsets(Struct, frozen=True):
@@ -94,9 +96,9 @@ class Replication:
         return self._least > 0
 
     @property
-    def problem(self) -> str:
-        """Why confirmed commits may be lost nevertheless; empty when they cannot."""
-        return priority_problem(self._views) if self.is_required else ""
+    def problem(self) -> Text | None:
+        """Why confirmed commits may be lost nevertheless; None when they cannot."""
+        return priority_problem(self._views) if self.is_required else None
 
     async def confirm(self) -> None:
         """Return when the replicas have what was committed before this call. Raises Unavailable when they do not."""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from edge.config import RedisSettings, password_of
 from edge.foundation.errors import EdgeError, SettingsError, Unavailable
 from edge.foundation.task_group import TaskGroup
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.store.connection import AccessDenied, CommandConnection, Endpoint, ReplyError
 
 
@@ -193,7 +193,7 @@ class SentinelReport(Struct, frozen=True):
 
     address: str
     view: SentinelView | None
-    error: str = ""
+    error: str | Text = ""
 
 
 def agreed(views: Iterable[SentinelView]) -> Primary | None:
@@ -371,8 +371,8 @@ class Sentinels:
     def _report(self, place: _Place) -> SentinelReport:
         error = self._errors.get(place)
         view = self.views.get(self._ids.get(place, ""))
-        missing = "" if view else "no answer yet"
-        return SentinelReport(str(self._asked[place]), view, error.message if error else missing)
+        missing = "" if view else Text.of("no answer yet")
+        return SentinelReport(str(self._asked[place]), view, error.text if error else missing)
 
     async def demand_failover(self, address: str, *option: str) -> str:
         """Demand a failover of one sentinel; return its error, empty when the failover begins. Raises Unavailable."""
@@ -414,7 +414,8 @@ class Sentinels:
         if reasons and isinstance(reasons[0], SettingsError | AccessDenied):
             raise reasons[0]
         raise Unavailable(
-            Text.of("no sentinel answers: {reasons}", reasons="; ".join(reason.message for reason in reasons)), _ADVICE
+            Text.of("no sentinel answers: {reasons}", reasons=join_texts("; ", (reason.text for reason in reasons))),
+            _ADVICE,
         )
 
     async def refresh(self, take: TakeView = lambda _view, _sent_at: None) -> None:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from edge.foundation.errors import Defect, SettingsError
+from edge.foundation.text import Text
 from edge.store import ended_jobs
 from edge.store.bounds import BoundedCount, BoundedCounts, CountLimits, MarksBySender
 from edge.store.client import Store
@@ -53,7 +54,7 @@ class ServerState(Struct, frozen=True):
     memory: MemoryUsage
     can_write: bool
     counts: BoundedCounts
-    problems: tuple[str, ...] = ()
+    problems: tuple[Text, ...] = ()
     """Why the server may lose decisions now, where `[redis] durability` requires that it does not."""
 
 
@@ -110,10 +111,10 @@ async def _durability_info(store: Store) -> Mapping[str, str]:
     return {name: value for section in sections for name, value in section.items()}
 
 
-async def lasting_problems(store: Store) -> tuple[str, ...]:
+async def lasting_problems(store: Store) -> tuple[Text, ...]:
     """Return why the server may lose decisions at its next start, as far as `read_state` does not see it."""
     if await drops_transactions(store, await _durability_info(store)):
-        return ("drops transactions at its next start: its user default has no right to execute them",)
+        return (Text.of("drops transactions at its next start: its user default has no right to execute them"),)
     return ()
 
 
@@ -158,12 +159,14 @@ def _parse(version: str) -> _Version:
     return tuple(int(number) for number in numbers if number.isdecimal())
 
 
-def _durability_problems(info: Mapping[str, str]) -> Iterator[str]:
+def _durability_problems(info: Mapping[str, str]) -> Iterator[Text]:
     policy = info["maxmemory_policy"]
     if policy != "noeviction" and int(info["maxmemory"]):
-        yield f"drops keys when it is full: its maxmemory-policy is {policy}, expected noeviction"
+        yield Text.of(
+            "drops keys when it is full: its maxmemory-policy is {policy}, expected noeviction", policy=policy
+        )
     if not int(info["aof_enabled"]):
-        yield "does not write down each change: its appendonly is no, expected yes"
+        yield Text.of("does not write down each change: its appendonly is no, expected yes")
 
 
 _SAMPLE = 200

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.foundation.text import Text
 from edge.store.client import Store
 from edge.store.commit import operation
 
@@ -63,9 +64,13 @@ async def end_clock_difference(store: Store) -> None:
     await store.commit(operation("HSET", store.keys.generation(), "clock", 0))
 
 
-def difference_problem(ahead_ms: int) -> str:
-    """Return the problem of a server whose clock differs from ours; empty for a small difference."""
+def difference_problem(ahead_ms: int) -> Text | None:
+    """Return the problem of a server whose clock differs from ours; None for a small difference."""
     if abs(ahead_ms) <= MOST_DIFFERENCE_MS:
-        return ""
-    how = "ahead of" if ahead_ms > 0 else "behind"
-    return f"the clock of the store's host is {abs(ahead_ms) / 1000:.1f} s {how} that of this machine"
+        return None
+    seconds = abs(ahead_ms) / 1000
+    if ahead_ms > 0:
+        return Text.of(
+            "the clock of the store's host is {seconds:.1f} s ahead of that of this machine", seconds=seconds
+        )
+    return Text.of("the clock of the store's host is {seconds:.1f} s behind that of this machine", seconds=seconds)

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from edge.foundation.text import Text
 from edge.store.fence import QUORUM_ADVICE
 from edge.store.sentinels import Primary, ReplicaView, SentinelReport, SentinelView, agreed
 from edge.store.server_check import MemoryUsage
@@ -19,7 +20,6 @@ MOST_LAG_S: Final = 10.0
 LEAST_SENTINELS: Final = 3
 LEAST_REPLICAS_REPLICATED: Final = 2
 """With `durability = "replicated"` each replica has to confirm: with one only, its loss stops the line."""
-_STATUS: Final = "See: edge store status"
 
 
 class NodeReport(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
     """
 
     address: str
-    error: str = ""
+    error: str | Text = ""
     server: str = ""
     role: str = ""
     primary: str = ""
@@ -47,7 +47,7 @@ class FenceState(Struct, frozen=True):
     """For how many seconds a majority confirms the primary; `reason` says why it does not."""
 
     confirmed_s: float = field(name="confirmed_seconds")
-    reason: str = ""
+    reason: str | Text = ""
 
 
 class GenerationState(Struct, frozen=True):
@@ -62,7 +62,7 @@ class PrimaryState(Struct, frozen=True, kw_only=True):
     """The primary; `config_epoch` counts failovers and is None without Sentinel."""
 
     address: str
-    error: str
+    error: str | Text
     server: str
     config_epoch: int | None
     is_primary: bool
@@ -75,7 +75,7 @@ class ReplicaState(Struct, frozen=True, kw_only=True):
     """A replica; what is None is not known. One with priority 0 is never promoted."""
 
     address: str
-    error: str
+    error: str | Text
     is_linked: bool
     is_down: bool
     lag_bytes: int | None
@@ -89,7 +89,7 @@ class SentinelState(Struct, frozen=True, kw_only=True):
     """A sentinel; `primary` is the one that it names, empty when it does not answer."""
 
     address: str
-    error: str
+    error: str | Text
     primary: str
     reaches_primary: bool
     quorum: int
@@ -134,8 +134,8 @@ class StoreProblem(Struct, frozen=True):
 
     kind: ProblemKind
     subject: str
-    found: str
-    advice: str
+    found: str | Text
+    advice: Text
 
 
 def state_of(
@@ -198,7 +198,7 @@ def _primary(report: NodeReport, named: Primary | None) -> PrimaryState:
 
 def _replica(views: Sequence[ReplicaView], nodes: Mapping[str, NodeReport], primary: NodeReport | None) -> ReplicaState:
     address = str(views[0])
-    report = nodes.get(address, NodeReport(address=address, error="not asked"))
+    report = nodes.get(address, NodeReport(address=address, error=Text.of("not asked")))
     answers = not report.error
     acknowledged = primary.acknowledged.get(address) if primary else None
     lag_bytes = lag_s = None
@@ -239,8 +239,8 @@ def find_problems(state: StoreState) -> tuple[StoreProblem, ...]:
 
 def _of_store(state: StoreState) -> Iterator[StoreProblem]:
     if state.fence and state.fence.reason:
-        found = f"no majority of the sentinels confirms the primary: {state.fence.reason}"
-        advice = f"Work waits until a majority does. Start the sentinels that are away. {_STATUS}"
+        found = Text.of("no majority of the sentinels confirms the primary: {reason}", reason=state.fence.reason)
+        advice = Text.of("Work waits until a majority does. Start the sentinels that are away. See: edge store status")
         yield StoreProblem(ProblemKind.NO_MAJORITY, "store", found, advice)
 
 
@@ -250,24 +250,39 @@ def _of_primary(state: StoreState) -> Iterator[StoreProblem]:
         return
     subject = f"primary {primary.address}" if state.fence else "store server"
     if primary.error:
-        found = f"the primary {primary.address} does not answer: {primary.error}"
-        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, found, "Check its service and the network.")
+        found = Text.of(
+            "the primary {address} does not answer: {reason}", address=primary.address, reason=primary.error
+        )
+        advice = Text.of("Check its service and the network.")
+        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, found, advice)
         return
     if not primary.is_primary:
-        found = f"{primary.address} is a replica, not the primary"
-        advice = "Sentinel corrects this within seconds." if state.fence else "Point [redis] url at the primary server."
+        found = Text.of("{address} is a replica, not the primary", address=primary.address)
+        advice = (
+            Text.of("Sentinel corrects this within seconds.")
+            if state.fence
+            else Text.of("Point [redis] url at the primary server.")
+        )
         yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, found, advice)
     yield from _of_node(subject, primary, needs_aof=state.durability != "any")
 
 
 def _of_node(subject: str, node: PrimaryState | ReplicaState, *, needs_aof: bool) -> Iterator[StoreProblem]:
     if needs_aof and node.has_aof is False:
-        found = f"{node.address} keeps no append-only file: a power cut loses jobs while it is the primary"
-        yield StoreProblem(ProblemKind.NO_AOF, subject, found, "Set `appendonly yes` in its configuration.")
+        found = Text.of(
+            "{address} keeps no append-only file: a power cut loses jobs while it is the primary", address=node.address
+        )
+        yield StoreProblem(ProblemKind.NO_AOF, subject, found, Text.of("Set `appendonly yes` in its configuration."))
     if node.clock_s is not None and abs(node.clock_s) * 1000 > MOST_DIFFERENCE_MS:
-        direction = "ahead of" if node.clock_s > 0 else "behind"
-        found = f"the clock of {node.address} is {abs(node.clock_s):.1f} s {direction} that of this machine"
-        advice = "Synchronise the clocks of both machines (chrony, NTP)."
+        address, seconds = node.address, abs(node.clock_s)
+        ahead = Text.of(
+            "the clock of {address} is {seconds:.1f} s ahead of that of this machine", address=address, seconds=seconds
+        )
+        behind = Text.of(
+            "the clock of {address} is {seconds:.1f} s behind that of this machine", address=address, seconds=seconds
+        )
+        found = ahead if node.clock_s > 0 else behind
+        advice = Text.of("Synchronise the clocks of both machines (chrony, NTP).")
         yield StoreProblem(ProblemKind.CLOCK_DIFFERS, subject, found, advice)
 
 
@@ -276,30 +291,39 @@ def _of_sentinels(state: StoreState) -> Iterator[StoreProblem]:
         return
     for sentinel in state.sentinels:
         if sentinel.error:
-            advice = "Start it: without a majority of them the line stands still."
+            advice = Text.of("Start it: without a majority of them the line stands still.")
             yield StoreProblem(ProblemKind.SENTINEL_AWAY, f"sentinel {sentinel.address}", sentinel.error, advice)
     if state.answering and state.quorum < state.majority:
-        found = f"the quorum is {state.quorum}, less than {state.majority}, the majority of the sentinels"
+        found = Text.of(
+            "the quorum is {quorum}, less than {majority}, the majority of the sentinels",
+            quorum=state.quorum,
+            majority=state.majority,
+        )
         yield StoreProblem(ProblemKind.QUORUM, "sentinel quorum", found, QUORUM_ADVICE)
     if len(state.sentinels) < LEAST_SENTINELS:
-        found = f"only {len(state.sentinels)}: after the loss of one no majority is left"
-        yield StoreProblem(ProblemKind.FEW_SENTINELS, "sentinels", found, "Run three sentinels on three machines.")
+        found = Text.of("only {count}: after the loss of one no majority is left", count=len(state.sentinels))
+        advice = Text.of("Run three sentinels on three machines.")
+        yield StoreProblem(ProblemKind.FEW_SENTINELS, "sentinels", found, advice)
 
 
 def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
     if state.answering and not state.replicas:
-        found = "no replica: the loss of the primary stops the line"
-        yield StoreProblem(ProblemKind.REPLICA_AWAY, "replicas", found, "Start a replica of the primary.")
+        found = Text.of("no replica: the loss of the primary stops the line")
+        yield StoreProblem(ProblemKind.REPLICA_AWAY, "replicas", found, Text.of("Start a replica of the primary."))
     for replica in state.replicas:
         subject = f"replica {replica.address}"
         if replica.error or replica.is_down or not replica.is_linked:
-            unlinked = "no sentinel reaches it" if replica.is_linked else "it has no link to the primary"
-            found = f"the replica {replica.address} is away: {replica.error or unlinked}"
-            advice = "Check its service, its log and the network."
+            unlinked = (
+                Text.of("no sentinel reaches it") if replica.is_linked else Text.of("it has no link to the primary")
+            )
+            reason = replica.error or unlinked
+            found = Text.of("the replica {address} is away: {reason}", address=replica.address, reason=reason)
+            advice = Text.of("Check its service, its log and the network.")
             yield StoreProblem(ProblemKind.REPLICA_AWAY, subject, found, advice)
         elif (replica.lag_bytes or 0) > MOST_LAG_BYTES or (replica.lag_s or 0.0) > MOST_LAG_S:
-            found = f"the replica {replica.address} lags behind by {lag_text(replica)}"
-            advice = "Check the network and the load of its machine."
+            lag = lag_text(replica)
+            found = Text.of("the replica {address} lags behind by {lag}", address=replica.address, lag=lag)
+            advice = Text.of("Check the network and the load of its machine.")
             yield StoreProblem(ProblemKind.REPLICA_LAGS, subject, found, advice)
         yield from _of_node(subject, replica, needs_aof=state.durability != "any" and replica.priority > 0)
     if state.durability == "replicated":
@@ -311,11 +335,14 @@ def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
 def _of_replication(priorities: Sequence[int]) -> Iterator[StoreProblem]:
     """Yield the problems of `durability = "replicated"` by the priorities of the replicas that may be promoted."""
     if 0 < len(priorities) < LEAST_REPLICAS_REPLICATED:
-        found = 'two with durability = "replicated": the loss of one stops the line'
-        yield StoreProblem(ProblemKind.FEW_NODES, "data nodes", found, "Add a third data node.")
+        found = Text.of('two with durability = "replicated": the loss of one stops the line')
+        yield StoreProblem(ProblemKind.FEW_NODES, "data nodes", found, Text.of("Add a third data node."))
     if len(set(priorities)) > 1:
-        found = f"their priorities are {', '.join(map(str, priorities))}: a failover may promote one that is behind"
-        advice = "Set one `replica-priority` for all, and 0 for those that must not be promoted."
+        found = Text.of(
+            "their priorities are {priorities}: a failover may promote one that is behind",
+            priorities=", ".join(map(str, priorities)),
+        )
+        advice = Text.of("Set one `replica-priority` for all, and 0 for those that must not be promoted.")
         yield StoreProblem(ProblemKind.PRIORITIES, "replicas", found, advice)
 
 

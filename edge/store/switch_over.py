@@ -35,7 +35,7 @@ _REPAIR: Final = Text.of("Repair it, or name another replica with --to. {status}
 class NotAnswering(Refused):
     """A replica that does not answer: where Sentinel just made it one, its connections were cut once."""
 
-    def __init__(self, address: str, error: str) -> None:
+    def __init__(self, address: str, error: str | Text) -> None:
         super().__init__(
             KIND, Text.of("the replica {address} does not answer: {reason}.", address=address, reason=error), _REPAIR
         )

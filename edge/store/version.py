@@ -104,7 +104,10 @@ _INSTANTS: Mapping[str, Collection[int]] = {"step": (0,), "action": (2, 3, 5, 6)
 
 
 def _unchanged(fields: Fields) -> Fields:
-    """Return a job response (2 → 3 → 4) as it is: `attempts` (3) and `state` (4) are read in both forms."""
+    """Return a document as it is, where both forms are read.
+
+    A job response has `attempts` (3) and `state` (4); the errors of a run (4) are a string or a Text.
+    """
     return fields
 
 
@@ -113,7 +116,7 @@ UPGRADES: Mapping[Document, tuple[Upgrade, ...]] = MappingProxyType(
         Document.JOB_ORDER: (),
         Document.JOB_RESPONSE: (_relative_paths, _unchanged, _unchanged),
         Document.WORK_MASTER: (_content_per_scope,),
-        Document.RUN: (_arrays, _relative_instants),
+        Document.RUN: (_arrays, _relative_instants, _unchanged),
     }
 )
 """The first upgrade leads from version 1 to 2, each other one to the next. An upgrade is never removed or changed."""

@@ -18,6 +18,7 @@ from asyncua.server.internal_server import InternalServer
 from msgspec import Struct, field
 
 from edge.foundation.instant import Clock
+from edge.foundation.text import Text
 from edge.model.job_state import has_ended
 from edge.sfc.identifiers import quote
 from edge.sfc.run import ActionState, Association
@@ -360,7 +361,7 @@ def show_charts(
 
 
 def view(
-    loaded: LoadedJob, now: int, holders: Mapping[str, str] = NO_HOLDERS, mirrors: Mirrors = NO_MIRRORS
+    loaded: LoadedJob, now: int, holders: Mapping[str, Text] = NO_HOLDERS, mirrors: Mirrors = NO_MIRRORS
 ) -> ChartView:
     """Return the view of a run at an instant, in milliseconds since the epoch."""
     run, net = loaded.stored.run, loaded.net
@@ -376,12 +377,16 @@ def view(
         },
         actions={str(key): _action(run.associations.get(key, _NEVER_STARTED)) for key in net.actions},
         waiting=tuple(str(wait) for wait in explain_waiting(net, run, now, holders, mirrors)),
-        error=run.error or "",
+        error=str(run.error or ""),
         deadline=next_deadline(net, run),
     )
 
 
 def _action(association: Association) -> ActionView:
     return ActionView(
-        association.state.value, association.attempt, association.result, association.deadline, association.error or ""
+        association.state.value,
+        association.attempt,
+        association.result,
+        association.deadline,
+        str(association.error or ""),
     )

@@ -99,7 +99,7 @@ EQUIPMENT = (
         "ConnectionReason",
         base(T.String),
         "Why it is not connected, in words; empty while it is.",
-        lambda p: text(p.connection.reason),
+        lambda p: text(str(p.connection.reason)),
     ),
     VariableSpec(
         "LastSeen",
@@ -120,7 +120,9 @@ EQUIPMENT = (
     ),
     VariableSpec("MessagesRefused", base(T.UInt32), "Messages that could not be taken.", lambda p: _count(p.refused)),
     VariableSpec("LastError", base(T.String), "The latest of these failures, in words.", lambda p: text(p.last_error)),
-    VariableSpec("Problem", base(T.String), "Why it cannot work although it is connected.", lambda p: text(p.problem)),
+    VariableSpec(
+        "Problem", base(T.String), "Why it cannot work although it is connected.", lambda p: text(str(p.problem))
+    ),
     VariableSpec(
         "OutcomesUnknown", base(T.UInt32), "Commands whose outcome could not be found.", lambda p: _count(p.unknown)
     ),

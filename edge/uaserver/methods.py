@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn
 from edge.foundation.errors import Refused, Unavailable
+from edge.foundation.text import Text
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State, StateQuery
 from edge.model.job_state import Cause
 from edge.model.plant import MaintenanceKind
@@ -258,7 +259,7 @@ class JobMethodService(MethodService):
             source=_SOURCE,
             event_id=str(uuid.uuid4()),
             languages=LOCALES.get(),
-            by=f"{CALLER.get().name or 'anonymous'} over OPC UA",
+            by=Text.of("{user} over OPC UA", user=CALLER.get().name or "anonymous"),
         )
         answer = await self._services.jobs.call(asked)
         if self.refresh is not None and answer.status is ReturnStatus.NO_ERROR:

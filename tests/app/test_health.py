@@ -14,6 +14,7 @@ from edge.config import MqttSettings, RedisSettings
 from edge.foundation.clock_sync import Clock
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, open_session
 from edge.model.finding import HealthFinding, failing, ok, warning
 from edge.model.job_state import Cause
@@ -240,7 +241,7 @@ async def test_systemd_is_notified_of_each_change_of_the_status(store: Store) ->
     printed = await asyncio.wait_for(reported.get(), 30)
     assert printed.startswith("STATUS=0 jobs at work; ")
     assert printed.endswith("; scopes station-1")
-    looking.interface_problems["OPC UA server"] = "OPC UA cannot listen"
+    looking.interface_problems["OPC UA server"] = Text("OPC UA cannot listen")
     printed = await asyncio.wait_for(reported.get(), 30)
     assert printed.startswith("STATUS=serving, degraded: OPC UA cannot listen; 0 jobs at work; ")
     publishing.cancel()

@@ -2,11 +2,13 @@
 
 from edge.app.health_line import BrokerFacts, GatewayFacts, missing, problems, summary
 from edge.foundation.clock_sync import Clock
+from edge.foundation.text import Text
 from edge.store.server_check import MemoryUsage
+from tests.english import english
 
 FACTS = GatewayFacts(
     brokers={"mes": BrokerFacts(connected=False, refused=("a/#",)), "tools": BrokerFacts(True, ("b/#",), ("c/#",))},
-    interfaces=("the station page cannot listen",),
+    interfaces=(Text("the station page cannot listen"),),
     stalled_work=("outbox",),
     lost_equipment=("wrench (refused)",),
     maybe_active=("press",),
@@ -15,7 +17,7 @@ FACTS = GatewayFacts(
 
 
 def test_missing_connections_make_a_gateway_degraded() -> None:
-    assert [*missing(FACTS)] == [
+    assert english([*missing(FACTS)]) == [
         "broker unavailable: mes",
         "broker refuses subscriptions of tools: b/#",
         "the station page cannot listen",
@@ -24,9 +26,9 @@ def test_missing_connections_make_a_gateway_degraded() -> None:
 
 
 def test_problems_are_named_in_their_order() -> None:
-    assert [*problems(FACTS)] == [
+    assert english([*problems(FACTS)]) == [
         "no progress: outbox",
-        *missing(FACTS),
+        *english([*missing(FACTS)]),
         "messages for tools wait: c/#",
         "equipment disconnected: wrench (refused)",
         "tool may still be active: press",
@@ -35,8 +37,8 @@ def test_problems_are_named_in_their_order() -> None:
 
 
 def test_summary_names_a_clock_that_is_wrong_only() -> None:
-    assert [*summary(1, MemoryUsage(50, 100), Clock.SYNCHRONISED)] == ["1 job at work", "store 50% full"]
-    assert [*summary(2, MemoryUsage(2 << 20, 0), Clock.UNSYNCHRONISED)] == [
+    assert english([*summary(1, MemoryUsage(50, 100), Clock.SYNCHRONISED)]) == ["1 job at work", "store 50% full"]
+    assert english([*summary(2, MemoryUsage(2 << 20, 0), Clock.UNSYNCHRONISED)]) == [
         "2 jobs at work",
         "store holds 2 MiB",
         "clock not synchronised",

@@ -79,7 +79,7 @@ async def test_fault_of_a_server_is_counted_and_noted(
     async with open_line(tmp_path) as line, watched(line, unique) as watch:
         fault(line)
         await wait_until(lambda: dict(watch.tags()).get(tag) == 1)
-        await wait_until(lambda: any(text.startswith(note) for text in watch.notes()))
+        await wait_until(lambda: any(str(text).startswith(note) for text in watch.notes()))
         _thaw(line)
 
 

@@ -137,4 +137,4 @@ async def test_task_at_a_key_of_another_type_does_not_end_the_gateway(
     await store.execute("SET", store.keys.sfc_timers(), "not a sorted set")
     async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=NO_OPCUA)) as gateway:
         await wait_until(lambda: gateway.store.defects.counts["timers"] >= 1)
-        assert "background task fails: timers (Defect)" in list(gateway.store.defects.problems())
+        assert "background task fails: timers (Defect)" in map(str, gateway.store.defects.problems())

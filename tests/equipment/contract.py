@@ -110,7 +110,7 @@ class Contract:
         (answer,) = bench.station.answers
         assert answer.command_id == WORK.command_id
         assert answer.error
-        assert self.failure in answer.error
+        assert self.failure in str(answer.error)
 
     async def test_unfinished_command_has_no_answer(self, bench: Bench, wait_until: WaitUntil) -> None:
         await bench.equipment.send(WORK)

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.model.equipment_traffic import TrafficKind
 from edge.station.equipment import (
     Begin,
@@ -63,9 +64,9 @@ class RecordingStation:
             self.refused_starts += 1
             raise NotSent(self.unconfirmed)
 
-    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
+    async def stopped(self, command_id: str, error: str | Text | None, *, is_answer: bool = True) -> None:
         self.unanswered_stops += not is_answer
-        self.stops.append((command_id, error))
+        self.stops.append((command_id, None if error is None else str(error)))
 
     async def late(self, result: LateResult) -> None:
         if self.failures:
@@ -79,9 +80,9 @@ class RecordingStation:
         if self.failures:
             raise self.failures.pop()
         if isinstance(answer, OutcomeUnknown):
-            self.unknown.append(answer)
+            self.unknown.append(replace(answer, reason=str(answer.reason)))
         else:
-            self.answers.append(answer)
+            self.answers.append(replace(answer, error=answer.error and str(answer.error)))
 
     async def event(self, event: EquipmentEvent) -> Task | None:
         if self.failures:

@@ -55,7 +55,7 @@ async def test_mqtt_start_without_subscriber_is_withdrawn(mqtt: MqttSettings, un
     async with open_session(mqtt, unique) as session:
         equipment = await open_equipment("plug", settings, session, RecordingStation(), SCOPES, "/edge")
         await equipment.send(WORK)
-        assert equipment.problem
+        assert str(equipment.problem)
         assert equipment.withdraw(WORK.command_id)
         assert not equipment.withdraw(WORK.command_id)
 

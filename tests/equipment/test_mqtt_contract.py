@@ -149,7 +149,7 @@ async def test_command_without_subscriber_is_a_problem(mqtt: MqttSettings, uniqu
         assert equipment.problem == ""
         with capture_logs() as logs:
             await equipment.send(WORK)
-        assert equipment.problem == f"nothing subscribes to {unique}/wrench/commands"
+        assert str(equipment.problem) == f"nothing subscribes to {unique}/wrench/commands"
         assert "command without subscriber" in {entry["event"] for entry in logs}
 
 

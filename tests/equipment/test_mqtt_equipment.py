@@ -265,7 +265,7 @@ async def test_unreadable_answer_leaves_the_outcome_unknown(bench: Bench, wait_u
     await wait_until(lambda: bench.station.unknown)
     (unknown,) = bench.station.unknown
     assert unknown.command_id == COMMAND.command_id
-    assert unknown.reason.startswith("its answer cannot be read: ")
+    assert str(unknown.reason).startswith("its answer cannot be read: ")
 
 
 async def test_answer_with_only_its_command_id_is_accepted(bench: Bench, wait_until: WaitUntil) -> None:

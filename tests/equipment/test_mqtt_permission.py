@@ -14,6 +14,7 @@ from edge.links.mqtt import Message, MqttSession, open_session
 from edge.model.equipment_health import OpenSafing
 from edge.station.equipment import Command
 from tests.conftest import WaitUntil
+from tests.english import english
 from tests.equipment.recording_station import RecordingStation
 from tests.equipment.test_mqtt_equipment import COMMAND
 from tests.virtual_time import run_virtual
@@ -92,5 +93,5 @@ def test_permission_that_cannot_be_withdrawn_is_retried_in_seconds() -> None:
         return first, permission.open_release, broker
 
     first, last, broker = run_virtual(withdrawn())
-    assert first == OpenSafing(what="release", since=5, tries=1, reason="the broker does not confirm")
+    assert english(first) == OpenSafing(what="release", since=5, tries=1, reason="the broker does not confirm")
     assert (last, broker.taken) == (None, [(17.0, b"false")])

@@ -17,10 +17,10 @@ async def test_reason_why_equipment_is_away_is_its_broker_or_its_presence(unique
         assert equipment.connection == ConnectionState()
         await session.publish(f"{unique}/wrench/presence", b"offline")
         await wait_until(lambda: equipment.connection.connected is False)
-        assert equipment.connection.text.startswith("not connected: offline: ")
+        assert str(equipment.connection.text).startswith("not connected: offline: ")
         await broker.stop()
-        await wait_until(lambda: equipment.connection.text.startswith("not connected: refused: "))
-        assert (
-            f"cannot connect to the MQTT broker at {broker.url.removeprefix('mqtt://')}" in equipment.connection.reason
+        await wait_until(lambda: str(equipment.connection.text).startswith("not connected: refused: "))
+        assert f"cannot connect to the MQTT broker at {broker.url.removeprefix('mqtt://')}" in str(
+            equipment.connection.reason
         )
         assert equipment.connection.retry_s == RETRY_SECONDS[1]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simpleeval import SimpleEval
 
-from edge.expression.compiler import Unmet, compile_condition, compile_value
+from edge.expression.compiler import compile_condition, compile_value
 from edge.expression.syntax import ExpressionSyntaxError, Name
 from edge.expression.value import UNKNOWN, Evaluate, EvaluationError
 
@@ -97,7 +97,8 @@ def test_expression_without_names_has_a_constant_value() -> None:
 
 def test_unmet_parts_of_a_calculation_show_the_values_of_its_names() -> None:
     expression = compile_condition("ok and (a + b) / 2 > 10", resolve)
-    assert expression.explain({"ok": True, "a": 4}) == (Unmet("(a + b) / 2 > 10", "a is 4, b: no value yet"),)
+    (unmet,) = expression.explain({"ok": True, "a": 4})
+    assert (unmet.text, str(unmet.because)) == ("(a + b) / 2 > 10", "a is 4, b: no value yet")
     assert expression.explain({"ok": True, "a": 40, "b": 10}) == ()
 
 

@@ -304,7 +304,7 @@ async def test_result_that_cannot_be_read_and_not_requested_is_unknown(wait_unti
         await bench.controller.flood(GARBAGE)
         await wait_until(lambda: bench.station.unknown)
         assert not bench.controller.tool.enabled
-    assert "cannot be read" in bench.station.unknown[0].reason
+    assert "cannot be read" in str(bench.station.unknown[0].reason)
 
 
 async def test_result_that_cannot_be_read_is_requested_as_an_old_one(wait_until: WaitUntil) -> None:

@@ -114,7 +114,7 @@ async def test_aborted_job_names_the_transport_of_its_caller(
     assert status(await calls.answer(abort)) == 1
     job = await jobs.load(store, "J1")
     assert job
-    assert job.error == f"aborted by {by}"
+    assert str(job.error) == f"aborted by {by}"
 
 
 def retained(incoming: IncomingCall) -> IncomingCall:

@@ -12,6 +12,7 @@ from paho.mqtt.properties import Properties
 from structlog.testing import capture_logs
 
 from edge.config import MqttSettings
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, open_session, to_event
 from edge.model.cloudevent import MSGPACK, STRUCTURED_JSON
 from edge.model.event_types import CONFIG_TYPE, METHOD_TYPE, REFUSED_TYPE
@@ -410,8 +411,8 @@ def test_unsent_answer_is_a_problem_for_an_hour(clock: _Clock) -> None:
     assert unsent.problems() == []
     with capture_logs() as logs:
         for _ in range(3):
-            unsent.add("app/answers/me", "not authorized", "app/jobs/station-1/commands")
-    assert unsent.problems() == ["answers to app/answers/me are not sent: not authorized"]
+            unsent.add("app/answers/me", Text("not authorized"), "app/jobs/station-1/commands")
+    assert list(map(str, unsent.problems())) == ["answers to app/answers/me are not sent: not authorized"]
     assert [entry["event"] for entry in logs] == ["answer dropped"]
     clock.now += 3599
     assert unsent.problems() != []
@@ -421,17 +422,17 @@ def test_unsent_answer_is_a_problem_for_an_hour(clock: _Clock) -> None:
 
 def test_answer_that_passes_ends_the_problem_of_its_topic(clock: _Clock) -> None:
     unsent = UnsentAnswers(clock)
-    unsent.add("a", "not authorized", "commands")
-    unsent.add("b", "not authorized", "commands")
+    unsent.add("a", Text("not authorized"), "commands")
+    unsent.add("b", Text("not authorized"), "commands")
     unsent.remove("a")
-    assert unsent.problems() == ["answers to b are not sent: not authorized"]
+    assert list(map(str, unsent.problems())) == ["answers to b are not sent: not authorized"]
 
 
 def test_topics_that_callers_choose_take_bounded_room(clock: _Clock) -> None:
     unsent = UnsentAnswers(clock)
     for number in range(1000):
-        unsent.add(f"{number} {'x' * 60_000}", "not allowed", "commands")
-    found = unsent.problems()
+        unsent.add(f"{number} {'x' * 60_000}", Text("not allowed"), "commands")
+    found = list(map(str, unsent.problems()))
     assert len(found) == 3
     assert "999 " in found[-1]
     assert max(map(len, found)) < 300

@@ -15,8 +15,8 @@ def test_effect_of_a_job_method_names_job_and_comment() -> None:
 
 
 def test_caller_is_named_by_the_transport() -> None:
-    assert caller_of("app/jobs/station-1/commands") == "the MES"
-    assert caller_of("rpc") == "a program over RPC"
+    assert str(caller_of("app/jobs/station-1/commands")) == "the MES"
+    assert str(caller_of("rpc")) == "a program over RPC"
 
 
 def test_reply_holds_the_reasons_in_payload_and_attribute() -> None:

@@ -62,7 +62,7 @@ def test_a_stored_action_that_fails_after_its_step_was_left_fails_the_run() -> N
     driven = Driven(net_of(data))
     driven.signal(Tick(), 1000)
     driven.answer("s", 1500, error="no air")
-    assert driven.run.error == "action 's' of step 'A' failed: no air"
+    assert str(driven.run.error) == "action 's' of step 'A' failed: no air"
 
 
 def test_failed_shared_start_is_handled_at_the_waiting_step() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from edge.foundation.text import Text
 from edge.model.recipe import Intervention
 from edge.sfc.action import ENDED, JOB_ENDED, TIME_PASSED, unsent_commands, unsent_reason
 from edge.sfc.advance import advance
@@ -32,7 +33,7 @@ def test_timed_out_command_that_never_left_has_no_time_of_sending() -> None:
     driven.signal(AWAY, 6_010)
     association = driven.run.associations[key("bolt@A")]
     assert (association.state, association.withdrawn, association.sent_at) == (ActionState.TIMED_OUT, True, None)
-    assert association.error == "timed out after 5 s; never sent: op is not connected: refused"
+    assert str(association.error) == "timed out after 5 s; never sent: op is not connected: refused"
     assert decode(encode(driven.run)).associations == driven.run.associations
 
 
@@ -41,7 +42,7 @@ def test_aborted_command_that_never_left_has_the_reason() -> None:
     driven.signal(Abort("by hand"), 100)
     driven.signal(Withdrawn(BOLT), 110)
     association = driven.run.associations[key("bolt@A")]
-    assert (association.state, association.error, association.sent_at) == (ActionState.STOPPED, "never sent", None)
+    assert (association.state, str(association.error), association.sent_at) == (ActionState.STOPPED, "never sent", None)
 
 
 def test_skipped_command_that_never_left_keeps_the_result_of_the_person() -> None:
@@ -106,7 +107,7 @@ def test_limited_command_that_never_left_is_completed_with_an_error() -> None:
     driven.signal(Tick(), 9_000)
     driven.signal(Withdrawn(BOLT, TIME_PASSED), 9_010)
     association = driven.run.associations[key("bolt@A")]
-    assert (association.state, association.error) == (ActionState.COMPLETED, f"never sent: {TIME_PASSED}")
+    assert (association.state, str(association.error)) == (ActionState.COMPLETED, f"never sent: {TIME_PASSED}")
     assert (association.sending, association.sent_at) == (Sending.NEVER, None)
     assert unsent_commands(driven.run) == (association,)
 
@@ -118,7 +119,7 @@ def test_command_of_an_earlier_process_may_have_been_sent() -> None:
     driven.signal(doubt, 9_010)
     association = driven.run.associations[key("bolt@A")]
     assert (association.sending, association.sent_at) == (Sending.MAYBE, 0)
-    assert association.error == f"may have been sent: {TIME_PASSED}"
+    assert str(association.error) == f"may have been sent: {TIME_PASSED}"
     assert decode(encode(driven.run)).associations == driven.run.associations
     assert driven.ignored(doubt, 9_020) is IgnoredKind.DUPLICATE
 
@@ -140,7 +141,7 @@ def test_answered_command_is_not_in_doubt() -> None:
         ("L", Abort("by hand"), 500, JOB_ENDED),
     ],
 )
-def test_reason_is_that_of_the_end_of_the_command(qualifier: str, signal: Signal, now: int, reason: str) -> None:
+def test_reason_is_that_of_the_end_of_the_command(qualifier: str, signal: Signal, now: int, reason: Text) -> None:
     driven = limited(qualifier)
     driven.signal(signal, now)
     assert unsent_reason(driven.net, driven.run, BOLT) == reason

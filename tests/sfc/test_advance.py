@@ -48,7 +48,7 @@ def test_a_run_can_end_before_it_starts(ending: Signal, outcome: Outcome) -> Non
     driven = Driven(WORK, start=False)
     driven.signal(ending, 5)
     assert (driven.run.outcome, driven.run.ended_at, driven.sent) == (outcome, 5, [])
-    assert driven.run.error == ("e-stop" if isinstance(ending, Abort) else "stopped")
+    assert str(driven.run.error) == ("e-stop" if isinstance(ending, Abort) else "stopped")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_late_tick_expires_timers_in_their_order() -> None:
     driven = Driven(net_of(data))
     driven.signal(Tick(), 60_000)
     assert driven.sent == ["stop J1/R1/b/1", "stop J1/R1/a/1"]
-    assert driven.run.error == "action 'a' of step 'A' timed out after 9 s"
+    assert str(driven.run.error) == "action 'a' of step 'A' timed out after 9 s"
 
 
 def test_late_tick_is_evaluated_at_the_time_of_each_expired_timer() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from edge.foundation.text import Text
 from edge.model.recipe import Intervention
 from edge.sfc.run import NO_LOCKS, Outcome
 from edge.sfc.run_fields import decode, encode
@@ -47,7 +48,7 @@ def test_the_initial_step_waits_for_its_lock() -> None:
     driven = Driven(net_of(locked(chain("A B", action("a", "A")), "A", "wrench")))
     assert not driven.run.active
     assert driven.run.outcome is Outcome.RUNNING
-    (waits,) = explain_waiting(driven.net, driven.run, 2000, {"wrench": "held by job J9"})
+    (waits,) = explain_waiting(driven.net, driven.run, 2000, {"wrench": Text("held by job J9")})
     assert str(waits) == "start → A [always] waits for lock wrench: held by job J9, waits for 2 s"
     driven.signal(Granted(("wrench",)), 5)
     assert driven.sent == ["start J1/R1/a/1"]
@@ -82,7 +83,7 @@ def test_a_lock_that_is_not_free_in_time_fails_the_run() -> None:
     driven = tightening(lock_timeout_seconds=3)
     assert next_deadline(driven.net, driven.run) == 3000
     driven.signal(Tick(), 3000)
-    assert driven.run.error == "step 'B': lock 'wrench' was not free within its lock_timeout_seconds"
+    assert str(driven.run.error) == "step 'B': lock 'wrench' was not free within its lock_timeout_seconds"
 
 
 def test_a_lock_granted_at_its_deadline_is_in_time() -> None:

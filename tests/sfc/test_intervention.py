@@ -52,7 +52,7 @@ def test_failure_waits_for_an_operator_if_retry_or_skip_is_allowed() -> None:
     driven = failed(line(action("bolt", "A")))
     assert driven.run.outcome is Outcome.RUNNING
     (held,) = held_failures(driven.net, driven.run)
-    assert (held.action, held.step, held.error, held.allowed) == ("bolt", "A", "failed: torque low", (RETRY, SKIP))
+    assert (held.action, held.step, str(held.error), held.allowed) == ("bolt", "A", "failed: torque low", (RETRY, SKIP))
     assert any(
         "waits for a person (retry, skip)" in str(waiting_for)
         for waiting_for in explain_waiting(driven.net, driven.run, 200)

@@ -104,7 +104,7 @@ def test_wait_explains_member_and_copy() -> None:
     def because(mirrors: Mirrors) -> str:
         (waits,) = explain_waiting(net, run, 5, mirrors=mirrors)
         assert isinstance(waits, TransitionWaits)
-        return waits.unmet[0].because
+        return str(waits.unmet[0].because)
 
     assert because({}) == "carrier is 'C7', mirrors.carriers is not read yet"
     assert because(copies("C1")) == "carrier is 'C7', mirrors.carriers is a copy of 1 member"

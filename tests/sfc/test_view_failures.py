@@ -74,7 +74,7 @@ def test_failed_pulse_blocks_the_run_until_an_operator_decides(
 ) -> None:
     driven = standing(*allowed)
     (held,) = held_failures(driven.net, driven.run)
-    assert (held.action, held.step, held.error, held.allowed) == ("open", "A", NO_AIR, listed)
+    assert (held.action, held.step, str(held.error), held.allowed) == ("open", "A", NO_AIR, listed)
     driven.answer("b", 200)
     assert driven.run.active == {"B"}
     assert driven.sent == []
@@ -137,7 +137,7 @@ def test_failure_of_an_active_step_is_handled_after_the_decision() -> None:
     driven.answer("b", 200, error="torque low")
     assert driven.run.outcome is Outcome.RUNNING
     driven.signal(of(SKIP), 300)
-    assert driven.run.error == "action 'b' of step 'B' failed: torque low"
+    assert str(driven.run.error) == "action 'b' of step 'B' failed: torque low"
 
 
 def test_each_of_two_failed_pulses_needs_its_decision() -> None:
@@ -224,7 +224,7 @@ def test_lock_timeout_is_handled_after_the_decision() -> None:
     granted = Driven(driven.net)
     granted.run = driven.run
     driven.signal(of(SKIP), 9_100)
-    assert driven.run.error == "step 'C': lock 'jig' was not free within its lock_timeout_seconds"
+    assert str(driven.run.error) == "step 'C': lock 'jig' was not free within its lock_timeout_seconds"
     granted.signal(Granted(("jig",)), 9_050)
     assert granted.run.active == {"B"}
     granted.signal(of(SKIP), 9_100)

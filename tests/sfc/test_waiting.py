@@ -4,12 +4,11 @@ from typing import Any
 
 from hypothesis import given
 
-from edge.expression.compiler import Unmet
 from edge.model.recipe import Intervention
 from edge.sfc.advance import advance
 from edge.sfc.run import ActionState
 from edge.sfc.signal import Abort, Advanced, Intervene, Pause
-from edge.sfc.waiting import ActionWaits, RunHalted, TransitionWaits, explain_waiting, possible_interventions
+from edge.sfc.waiting import ActionWaits, TransitionWaits, explain_waiting, possible_interventions
 from tests.sfc.charts import DAY, recipes
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import action, branch, chain, net_of, recipe, transition
@@ -19,7 +18,7 @@ from tests.sfc.test_advance_properties import MANY, Day, fresh, play
 def test_an_unanswered_command_is_reported_with_its_age_and_deadline() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"))))
     transition_waits, action_waits = explain_waiting(driven.net, driven.run, 4000)
-    assert transition_waits == TransitionWaits(("A",), ("B",), "always", (Unmet("steps.A.done", "a is dispatched"),))
+    assert isinstance(transition_waits, TransitionWaits)
     assert action_waits == ActionWaits("a", "A", ActionState.DISPATCHED, 1, 4000, 6000, None)
     assert str(transition_waits) == "A → B [always] waits for steps.A.done: a is dispatched"
     assert str(action_waits) == "action a of A is dispatched, for 4 s, times out in 6 s"
@@ -62,16 +61,16 @@ def test_paused_run_is_reported_with_its_duration() -> None:
 
 def test_run_not_started_or_ended_is_reported_with_the_reason() -> None:
     driven = Driven(net_of(chain("A B", action("a", "A"))), start=False)
-    assert explain_waiting(driven.net, driven.run, 0) == (RunHalted("the run has not started"),)
+    assert list(map(str, explain_waiting(driven.net, driven.run, 0))) == ["the run has not started"]
     driven.signal(Abort("e-stop"), 1)
-    assert explain_waiting(driven.net, driven.run, 2) == (RunHalted("the run is aborted: e-stop"),)
+    assert list(map(str, explain_waiting(driven.net, driven.run, 2))) == ["the run is aborted: e-stop"]
 
 
 def test_condition_not_yet_evaluable_is_reported_as_unmet() -> None:
     driven = Driven(net_of(recipe("A B", [transition("A", "B", "torque > 80")], [action("a", "A")])), {"torque": "85"})
     reported = explain_waiting(driven.net, driven.run, 0)[0]
     assert isinstance(reported, TransitionWaits)
-    assert reported.unmet[1].because == "'torque > 80' compares a string with a number ('85', 80)"
+    assert str(reported.unmet[1].because) == "'torque > 80' compares a string with a number ('85', 80)"
 
 
 RETRY, SKIP, FORCE, COMPLETE = Intervention

@@ -22,7 +22,7 @@ async def test_holders_are_read_while_a_run_waits(plant: Plant, tool: FakeEquipm
         assert holders.named == {}
         await plant.order(Cause.STORE_AND_START, order("J2", "locked"))
         await plant.drive()
-        await wait_until(lambda: "held by job J1 (step first)" in holders.named.get("wrench", ""))
+        await wait_until(lambda: "held by job J1 (step first)" in str(holders.named.get("wrench")))
         await plant.ask(Cause.ABORT, "J2")
         await plant.drive()
         await wait_until(lambda: holders.named == {})

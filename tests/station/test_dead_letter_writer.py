@@ -56,7 +56,7 @@ async def test_start_with_a_defect_becomes_a_dead_letter_after_retries(plant: Pl
         await until_all_is_acknowledged(plant)
     found = await the_letter(plant)
     assert (found.kind, found.scope, found.job_id, found.at) == (LetterKind.START, SCOPE, "J1", NOW)
-    assert found.reason == job.error == "its start met a defect of this software: DecodeError"
+    assert found.reason == str(job.error) == "its start met a defect of this software: DecodeError"
 
 
 async def test_start_with_a_temporary_defect_succeeds(plant: Plant, tool: FakeEquipment) -> None:
@@ -103,7 +103,7 @@ async def test_decision_of_a_store_client_that_cannot_be_adopted_fails_its_job(
         found = await the_letter(plant)
         await until_true(lambda: tool.received(Phase.STOP) == ["a"])
         await until_all_is_acknowledged(plant)
-    assert (found.kind, found.reason) == (LetterKind.DECISION, job.error)
+    assert (found.kind, found.reason) == (LetterKind.DECISION, str(job.error))
 
 
 async def test_job_with_an_unreadable_run_is_aborted(plant: Plant, tool: FakeEquipment) -> None:
@@ -114,7 +114,7 @@ async def test_job_with_an_unreadable_run_is_aborted(plant: Plant, tool: FakeEqu
         job = await plant.until_state("J1", JobState.ABORTED)
         found = await the_letter(plant)
         await until_all_is_acknowledged(plant)
-    assert (found.kind, found.reason) == (LetterKind.DECISION, job.error)
+    assert (found.kind, found.reason) == (LetterKind.DECISION, str(job.error))
     assert await runs.active_jobs(plant.store) == []
 
 

@@ -122,7 +122,7 @@ def test_failure_aborts_the_job_and_stops_outstanding_commands() -> None:
     decision = next_of(begun().loaded, Tick(), now=NOW + 5000)
     after = decision.loaded.job
     assert after.status == JobStatus(JobState.ABORTED)
-    assert after.error == "action 'a' of step 'one' timed out after 5 s"
+    assert str(after.error) == "action 'a' of step 'one' timed out after 5 s"
     assert [request.phase.value for request in decision.requests] == ["stop"]
     assert decision.due == NOW + 5000 + KEEP_ENDED_MS
 

@@ -120,7 +120,7 @@ async def test_concurrent_direct_command_is_refused(direct: DirectCommands, tool
 async def test_command_without_an_answer_is_stopped(direct: DirectCommands, tool: FakeEquipment) -> None:
     answer = await direct.perform(tool, [TIGHTEN], command(), 0.05)
     assert isinstance(answer, OutcomeUnknown)
-    assert "did not answer in 0.05 s" in answer.reason
+    assert "did not answer in 0.05 s" in str(answer.reason)
     assert [command_sent.phase for command_sent in tool.commands] == [Phase.START, Phase.STOP]
 
 

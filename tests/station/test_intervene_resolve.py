@@ -44,7 +44,7 @@ async def test_action_resolved_as_failed_fails_the_job(plant: Plant, tool: FakeE
     loaded = await plant.runs.load("J1")
     assert loaded
     assert loaded.stored.run.outcome is Outcome.FAILED
-    assert "the head is torn off" in (loaded.job.error or "")
+    assert "the head is torn off" in str(loaded.job.error)
 
 
 async def test_resolve_without_an_unknown_outcome_is_refused(plant: Plant) -> None:

@@ -448,7 +448,7 @@ async def test_loss_of_many_jobs_is_few_lines_and_a_problem(plant: Plant) -> Non
     lines = [entry for entry in logs if entry["event"] == "accepted jobs lost in a failover"]
     assert [(line["count"], len(line["accepted_seconds_ago"])) for line in lines] == [(250, 100), (250, 100), (250, 50)]
     assert [job for line in lines for job in line["accepted_seconds_ago"]] == names
-    assert list(accepted.problems()) == ["250 accepted jobs were lost in a failover: J000, J001, J002, …"]
+    assert list(map(str, accepted.problems())) == ["250 accepted jobs were lost in a failover: J000, J001, J002, …"]
     now = 3_600_000
     assert list(accepted.problems()) == []
 

@@ -124,10 +124,10 @@ async def test_declined_stop_is_kept_with_its_reason_and_reported_to_the_job(pla
     await plant.ask(Cause.ABORT, "J1")
     await plant.answers.stopped(tool.commands[0].command_id, "the tool is locked")
     (kept,) = await equipment_memory.load_all_safing(plant.store)
-    assert (kept.error, plant.answers.stats.declined_stops) == ("the tool is locked", 1)
+    assert (str(kept.error), plant.answers.stats.declined_stops) == ("the tool is locked", 1)
     loaded = await plant.runs.load("J1")
     assert loaded
-    assert [past_attempt.error for past_attempt in loaded.stored.run.past.values()] == [
+    assert [str(past_attempt.error) for past_attempt in loaded.stored.run.past.values()] == [
         "not stopped: the tool is locked"
     ]
 
@@ -148,7 +148,7 @@ async def test_declined_reset_is_sent_until_it_is_carried_out(plant: Plant, tool
         else:
             await plant.answers.answer(OutcomeUnknown(reset.command_id, "the clamp is locked"))
     (kept,) = await equipment_memory.load_all_safing(plant.store)
-    assert (kept.error, plant.answers.stats.declined_stops) == ("the clamp is locked", 2)
+    assert (str(kept.error), plant.answers.stats.declined_stops) == ("the clamp is locked", 2)
     seconds.now += 5
     await send_due(sender, tool)
     assert tool.received(Phase.RESET) == ["clamp"] * 2
@@ -248,7 +248,7 @@ async def test_equipment_that_declines_for_ever_is_bounded_and_visible(
     assert len([entry for entry in logs if entry["event"] == "safing command sent again"]) == 6
     (open_stop,) = sender.open_at(tool)
     assert (open_stop.what, open_stop.tries) == ("stop", 362)
-    assert open_stop.reason.startswith("locked, try")
+    assert str(open_stop.reason).startswith("locked, try")
     assert len(await _late_errors(plant, "J1")) == 1
 
 
@@ -388,4 +388,4 @@ async def test_release_for_a_removed_job_is_discarded(plant: Plant, tool: FakeEq
 async def _late_errors(plant: Plant, job_id: str) -> list[str | None]:
     stored = await runs.load(plant.store, job_id)
     assert stored is not None
-    return [past_attempt.error for past_attempt in stored.run.past.values() if past_attempt.error]
+    return [str(past_attempt.error) for past_attempt in stored.run.past.values() if past_attempt.error]

@@ -53,4 +53,4 @@ def test_a_try_never_loses_count_and_waits_at_most_10_s(tries: list[tuple[float,
 )
 def test_problem_names_the_oldest_and_no_number_of_tries(open_safing: tuple[OpenSafing, ...], problem: str) -> None:
     start = "the tool may still be active, not confirmed since 2023-11-14 22:13:20Z: "
-    assert problem_of(open_safing) == (start + problem if problem else "")
+    assert str(problem_of(open_safing)) == (start + problem if problem else "")

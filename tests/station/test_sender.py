@@ -44,7 +44,7 @@ async def test_command_that_raises_a_defect_in_the_equipment_fails_only_its_job(
         await plant.until_state("J2", JobState.ENDED)
         await until_all_is_acknowledged(plant)
     assert failed.error
-    assert "cannot be sent: ZeroDivisionError" in failed.error
+    assert "cannot be sent: ZeroDivisionError" in str(failed.error)
 
 
 async def test_disconnected_equipment_is_retried_with_growing_delays(plant: Plant, tool: FakeEquipment) -> None:

@@ -42,7 +42,7 @@ async def test_command_to_removed_equipment_fails_its_job(plant: Plant, equipmen
     async with poorer.at_work():
         await poorer.answer(equipment[TIGHTEN].commands[0])
         job = await poorer.until_state("J1", JobState.ABORTED)
-    assert job.error == f"action 'b' of step 'two' failed: no equipment takes commands of type {PHOTO}"
+    assert str(job.error) == f"action 'b' of step 'two' failed: no equipment takes commands of type {PHOTO}"
 
 
 async def test_stop_has_the_id_and_type_of_its_command(plant: Plant, tool: FakeEquipment) -> None:

@@ -111,7 +111,7 @@ async def test_start_of_an_ended_process_is_not_sent_after_its_time(
     assert tool.received(Phase.STOP) == stops
     assert tool.received() == []
     assert association.error
-    assert association.error.endswith(f"{sending}: {TIME_PASSED}")
+    assert str(association.error).endswith(f"{sending}: {TIME_PASSED}")
     assert (association.sent_at is None) == (sending is Sending.NEVER)
     if sending is Sending.NEVER:
         assert await equipment_memory.load_all_safing(store) == []

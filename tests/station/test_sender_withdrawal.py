@@ -81,7 +81,7 @@ async def test_stop_of_a_command_that_never_left_is_not_open(store: Store, clock
     async with aborted(store, clock, tool) as plant:
         await until(lambda: is_withdrawn(plant))
         found = await command(plant)
-        assert (found.sent_at, found.error) == (None, f"never sent: {REASON}")
+        assert (found.sent_at, str(found.error)) == (None, f"never sent: {REASON}")
         assert tool.stops == []
 
 
@@ -196,4 +196,4 @@ async def test_command_that_nothing_subscribed_to_names_that_reason(store: Store
     tool.reachable, tool.problem = True, "nothing subscribes to edge/wrench/commands"
     async with aborted(store, clock, tool) as plant:
         await until(lambda: is_withdrawn(plant))
-        assert (await command(plant)).error == "never sent: nothing subscribes to edge/wrench/commands"
+        assert str((await command(plant)).error) == "never sent: nothing subscribes to edge/wrench/commands"

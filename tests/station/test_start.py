@@ -39,13 +39,13 @@ async def reason_of_failure(plant: Plant, job_id: str) -> str:
     assert job.error
     assert response
     assert response.description
-    assert response.description.text == job.error
+    assert response.description.text == str(job.error)
     assert response.end_time
     store, keys = plant.store, plant.store.keys
     assert await store.execute("ZSCORE", keys.joborder_open(SCOPE), job_id) is None
     assert float(await store.execute("ZSCORE", keys.sfc_timers(), job_id)) == NOW + KEEP_ENDED_MS
     assert await store.execute("XLEN", keys.sfc_work(SCOPE)) == 0
-    return job.error
+    return str(job.error)
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ async def test_defect_at_the_start_of_a_job_does_not_fail_others(plant: Plant) -
     async with plant.at_work():
         await plant.until_state("J2", JobState.RUNNING)
         failed = await plant.until_state("J1", JobState.ABORTED)
-    assert failed.error == "its start met a defect of this software: DecodeError"
+    assert str(failed.error) == "its start met a defect of this software: DecodeError"
 
 
 async def test_a_job_starts_at_its_start_time_and_not_before(plant: Plant, clock: Clock) -> None:

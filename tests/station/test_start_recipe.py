@@ -57,7 +57,8 @@ async def test_recipe_without_equipment_for_its_commands_is_refused(store: Store
     await keep(store, SCOPE)
     order = JobOrder(job_order_id="J1", work_master_id=(WorkMaster(id="axle"),))
     found = await RecipeLookup(store, compiled, lambda _: ["tighten.v1"]).find(SCOPE, order)
-    assert found == NoRecipe("no equipment takes commands of type tighten.v1")
+    assert isinstance(found, NoRecipe)
+    assert str(found.reason) == "no equipment takes commands of type tighten.v1"
 
 
 async def test_cached_recipe_is_used_until_it_is_invalidated(store: Store) -> None:

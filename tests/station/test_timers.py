@@ -46,7 +46,7 @@ async def test_command_without_an_answer_in_time_fails_its_job_once(
     async with background_task(running.timers.run(), "timers"):
         job = await running.until_state("J1", JobState.ABORTED)
         await until_true(lambda: tool.received(Phase.STOP) == ["a"])
-    assert job.error == "action 'a' of step 'one' timed out after 5 s"
+    assert str(job.error) == "action 'a' of step 'one' timed out after 5 s"
     assert job.ended_at == clock.now
     assert job.revision == 3
 

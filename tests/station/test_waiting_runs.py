@@ -226,7 +226,9 @@ async def test_a_lock_that_times_out_fails_the_job(plant: Plant, clock: Clock) -
     task = asyncio.create_task(plant.timers.run())
     await until(failed, 60)
     task.cancel()
-    assert (await plant.job("J2")).error == "step 'seat': lock 'wrench' was not free within its lock_timeout_seconds"
+    assert (
+        str((await plant.job("J2")).error) == "step 'seat': lock 'wrench' was not free within its lock_timeout_seconds"
+    )
     assert await holders(plant) == {"wrench": ["job J1"]}
 
 

@@ -90,11 +90,11 @@ async def test_failed_job_is_aborted_and_its_equipment_stopped(plant: Plant, too
         await plant.answer(tool.commands[0], error="says \"no\" to 'it'")
         job = await plant.until_state("J1", JobState.ABORTED)
         await until_true(lambda: tool.received(Phase.STOP) == ["r"])
-    assert job.error == "action 'l' of step 'left' failed: says \"no\" to 'it'"
+    assert str(job.error) == "action 'l' of step 'left' failed: says \"no\" to 'it'"
     response = await responses.load(plant.store, job)
     assert response
     assert response.description
-    assert response.description.text == job.error
+    assert response.description.text == str(job.error)
     assert await plant.store.execute("SCARD", plant.store.keys.sfc_active_jobs()) == 0
 
 

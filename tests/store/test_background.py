@@ -94,7 +94,7 @@ async def test_service_that_fails_by_a_defect_is_restarted(wait_until: WaitUntil
 
     async with background_task(restart_on_defect(defects, "rules", serve, (0.001, 0.05)), "rules"):
         await wait_until(lambda: starts == 3)
-        assert list(defects.problems()) == ["background task fails: rules (KeyError)"]
+        assert list(map(str, defects.problems())) == ["background task fails: rules (KeyError)"]
         await wait_until(lambda: not defects.failing)
     assert defects.counts == {"rules": 2}
 
@@ -112,7 +112,7 @@ async def test_service_cancelled_from_within_is_a_defect_and_restarted(wait_unti
         await wait_until(lambda: len(awaited) == 1)
         awaited[0].cancel()
         await wait_until(lambda: len(awaited) == 2)
-        assert list(defects.problems()) == ["background task fails: rules (CancelledWithinError)"]
+        assert list(map(str, defects.problems())) == ["background task fails: rules (CancelledWithinError)"]
 
 
 async def test_attempt_cancelled_from_within_is_a_defect_and_repeated(wait_until: WaitUntil) -> None:
@@ -196,7 +196,7 @@ async def test_command_refused_by_redis_restarts_the_service(wait_until: WaitUnt
 
     async with background_task(restart_on_defect(defects, "samples", work, (0.001, 60.0)), "samples"):
         await wait_until(lambda: attempts >= 3)
-        assert list(defects.problems()) == ["background task fails: samples (Defect)"]
+        assert list(map(str, defects.problems())) == ["background task fails: samples (Defect)"]
     attempts = 0
     async with background_task(poll_store(defects, "look", work, 0.001), "look"):
         await wait_until(lambda: attempts >= 3)
@@ -226,7 +226,7 @@ def test_task_that_keeps_failing_is_logged_once_and_counted_each_time() -> None:
         for _ in range(3):
             defects.record("rules", KeyError("unforeseen"))
         defects.record("safing", ValueError("wrong"))
-        assert list(defects.problems()) == ["background task fails: rules (KeyError), safing (ValueError)"]
+        assert list(map(str, defects.problems())) == ["background task fails: rules (KeyError), safing (ValueError)"]
         assert defects.failing == 2
         defects.end("rules")
         defects.end("rules")

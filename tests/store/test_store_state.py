@@ -125,7 +125,7 @@ def test_silent_replica_is_away_although_the_primary_hears_it() -> None:
     state = line({THIRD: NodeReport(address=THIRD, error="no reply within 1 s")})
     assert not state.replicas[1].is_linked
     (problem,) = find_problems(state)
-    assert (problem.kind, problem.found) == (
+    assert (problem.kind, str(problem.found)) == (
         ProblemKind.REPLICA_AWAY,
         f"the replica {THIRD} is away: no reply within 1 s",
     )
@@ -135,7 +135,7 @@ def test_replica_that_no_sentinel_reaches_is_away() -> None:
     replicas = (replica(2), replica(3, "s_down"))
     reports = [SentinelReport(name, view_of(at, *replicas)) for at, name in enumerate(WATCHERS)]
     (problem,) = find_problems(line(reports=reports))
-    assert problem.found == f"the replica {THIRD} is away: no sentinel reaches it"
+    assert str(problem.found) == f"the replica {THIRD} is away: no sentinel reaches it"
 
 
 def test_lag_in_bytes_beyond_the_limit_is_a_problem() -> None:
@@ -162,7 +162,7 @@ def test_sentinels_that_are_away_are_named() -> None:
     reports.append(SentinelReport(WATCHERS[2], views[2], "it does not answer"))
     (problem,) = find_problems(line(reports=reports))
     assert (problem.kind, problem.subject) == (ProblemKind.SENTINEL_AWAY, f"sentinel {WATCHERS[2]}")
-    assert problem.found == "it does not answer"
+    assert str(problem.found) == "it does not answer"
 
 
 def test_sentinel_that_was_removed_is_not_shown() -> None:

@@ -35,7 +35,7 @@ async def stored(store: Store, name: str) -> dict[str, dict[str, str]]:
     return documents
 
 
-@pytest.mark.parametrize("name", ["version-1.json", "version-2.json", "version-3.json", "version-4.json"])
+@pytest.mark.parametrize("name", [f"version-{number}.json" for number in range(1, 5)])
 async def test_documents_of_each_version_are_read_whole(store: Store, name: str) -> None:
     await stored(store, name)
     paused = await jobs.load(store, "J1")
@@ -54,7 +54,7 @@ async def test_documents_of_each_version_are_read_whole(store: Store, name: str)
     response = await responses.load(store, failed)
     assert response
     assert response.description
-    assert response.description.text == failed.error
+    assert response.description.text == str(failed.error)
     assert [state.state_text.text for state in response.job_state] == ["Aborted"]
     master = await work_master(store, "linear")
     assert master
@@ -80,7 +80,7 @@ async def test_a_document_of_a_newer_version_is_refused_by_name(store: Store) ->
         await store.execute("HSET", key, FIELD, 99)
     for reading, what, known in (
         (jobs.load(store, "J2"), "job order", 1),
-        (runs.load(store, "J2"), "run", 3),
+        (runs.load(store, "J2"), "run", 4),
         (work_master(store, "linear"), "work master", 2),
         (responses.load(store, failed), "job response", 4),
     ):
@@ -103,7 +103,7 @@ async def test_written_documents_contain_their_version(store: Store) -> None:
     for key, expected in (
         (keys.jobresponse("new"), "4"),
         (keys.workmaster("new"), "2"),
-        (keys.sfc_execution("J1"), "3"),
+        (keys.sfc_execution("J1"), "4"),
     ):
         assert await store.execute("HGET", key, FIELD) == expected
 

@@ -100,7 +100,7 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
         max_undelivered=retention_policy(at.settings).refuses_beyond,
         mode=mode,
     )
-    by = f"{user} at the command line"
+    by = Text.of("{user} at the command line", user=user)
     asked = JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4()), languages=operator_languages(), by=by)
     answer = await service.call(asked)
     comment = " / ".join(localized_text.text or "" for localized_text in arguments.comment or ())

@@ -49,7 +49,7 @@ _COLUMNS: Mapping[str, Callable[[Job], Text]] = MappingProxyType(
         "Work Master": lambda job: Text(printable(work_masters(job.order))),
         "started": lambda job: Text(local_time(job.started_at)),
         "ended": lambda job: Text(local_time(job.ended_at)),
-        "error": lambda job: Text(printable(job.error or ""), style="red"),
+        "error": lambda job: Text(printable(str(job.error or "")), style="red"),
     }
 )
 """The columns of a list of jobs, each with its cell."""
@@ -160,7 +160,7 @@ def _facts(job: Job) -> dict[str, str]:
         "started": local_time(job.started_at),
         "ended": local_time(job.ended_at),
         "comment": " / ".join(localized_text.text for localized_text in job.comment),
-        "error": job.error or "",
+        "error": str(job.error or ""),
     }
 
 
@@ -184,7 +184,9 @@ def _actions(run: Run, net: Net, unsent: Collection[str]) -> Table:
     table = plain_table(*_ACTION_COLUMNS, drop=("deadline", "step", "sent", "attempt", "ended"))
     for item in _associations(run, net):
         state = Text(f"{SYMBOLS[item.state]} {item.state}", style=_ACTION_STYLES.get(item.state, ""))
-        result = Text(printable(item.error), style="red") if item.error else Text(printable(result_text(item.result)))
+        result = (
+            Text(printable(str(item.error)), style="red") if item.error else Text(printable(result_text(item.result)))
+        )
         times = (local_time(_sent_at(item, unsent)), local_time(item.deadline), local_time(item.ended_at))
         table.add_row(
             Text(printable(item.action)), Text(printable(item.step)), state, str(item.attempt), *times, result

@@ -14,6 +14,7 @@ from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import local_time
 from edge.config import EquipmentSettings
+from edge.foundation.text import Text
 from edge.model.job_state import has_ended
 from edge.sfc.action import unsent_commands, unsent_text
 from edge.sfc.run import ActionState, Association
@@ -37,16 +38,17 @@ def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
     """Return what a job waits for, in each phase of its life."""
     job = stored.job
     if has_ended(job.status):
-        return (RunHalted(f"the job has ended{f': {job.error}' if job.error else ''}"),)
+        return (RunHalted(Text(f"the job has ended{f': {job.error}' if job.error else ''}")),)
     if stored.net and stored.run:
         return explain_waiting(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent)
     match start_wait(job, now):
         case StartWait.START_TIME:
-            return (RunHalted(f"the job waits for its StartTime, {local_time(job.earliest_start)}"),)
+            return (RunHalted(Text(f"the job waits for its StartTime, {local_time(job.earliest_start)}")),)
         case StartWait.GATEWAY:
-            return (RunHalted(f"no gateway has started it yet: is a gateway running that serves scope {job.scope}?"),)
+            reason = f"no gateway has started it yet: is a gateway running that serves scope {job.scope}?"
+            return (RunHalted(Text(reason)),)
         case StartWait.CALL:
-            return (RunHalted(f"it was not started: edge jobs start {job.job_id}"),)
+            return (RunHalted(Text(f"it was not started: edge jobs start {job.job_id}")),)
 
 
 def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
@@ -116,8 +118,8 @@ def _lines(waiting: Waiting, job_id: str, now: int | None) -> Iterator[str]:
             yield f"    waits for a person, who may {' or '.join(failure.allowed)} it"
         case SecondPersonWaits(kind, subject, by, left_ms):
             yield f"{kind} {subject}, asked for by {by}: waits for a second person for {duration(left_ms)}"
-        case RunHalted(reason):
-            yield reason
+        case RunHalted(text):
+            yield str(text)
         case _:
             assert_never(waiting)
 
@@ -150,8 +152,8 @@ def problems(
     for gateway, report in reports.items():
         if report.report and report.at_work:
             for health in report.report.equipment:
-                reasons = [health.obstacle] if health.name in waiting else []
-                if unsafe := problem_of(health.open_safing):
+                reasons = [str(health.obstacle)] if health.name in waiting else []
+                if unsafe := str(problem_of(health.open_safing)):
                     reasons = [*(reason for reason in reasons if unsafe not in reason), unsafe]
                 if health.name in waiting and since is not None and (health.last_late_at or 0) >= since:
                     reasons.append(f"a result did not count: {health.last_late}")

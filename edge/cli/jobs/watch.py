@@ -161,7 +161,7 @@ def _action_event(job_id: str, item: Association) -> _Timed:
         state=item.state,
         attempt=item.attempt,
         result=item.result,
-        error=item.error,
+        error=None if item.error is None else str(item.error),
     )
     return at or 0, rank, event
 

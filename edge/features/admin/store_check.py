@@ -55,7 +55,7 @@ async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS
         for id, known in (await components.load_all(store)).items():
             if id in there and known.component.problems:
                 advice = f"Correct what it names. Its log: journalctl -u microdcs-edge, on {known.component.host}"
-                yield warning(f"problems of {id}", known.component.problems, advice)
+                yield warning(f"problems of {id}", str(known.component.problems), advice)
         for gateway, report in (await equipment_memory.load_reports(store, there)).items():
             for device in report.equipment if report else ():
                 yield _equipment(gateway, device)
@@ -90,7 +90,9 @@ async def _servers(store: Store) -> AsyncIterator[HealthFinding]:
     for problem in problems:
         # The durability of the primary has a finding of its own.
         if problem.kind is not ProblemKind.NO_AOF or problem.subject.startswith("replica"):
-            yield (failing if problem.kind in _FAILING else warning)(problem.subject, problem.found, problem.advice)
+            yield (failing if problem.kind in _FAILING else warning)(
+                problem.subject, str(problem.found), str(problem.advice)
+            )
     kinds = {store_problem.kind for store_problem in problems}
     if store.ha is not None and not kinds & _OF_SENTINELS:
         yield ok("sentinels", f"all {len(state.sentinels)} confirm the primary {store.ha.fence.primary}")

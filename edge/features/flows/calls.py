@@ -110,7 +110,7 @@ class FlowCalls:
         if flow_id in {flow_record.flow_id for flow_record in await service.load_all()}:
             await service.delete(flow_id)
 
-    async def call(self, method: str, event: CloudEvent, caller: str = THE_MES) -> FlowAnswer:
+    async def call(self, method: str, event: CloudEvent, caller: Text = THE_MES) -> FlowAnswer:
         """Execute a method of FLOW_METHODS and return the flow after it; `caller` is named where no person is."""
         call = arguments_of(event, FlowCall, "Send FlowID, and optionally Reason and By.")
         is_new = not await self._is_done(event)
@@ -121,7 +121,7 @@ class FlowCalls:
         data = public_flow(flow) if self._version > 1 else _summary_v1(flow)
         return FlowAnswer(data, call.flow_id, is_new, call.by, call.reason)
 
-    async def _execute(self, method: str, call: FlowCall, caller: str, marking: FlowService) -> None:
+    async def _execute(self, method: str, call: FlowCall, caller: Text, marking: FlowService) -> None:
         """Execute a method; the last commit is that of the service that marks the event."""
         reason = call.reason or f"{method} by {call.by or caller}"
         match method:

@@ -222,7 +222,7 @@ class Controller:
         self._starting = asyncio.Lock()
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """The last error of the controller until the next command, or the reason why the tool is disabled."""
         return self._error or self._tool.lock.problem
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from edge.features.joining.methods import IjtMethods
 from edge.features.joining.state import ControllerState
 from edge.foundation.errors import Refused
+from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, Node
 from edge.sfc.signal import Phase
 from edge.station.equipment import StationPort
@@ -17,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 SETTLED_SECONDS = 2.0
 
-_DISABLED = "another system has disabled the tool: enable it there"
+_DISABLED = Text.of("another system has disabled the tool: enable it there")
 
 
 class SharedTool(Struct, frozen=True):
@@ -76,7 +77,7 @@ class ToolLock:
         self._was_enabled = False
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """The reason why no command can be carried out; empty when another system has not disabled the tool."""
         return _DISABLED if self.is_on and self._state.is_disabled_elsewhere else ""
 

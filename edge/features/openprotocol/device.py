@@ -77,7 +77,9 @@ class ToolEvents:
         return await self.report("result", result_data(result), event_id)
 
 
-_LOCKED = "the tool is locked at the controller: another system, or a rule of the controller, keeps it disabled"
+_LOCKED = Text.of(
+    "the tool is locked at the controller: another system, or a rule of the controller, keeps it disabled"
+)
 
 
 class TighteningDevice:
@@ -119,10 +121,10 @@ class TighteningDevice:
         self._release_changed = ChangeSignal()
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """The alarm of the controller, or that it has locked the tool which a command has enabled."""
         if self._alarm:
-            return f"the controller reports the alarm {self._alarm}"
+            return Text.of("the controller reports the alarm {alarm}", alarm=self._alarm)
         return _LOCKED if self._is_locked and self._tool.is_enabled else ""
 
     @property

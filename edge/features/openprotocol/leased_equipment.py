@@ -15,6 +15,7 @@ from edge.equipment.device import Connector, Device, DeviceEvents
 from edge.equipment.remembered_text import Memory
 from edge.foundation.errors import Unavailable, unwrap_group
 from edge.foundation.task_group import TaskGroup, background_task
+from edge.foundation.text import Text
 from edge.foundation.ticks import next_tick
 from edge.model.equipment_connection import ConnectionState
 from edge.model.equipment_health import OpenSafing
@@ -148,7 +149,7 @@ class LeasedEquipment:
         return ConnectionState(holder=holder) if holder else self._equipment.connection
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """The reason why the connected device cannot execute commands; empty when it can."""
         return self._equipment.problem
 

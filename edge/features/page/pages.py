@@ -300,7 +300,7 @@ class Pages:
         language = language_for(languages)
         pieces = self._templates.get_template(template).generate(
             t=labels(language).__getitem__,
-            say=functools.partial(reason_in, language=language),
+            say=lambda stated: reason_in(str(stated), language),
             language=language,
             gateway=self._services.gateway,
             path=request.scope["path"],

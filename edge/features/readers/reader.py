@@ -118,11 +118,11 @@ class CodeReader:
         self._time_s = time_s
         self._pattern = re.compile(settings.pattern)
         self._read_at: dict[str, float] = {}
-        self._silence = ""
-        self._unreadable = ""
+        self._silence: str | Text = ""
+        self._unreadable: str | Text = ""
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """Why the reader is silent for too long, or its last code cannot be read; empty otherwise."""
         return self._silence or self._unreadable
 
@@ -133,12 +133,15 @@ class CodeReader:
                 self._silence = ""
                 event = line if isinstance(line, Refused) else self._decoded(line)
                 if event is not None:
-                    reason = event.message if isinstance(event, Refused) else ""
-                    self._unreadable = reason and f"the last code cannot be read: {reason}"
+                    self._unreadable = (
+                        Text.of("the last code cannot be read: {reason}", reason=event)
+                        if isinstance(event, Refused)
+                        else ""
+                    )
                     yield event
         except ReaderSilent as error:
             # A reader that hangs may accept the next connection at once.
-            self._silence = error.message
+            self._silence = error.text
             raise
 
     def _decoded(self, line: bytes) -> DeviceEvent | Refused | None:

@@ -68,7 +68,9 @@ class TraceRecorder:
         # The worst end of the jobs is the end of the simulation.
         worst = (Outcome.RUNNING, Outcome.FAILED, Outcome.ABORTED, Outcome.STOPPED, Outcome.COMPLETED)
         final = next(outcome.value for outcome in worst if outcome.value in finals.values())
-        errors = [run.error if len(runs) == 1 else f"{name}: {run.error}" for name, run in runs.items() if run.error]
+        errors = [
+            str(run.error) if len(runs) == 1 else f"{name}: {run.error}" for name, run in runs.items() if run.error
+        ]
         ends = [run.ended_at for run in runs.values() if run.ended_at is not None]
         return Trace(
             commands=self.commands,

@@ -14,6 +14,7 @@ from edge.features.sparkplug.table import MetricTable, NodeTopics
 from edge.foundation.backoff import Backoff
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.foundation.instant import Clock
+from edge.foundation.text import Text
 from edge.links.mqtt_broker import Broker
 from edge.links.mqtt_connection import NotReached, connect
 from edge.ports.sample_lines import Sample, parse_line
@@ -52,7 +53,7 @@ class EdgeNode:
         limits: NodeLimits | None = None,
     ) -> None:
         """Publish the samples of `stores` at one broker at a time; the first store keeps what survives a restart."""
-        self.problem = ""
+        self.problem: str | Text = ""
         """Why the edge node is not born; empty when it is, or when another instance is the edge node."""
         self.waits_for_host = False
         """Whether the primary host is the reason: nothing is wrong with the gateway."""
@@ -92,10 +93,10 @@ class EdgeNode:
 
     def _report_failure(self, failure: Sequence[BaseException]) -> None:
         first = next((error for error in failure if isinstance(error, EdgeError)), None)
-        reason = first.message if first else "the connection has ended"
+        reason = first.text if first else Text.of("the connection has ended")
         if not self.problem:
             log = logger.info if isinstance(first, HostOffline) else logger.warning
-            log("sparkplug edge node offline, retrying", reason=reason)
+            log("sparkplug edge node offline, retrying", reason=str(reason))
         self.problem, self.waits_for_host = reason, isinstance(first, HostOffline)
 
     async def _load(self) -> NodeParts:

@@ -14,6 +14,7 @@ from edge.features.sparkplug.settings import SparkplugSettings
 from edge.features.sparkplug.source import LARGEST_PACKET, SparkplugSource
 from edge.features.sparkplug.table import NodeTopics, as_id
 from edge.foundation.instant import now_ms
+from edge.foundation.text import Text
 from edge.links.mqtt_broker import broker_of
 from edge.store.client import Store
 
@@ -66,5 +67,5 @@ async def _open_edge_node(stack: contextlib.AsyncExitStack, core: GatewayParts, 
     return Opened(serving=(lambda: f"Sparkplug group {settings.group}",), metrics=(node.stats.metrics,))
 
 
-def _line(node: EdgeNode) -> list[str]:
-    return [f"Sparkplug: {node.problem}"] if node.problem else []
+def _line(node: EdgeNode) -> list[Text]:
+    return [Text.of("Sparkplug: {problem}", problem=node.problem)] if node.problem else []

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from edge.app.documents import Described
 from edge.app.features import document_kinds
+from edge.foundation.text import Text, join_texts
 from edge.model.acceptance import ResourceKind
 
 _Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -140,13 +141,23 @@ def compare(files: Objects, stored: Objects) -> tuple[ObjectDifference, ...]:
     )
 
 
-def summary(differences: Iterable[ObjectDifference]) -> str:
+def summary(differences: Iterable[ObjectDifference]) -> str | Text:
     """Return the numbers of differences in words; "" without any."""
     counts = dict.fromkeys(ObjectChange, 0)
     for difference in differences:
         counts[difference.change] += 1
-    words = {ObjectChange.MISSING: "missing", ObjectChange.CHANGED: "changed", ObjectChange.EXTRA: "not in the files"}
-    return ", ".join(f"{count} {words[change]}" for change, count in counts.items() if count)
+    found = [_count_text(change, count) for change, count in counts.items() if count]
+    return join_texts(", ", found) if found else ""
+
+
+def _count_text(change: ObjectChange, count: int) -> Text:
+    match change:
+        case ObjectChange.MISSING:
+            return Text.of("{count} missing", count=count)
+        case ObjectChange.CHANGED:
+            return Text.of("{count} changed", count=count)
+        case ObjectChange.EXTRA:
+            return Text.of("{count} not in the files", count=count)
 
 
 def audit_action(object_difference: ObjectDifference) -> str:

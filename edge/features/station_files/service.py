@@ -20,6 +20,7 @@ from edge.features.station_files.documents import StationDocuments
 from edge.features.station_files.objects import ObjectChange, ObjectDifference, summary
 from edge.foundation.instant import now_ms
 from edge.foundation.metric import MetricFamily, gauge
+from edge.foundation.text import Text
 from edge.model.audit import AuditRecord
 from edge.store import initialization
 from edge.store.background import poll_store
@@ -37,14 +38,14 @@ class StationDrift(Struct):
     `faults` are those of the files: if there are any, the store is not compared.
     """
 
-    text: str | None = None
+    text: str | Text | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     faults: int = 0
 
-    def notes(self) -> Iterable[str]:
+    def notes(self) -> Iterable[Text]:
         """Yield what the status of the gateway adds."""
         if self.text:
-            yield f"station differs from its files: {self.text}"
+            yield Text.of("station differs from its files: {differences}", differences=self.text)
 
     async def metrics(self) -> Sequence[MetricFamily]:
         """Return the differences, for a scrape; nothing without station files."""
@@ -67,7 +68,7 @@ async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opene
     await core.keep_running(stack, "station files", StationWatch(core, documents, drift).run)
 
     async def describe() -> ComponentPart:
-        return ComponentPart({"drift": drift.text})
+        return ComponentPart({"drift": None if drift.text is None else str(drift.text)})
 
     return Opened(described=(describe,), metrics=(drift.metrics,))
 
@@ -111,7 +112,7 @@ class StationWatch:
         self._read: StationFiles | None = None
         self._compared: object = None
         """The marks of the files and of the store at the last comparison."""
-        self._reported: str | None = None
+        self._reported: str | Text | None = None
 
     async def run(self) -> None:
         """Compare until cancelled."""
@@ -132,7 +133,10 @@ class StationWatch:
             return
         if files.faults:
             count = len(files.faults)
-            self._set(f"{count} fault{'' if count == 1 else 's'} in the files", {}, count, files.faults)
+            text = (
+                Text.of("1 fault in the files") if count == 1 else Text.of("{count} faults in the files", count=count)
+            )
+            self._set(text, {}, count, files.faults)
             self._compared = marks
             return
         found = await find_differences(self._core.store, self._core.scopes, files.objects, self._documents)
@@ -150,12 +154,12 @@ class StationWatch:
             self._signature = now
         return self._read
 
-    def _set(self, text: str | None, counts: Mapping[str, int], faults: int, examples: Sequence[str]) -> None:
+    def _set(self, text: str | Text | None, counts: Mapping[str, int], faults: int, examples: Sequence[str]) -> None:
         drift = self._drift
         drift.text, drift.counts, drift.faults = text, counts, faults
         if text and text != self._reported:
             advice = "Show all with `edge station diff`; apply the files, or export the store into them."
-            logger.warning("station drift", drift=text, examples=list(examples[:_MOST_NAMED]), advice=advice)
+            logger.warning("station drift", drift=str(text), examples=list(examples[:_MOST_NAMED]), advice=advice)
         elif self._reported and not text:
             logger.info("station drift ended")
         self._reported = text

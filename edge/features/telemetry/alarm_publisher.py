@@ -15,6 +15,7 @@ import structlog
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import Clock, Latency
 from edge.foundation.task_group import background_task
+from edge.foundation.text import Text
 from edge.links.mqtt import Message, MqttSession, PublishRefused, to_message
 from edge.model.cloudevent import CloudEvent
 from edge.model.event_types import ALARM_TYPE, ALARM_TYPE_V1
@@ -263,7 +264,9 @@ async def _call(store: Store, service: JobService, source: str, change: AlarmCha
         return
     text = next(iter(alarm.message.values()), alarm.rule)
     arguments = IdCall(job_order_id=job.job_id, comment=(LocalizedText(text=text),))
-    call = JobCall(job.scope, method, arguments, f"{source}:alarms", change.position, by=f"alarm {alarm.rule}")
+    call = JobCall(
+        job.scope, method, arguments, f"{source}:alarms", change.position, by=Text.of("alarm {rule}", rule=alarm.rule)
+    )
     answer = await service.call(call)
     taken = answer.status is ReturnStatus.NO_ERROR
     log = logger.info if taken else logger.warning

@@ -84,7 +84,8 @@ def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[L
                     yield sample
     if run.ended and STATE_FIELD in run.touched:
         if run.outcome is not Outcome.COMPLETED:
-            yield Occurrence(at, JOB_ABORTED, job.job_id, {"outcome": run.outcome.value, "error": run.error})
+            error = run.error and str(run.error)
+            yield Occurrence(at, JOB_ABORTED, job.job_id, {"outcome": run.outcome.value, "error": error})
         yield Occurrence(at, JOB_ENDED, job.job_id, None)
 
 

@@ -149,9 +149,9 @@ class Camera:
         self._started: set[str] = set()
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> str | Text:
         """Message about a state in which the camera accepts no job; empty in any other state."""
-        return f"the camera is in the state {self._state.title}" if self._state in IDLE else ""
+        return Text.of("the camera is in the state {state}", state=self._state.title) if self._state in IDLE else ""
 
     @property
     def answer_count(self) -> int:

@@ -63,7 +63,7 @@ async def test_stop_of_a_job_aborted_by_the_command_is_sent_by_the_gateway(
         assert answer.output == "J1: Aborted\n"
         await until_true(lambda: tool.received(Phase.STOP) == ["a"])
     assert (await plant.job("J1")).comment == (LocalizedText(text="wrong car"),)
-    assert (await plant.job("J1")).error == f"aborted by {operator_name()} at the command line"
+    assert str((await plant.job("J1")).error) == f"aborted by {operator_name()} at the command line"
     assert "at the command line" in (await edge("jobs", "show", "J1")).output
 
 

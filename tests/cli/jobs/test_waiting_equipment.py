@@ -53,7 +53,7 @@ async def report(store: Store, gateway: str, health: EquipmentHealth) -> None:
     [
         (wrench(connected=True, problem=LOCKED), LOCKED),
         (wrench(connected=False, problem="stale"), "not connected"),
-        (replace(wrench(connected=False), connection=REFUSED), REFUSED.text),
+        (replace(wrench(connected=False), connection=REFUSED), str(REFUSED.text)),
         (replace(wrench(connected=True), last_late=WRONG, last_late_at=LATER), f"a result did not count: {WRONG}"),
         (replace(wrench(connected=True), last_late=WRONG, last_late_at=1), None),
         (wrench(connected=True), None),

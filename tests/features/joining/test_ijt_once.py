@@ -335,7 +335,7 @@ async def test_declined_abort_after_an_error_is_in_the_answer(
         await controller.report_error("the spindle is hot")
         await wait_until(lambda: bench.station.answers)
     error = bench.station.answers[0].error or ""
-    assert error.startswith("the controller reports an error: the spindle is hot; the tool may still be enabled")
+    assert str(error).startswith("the controller reports an error: the spindle is hot; the tool may still be enabled")
 
 
 async def test_started_joining_without_identifiers_of_the_controller_is_unknown(
@@ -360,7 +360,7 @@ async def test_result_that_cannot_be_read_is_unknown_and_the_tool_safe(
         await controller.device.send_event(controller.store.events["ResultReady"], {"Result": ua.Variant("garbage")})
         await wait_until(lambda: bench.station.unknown)
         await wait_until(lambda: controller.stopped)
-    assert "cannot be read" in bench.station.unknown[0].reason
+    assert "cannot be read" in str(bench.station.unknown[0].reason)
     assert [refused.kind for refused in bench.station.refused] == ["unreadable"]
 
 

@@ -84,12 +84,12 @@ async def test_a_tool_disabled_while_idle_stays_disabled_after_a_restart(
             controller.enabled = True
             await wait_until(lambda: any(entry["event"] == "tool enabled without a command" for entry in logs))
         controller.enabled = False
-        await wait_until(lambda: equipment.problem == REASON)
+        await wait_until(lambda: str(equipment.problem) == REASON)
     second = RecordingStation()
     second.disabled = station.disabled
     async with open_ijt("wrench", settings(controller, lock="on"), second, SCOPES, times=TIMES) as again:
         await wait_until(lambda: again.connected)
-        assert again.problem == REASON
+        assert str(again.problem) == REASON
         await again.send(NEXT)
         await wait_until(lambda: second.answers)
         assert ([answer.error for answer in second.answers], controller.enabled) == ([REASON], False)

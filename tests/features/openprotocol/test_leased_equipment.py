@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from edge.features.openprotocol.leased_equipment import LeasedEquipment, OnlyLease
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.sfc.signal import Phase
 from edge.station.equipment import Command, NotSent
 from tests.conftest import WaitUntil
@@ -135,7 +136,7 @@ class SlowStation(RecordingStation):
         super().__init__()
         self.confirms = asyncio.Event()
 
-    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
+    async def stopped(self, command_id: str, error: str | Text | None, *, is_answer: bool = True) -> None:
         await self.confirms.wait()
         await super().stopped(command_id, error, is_answer=is_answer)
 

@@ -84,7 +84,7 @@ async def test_unknown_parameter_set_is_refused_before_the_list_is_read(wait_unt
     async with strict(wait_until, Quirks(latency=0.05)) as bench:
         await bench.equipment.send(bolt(1, parameter_set=99))
         await wait_until(lambda: bench.station.answers)
-        assert "the controller has no parameter set 99; it has 1, 2, 3, 4" in (bench.station.answers[0].error or "")
+        assert "the controller has no parameter set 99; it has 1, 2, 3, 4" in str(bench.station.answers[0].error)
         assert bench.controller.tool.entries("enabled") == []
 
 

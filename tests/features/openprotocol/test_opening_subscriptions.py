@@ -112,7 +112,7 @@ async def test_tool_that_another_system_locks_during_a_command_is_a_problem(
         await wait_until(lambda: bench.device.begun)
         await wait_until(lambda: bench.equipment.problem == "")
         controller.disable()
-        await wait_until(lambda: "the tool is locked at the controller" in bench.equipment.problem)
+        await wait_until(lambda: "the tool is locked at the controller" in str(bench.equipment.problem))
         controller.enable()
         await wait_until(lambda: bench.equipment.problem == "")
         await bench.device.finish()

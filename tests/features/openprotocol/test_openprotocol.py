@@ -178,7 +178,7 @@ async def test_controller_without_identifiers_fails_the_command(
         controller.server.missing.add(Mid.IDENTIFIER)
         answer = await tightened(bench, wait_until, parameter_set=3)
     assert answer.error
-    assert answer.error.startswith("the identifier: MID 0050 declined")
+    assert str(answer.error).startswith("the identifier: MID 0050 declined")
     assert controller.begun == []
 
 
@@ -270,7 +270,7 @@ async def test_alarm_is_reported_as_problem_until_it_is_cleared(
 ) -> None:
     async with opener() as bench:
         controller.break_down()
-        await wait_until(lambda: bench.equipment.problem == f"the controller reports the alarm {JAMMED}")
+        await wait_until(lambda: str(bench.equipment.problem) == f"the controller reports the alarm {JAMMED}")
         controller.clear_alarm()
         await wait_until(lambda: bench.equipment.problem == "")
 

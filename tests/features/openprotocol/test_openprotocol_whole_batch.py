@@ -58,7 +58,7 @@ async def test_batch_whose_bolts_are_missing_is_never_ok(wait_until: WaitUntil) 
         quirks.unanswered_results = frozenset({1, 2})
         async with attached(controller, station, times=QUICK):
             await wait_until(lambda: station.unknown)
-            assert "1 of its results have not come" in station.unknown[0].reason
+            assert "1 of its results have not come" in str(station.unknown[0].reason)
             quirks.unanswered_results = frozenset()
             await wait_until(lambda: len(station.late_results) == 3)
         assert sorted(result.data["result_id"] for result in station.late_results) == ["1", "2", "3"]

@@ -50,7 +50,7 @@ async def test_declined_disable_is_repeated_until_a_later_one_is_accepted(wait_u
         await wait_until(lambda: bench.equipment.open_release)
         release = bench.equipment.open_release
         assert release is not None
-        assert "MID 0042 declined" in release.reason
+        assert "MID 0042 declined" in str(release.reason)
         assert bench.station.outcomes()[bolt(1).command_id]["evaluation"] == "OK"
         assert tool.enabled
         quirks.refused = {}

@@ -99,7 +99,7 @@ async def test_operator_pauses_and_resumes_a_job(browser: Browser, plant: Plant)
     assert (await alice.post("/api/v1/jobs/J1/resume", {})).status == 200
     assert (await alice.post("/api/v1/jobs/J1/abort", {})).status == 200
     await plant.until_state("J1", JobState.ABORTED)
-    assert (await plant.job("J1")).error == "aborted by alice at the station page"
+    assert str((await plant.job("J1")).error) == "aborted by alice at the station page"
     for page in ("/job?id=J1", "/"):
         assert "aborted by alice at the station page" in (await alice.get(page)).text
     assert (await alice.post("/api/v1/jobs/J1/clear", {})).json["job"] is None

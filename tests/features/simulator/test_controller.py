@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from edge.config import MqttEquipmentSettings, MqttSettings
 from edge.equipment.mqtt import open_equipment
 from edge.features.simulator.controller import SimulatedController, open_controller, result_of
+from edge.foundation.text import Text
 from edge.links.mqtt import open_session
 from edge.model.cloudevent import CloudEvent
 from edge.model.equipment_traffic import TrafficKind
@@ -50,7 +51,7 @@ class Answers(list[EquipmentAnswer]):
 
     async def answer(self, answer: EquipmentAnswer | OutcomeUnknown) -> None:
         if isinstance(answer, OutcomeUnknown):
-            self.unknown.append(answer.reason)
+            self.unknown.append(str(answer.reason))
         else:
             self.append(answer)
 
@@ -60,7 +61,7 @@ class Answers(list[EquipmentAnswer]):
     async def permit_start(self) -> None:
         """Permit every start."""
 
-    async def stopped(self, command_id: str, error: str | None, *, is_answer: bool = True) -> None:
+    async def stopped(self, command_id: str, error: str | Text | None, *, is_answer: bool = True) -> None:
         pytest.fail(f"the controller confirmed a stop: {command_id} {error}")
 
     async def late(self, result: LateResult) -> None:
@@ -241,7 +242,7 @@ async def test_locked_tool_works_only_if_every_lock_topic_enables_it(
     async def asked(equipment: EquipmentPort, number: int) -> str:
         await equipment.send(replace(TIGHTEN, command_id=f"J1/R/tighten/{number}", attempt=number))
         await wait_until(lambda: len(answers) == number)
-        return answers[-1].error or "done"
+        return str(answers[-1].error or "done")
 
     async with (
         open_session(mqtt, f"{unique}-edge") as edge,

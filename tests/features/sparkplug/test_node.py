@@ -124,7 +124,7 @@ async def test_samples_of_a_broker_outage_become_historical(store: Store, unique
             await host.until(lambda: host.of("DDATA"))
             await until_async(lambda: _has_cursor(store), 60)
             await broker.kill()
-        await wait_until(lambda: "cannot connect" in node.problem)
+        await wait_until(lambda: "cannot connect" in str(node.problem))
         for number in range(2, 7):
             await append(store, Sample(now_ms(), "wrench.torque", number))
         await broker.start()
@@ -152,7 +152,7 @@ async def test_node_waits_for_the_primary_host_and_dies_with_it(
     scada = f"scada-{unique}"
     async with open_host(broker.port, unique) as host, Plant(unique).running(store, broker.port, host=scada) as node:
         await append(store, Sample(now_ms(), "wrench.torque", 1))
-        await wait_until(lambda: "waits for the primary host" in node.problem)
+        await wait_until(lambda: "waits for the primary host" in str(node.problem))
         assert node.waits_for_host
         host.send(f"spBv1.0/STATE/{scada}", body="ONLINE", qos=1)
         host.state(scada, 100, online=True)
@@ -284,7 +284,7 @@ async def test_unreachable_broker_does_not_consume_a_bd_seq(store: Store, unique
     async with open_broker() as broker:
         await broker.stop()
         async with Plant(unique).running(store, broker.port) as node:
-            await wait_until(lambda: "cannot connect" in node.problem)
+            await wait_until(lambda: "cannot connect" in str(node.problem))
             await broker.start()
             await wait_until(lambda: node.problem == "")
             assert not node.waits_for_host

@@ -21,7 +21,7 @@ def test_differences_are_missing_changed_and_extra_in_order() -> None:
         (ObjectChange.MISSING, "jobacceptance s", "scopes/s/station.json"),
         (ObjectChange.CHANGED, "rule hot", "rules/a.json"),
     ]
-    assert summary(found) == "1 missing, 1 changed, 1 not in the files"
+    assert str(summary(found)) == "1 missing, 1 changed, 1 not in the files"
 
 
 def test_state_of_a_flow_is_not_a_difference() -> None:

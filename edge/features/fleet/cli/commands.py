@@ -107,7 +107,7 @@ def state(found: KnownComponent, now_ms: int) -> str:
     """Return the state of a component in a few words."""
     if is_away(found, now_ms):
         return f"away since {local_time(found.seen_s * 1000)}"
-    return found.component.problems or "healthy"
+    return str(found.component.problems) or "healthy"
 
 
 def _uptime(found: KnownComponent, now_ms: int) -> str:

@@ -74,7 +74,8 @@ class EquipmentCommander:
 
     def _keep(self, command: Command, answer: EquipmentAnswer) -> Commit:
         """Keep an answer with the node task: a gateway that is killed before the node ends must not lose it."""
-        return keep_answer(self._keys, command.job_id, KeptAnswer(command.attempt, answer.data, answer.error))
+        error = None if answer.error is None else str(answer.error)
+        return keep_answer(self._keys, command.job_id, KeptAnswer(command.attempt, answer.data, error))
 
 
 def _list(names: Iterable[str]) -> str:

@@ -49,7 +49,7 @@ class Comparison(Struct, frozen=True):
     @property
     def summary(self) -> str:
         """The numbers of differences in words."""
-        return summary(self.differences)
+        return str(summary(self.differences))
 
     def as_json(self, *, with_content: bool) -> dict[str, Any]:
         """Return what is printed as JSON."""
