@@ -25,6 +25,8 @@ from edge.station.equipment import Command
 
 LAST_NUMBER = "last_sequence_number"
 """The name of the text with the SequenceNumber after which a restart continues."""
+LAST_STARTED = "last_started_command"
+"""The name of the text with the command that was started last, where results may have no command id."""
 
 # Number of newest results that are searched when a result cannot be found by its SequenceNumber.
 _SEARCHED = 100
@@ -49,6 +51,7 @@ class JoiningCollector:
         state: ControllerState,
         reporter: LateResults,
         memory: RememberedText,
+        started: RememberedText,
         *,
         acknowledge: bool,
         programs: JoiningPrograms,
@@ -66,6 +69,7 @@ class JoiningCollector:
         self._settlement = ResultSettlement(state.ledger, reporter, self._settled)
         self._ledger = state.ledger
         self._memory = memory
+        self._started = started
         self._programs = programs
         self._taking, self._reading = asyncio.Lock(), asyncio.Lock()
         self._came = 0
@@ -78,6 +82,7 @@ class JoiningCollector:
         if self._known.is_restored:
             return
         self._known.restore(await self._memory.recall())
+        self._known.earlier = await self._started.recall()
 
     async def handle_live(self, data: Any) -> None:
         """Keep a live result; request the results that are missing before its SequenceNumber."""
@@ -114,6 +119,12 @@ class JoiningCollector:
     def claim(self, command: Command) -> None:
         """Record what a command expects of its results."""
         self._ledger.claim(claim_of(command, self._programs))
+
+    async def announce(self, command: Command) -> None:
+        """Remember a command before its tool is prepared: a restart knows its result without a command id by it."""
+        self._known.earlier = ""
+        if self._correlation == "next":
+            await self._started.write(command.command_id)
 
     def expect(self, command: Command) -> None:
         """Record the command that is about to start: the next result without a command id may belong to it."""
@@ -341,9 +352,16 @@ class JoiningCollector:
             case Standing.REPEATED:
                 if verdict.is_owed:
                     await self._settled.acknowledge_late(report)
+            case Standing.UNSOLICITED if report.command_id is None and await self._was_answer(report):
+                self._ledger.settle([report])
             case _:
                 await self._settlement.take(report, verdict, is_new=is_new)
         self._ledger.evict(self._limits.kept, self._limits.kept_bytes)
+
+    async def _was_answer(self, report: ReportedResult) -> bool:
+        """Return whether a result is stored at the command of an earlier process, which ended before it noted that."""
+        earlier = self._known.earlier
+        return bool(earlier) and await self._reporter.is_stored(earlier, report.result_id)
 
     async def _write(self) -> None:
         """Write the SequenceNumber after which a restart continues, and those that are missing before it."""

@@ -23,7 +23,7 @@ from edge.equipment.own_events import OwnEvents
 from edge.equipment.remembered_text import RememberedText, memory_of
 from edge.equipment.repetition import StartPolicy, chosen_repetition
 from edge.equipment.result_file import ResultFileReader, find_transfer
-from edge.features.joining.collector import LAST_NUMBER, JoiningCollector
+from edge.features.joining.collector import LAST_NUMBER, LAST_STARTED, JoiningCollector
 from edge.features.joining.conversion import answer_data, joinings_in, result_data, validate_command
 from edge.features.joining.late import LateJoinings
 from edge.features.joining.lock import SETTLED_SECONDS, SharedTool, ToolLock, find_enabled
@@ -166,6 +166,7 @@ def open_ijt(
             state,
             reporter,
             RememberedText(station, memory_of(name, settings.url), LAST_NUMBER),
+            RememberedText(station, memory_of(name, settings.url), LAST_STARTED),
             acknowledge=acknowledges,
             programs=programs,
             correlation=settings.correlation,
@@ -377,6 +378,7 @@ class Controller:
     async def _start(self, command: Command) -> None:
         await self._starts.permit(command)
         self._skipped = self._results.skipped
+        await self._results.announce(command)
         await self._tool.prepare(command)
         self._results.expect(command)
         self._ledger.begun.add(command.command_id)

@@ -35,6 +35,8 @@ class ControllerState(Struct):
     restored: int | None = None
     """The SequenceNumber up to which all results were durable before a restart."""
     is_restored: bool = False
+    earlier: str = ""
+    """The command that an earlier process has started last, where results may have no command id."""
     missing: MissingNumbers = field(default_factory=MissingNumbers)
     """The numbers up to `last` that were requested and did not come: they are requested on each connection."""
     oldest: tuple[object, ...] | None = None

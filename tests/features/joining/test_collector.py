@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
-from edge.features.joining.collector import LAST_NUMBER, JoiningCollector
+from edge.features.joining.collector import LAST_NUMBER, LAST_STARTED, JoiningCollector
 from edge.features.joining.ijt import open_ijt
 from edge.features.joining.late import LateJoinings
 from edge.features.joining.methods import IjtMethods
@@ -152,7 +152,9 @@ def collector(
 ) -> JoiningCollector:
     """Return a collector that acknowledges nothing, at a controller that lists no programs."""
     calls = cast("IjtMethods", methods)
-    memory = RememberedText(station or RecordingStation(), "wrench", LAST_NUMBER)
+    memory, started = (
+        RememberedText(station or RecordingStation(), "wrench", name) for name in (LAST_NUMBER, LAST_STARTED)
+    )
     programs = JoiningPrograms(calls, "")
     reports = LateJoinings(late, state.ledger, use_nothing, add_nothing)
     return JoiningCollector(
@@ -160,6 +162,7 @@ def collector(
         state,
         late,
         memory,
+        started,
         acknowledge=False,
         programs=programs,
         correlation=correlation,

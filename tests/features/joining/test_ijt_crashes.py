@@ -27,10 +27,14 @@ BATCH = replace(WORK, parameters={"joining_process_id": "axle 85Nm", "batch_size
 class Job:
     """One command at a controller, with its operator, through the end of a gateway and the life of the next."""
 
-    def __init__(self, controller: JoiningController, station: CrashingStation, command: Command) -> None:
+    def __init__(
+        self, controller: JoiningController, station: CrashingStation, command: Command, correlation: str
+    ) -> None:
         self._controller = controller
         self._station = station
         self._command = command
+        self._is_named = correlation == "command_id"
+        self._settings = settings(controller, correlation=correlation)
         self.made: list[str] = []
         """The ids of the joinings that have ended."""
         station.unanswered = [command]
@@ -46,10 +50,11 @@ class Job:
 
     @property
     def _is_settled(self) -> bool:
-        return self._has_ended and set(self.made) <= set(self._controller.acknowledged)
+        """Whether the joinings of an ended command are acknowledged; one without its id is not."""
+        return self._has_ended and (not self._is_named or set(self.made) <= set(self._controller.acknowledged))
 
     def _attached(self) -> AbstractAsyncContextManager[ConnectedEquipment]:
-        return open_ijt("wrench", settings(self._controller), self._station, SCOPES, times=TIMES)
+        return open_ijt("wrench", self._settings, self._station, SCOPES, times=TIMES)
 
     async def _join(self) -> None:
         before = len(self._controller.store.ids)
@@ -118,13 +123,15 @@ async def crash(
     expires: bool,
     continues: bool,
     most: int = NO_LIMIT,
+    correlation: str = "command_id",
 ) -> bool:
     """End a gateway at a write, and start it again; return False where it writes less often."""
     controller.forget()
     for log in (controller.begun, controller.stopped, controller.declined, controller.acknowledged):
         log.clear()
     station = CrashingStation(number, is_durable=is_durable)
-    job = Job(controller, station, command)
+    controller.echoes_identifiers = correlation == "command_id"
+    job = Job(controller, station, command, correlation)
     await job.run(wait_until, most=most)
     if continues:
         await job.work_on()
@@ -136,11 +143,16 @@ async def crash(
 
 @pytest.mark.parametrize("continues", [False, True], ids=["waits", "works on"])
 @pytest.mark.parametrize("expires", [False, True], ids=["in time", "timed out"])
-@pytest.mark.parametrize("command", [SINGLE, BATCH], ids=["single", "batch"])
+@pytest.mark.parametrize(
+    ("command", "correlation"),
+    [(SINGLE, "command_id"), (BATCH, "command_id"), (SINGLE, "next")],
+    ids=["single", "batch", "next"],
+)
 @pytest.mark.parametrize("is_durable", [False, True], ids=["before", "after"])
 async def test_gateway_may_end_at_each_write_of_a_joining(
     controller: JoiningController,
     command: Command,
+    correlation: str,
     wait_until: WaitUntil,
     *,
     is_durable: bool,
@@ -156,6 +168,7 @@ async def test_gateway_may_end_at_each_write_of_a_joining(
         is_durable=is_durable,
         expires=expires,
         continues=continues,
+        correlation=correlation,
     ):
         number += 1
     assert number >= 3
@@ -172,5 +185,13 @@ async def test_gateway_may_end_between_the_joinings_of_a_batch(
     expires: bool,
     continues: bool,
 ) -> None:
-    kinds = {"is_durable": False, "expires": expires, "continues": continues}
-    await crash(controller, BATCH, wait_until, number=NO_LIMIT, most=most, **kinds)
+    await crash(
+        controller,
+        BATCH,
+        wait_until,
+        number=NO_LIMIT,
+        is_durable=False,
+        expires=expires,
+        continues=continues,
+        most=most,
+    )

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.equipment.remembered_text import RememberedText
-from edge.features.joining.collector import LAST_NUMBER, JoiningCollector
+from edge.features.joining.collector import LAST_NUMBER, LAST_STARTED, JoiningCollector
 from edge.features.joining.late import LateJoinings
 from edge.features.joining.methods import IjtMethods
 from edge.features.joining.programs import JoiningPrograms
@@ -45,6 +45,7 @@ def connected(controller: Acknowledging, state: ControllerState, station: Record
         state,
         late,
         RememberedText(station, "wrench", LAST_NUMBER),
+        RememberedText(station, "wrench", LAST_STARTED),
         acknowledge=True,
         programs=JoiningPrograms(methods, ""),
         late=LateJoinings(late, state.ledger, use_nothing, add_nothing),
