@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from edge.access.audit_trail import AuditTrail, limit_of_callers
-from edge.foundation.text import Text
+from edge.foundation.text import Text, language_for
 from edge.model.audit import AuditKind, AuditRecord
 from edge.model.user import Role
 
@@ -23,6 +23,11 @@ class WebCaller(Struct, frozen=True):
     languages: tuple[str, ...]
     session: str = ""
     client: str = ""
+
+    @property
+    def language(self) -> str:
+        """The language in which the sender reads texts."""
+        return language_for(self.languages)
 
     @property
     def at_page(self) -> Text:

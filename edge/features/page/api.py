@@ -17,7 +17,6 @@ from edge.access.web_audit import WebCaller
 from edge.app.page_part import ApiCall, ApiOperation, Download, Svg
 from edge.features.page import models
 from edge.features.page.caller import Callers, address_of, languages_of, refuse_other_site
-from edge.features.page.german_reasons import reason_in
 from edge.features.page.guard import path_part
 from edge.features.page.openapi import KEY_HEADER, PREFIX, openapi
 from edge.features.page.operations import OPERATIONS, identity
@@ -158,12 +157,10 @@ def answering_problems(execute: Endpoint) -> Endpoint:
         try:
             return await execute(request)
         except EdgeError as error:
-            status, problem = problem_of(error)
+            status, problem = problem_of(error, language_for(languages_of(request)))
             if status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
                 logger.warning("web request failed", path=request.scope["path"], reason=error.message)
-            language = language_for(languages_of(request))
-            reason, advice = reason_in(problem.reason, language), reason_in(problem.advice, language)
-            return json_response(models.Problem(kind=problem.kind, reason=reason, advice=advice), status)
+            return json_response(problem, status)
 
     return endpoint
 

@@ -60,18 +60,21 @@ async def list_sessions(store: Store) -> SessionOverview:
     return SessionOverview(sessions=tuple(public_session(id, session, at) for id, (session, at) in found.items()))
 
 
-def list_equipment(services: WebServices) -> EquipmentList:
-    """Return the equipment of this gateway."""
+def list_equipment(services: WebServices, language: str) -> EquipmentList:
+    """Return the equipment of this gateway, with reasons in a language."""
     gateway, at = services.gateway, services.clock()
-    equipment = (public_equipment(health, gateway, at, at_work=True) for health in services.equipment())
-    return EquipmentList(equipment=tuple(equipment))
+    return EquipmentList(
+        equipment=tuple(
+            public_equipment(health, gateway, at, at_work=True, language=language) for health in services.equipment()
+        )
+    )
 
 
-async def list_components(store: Store) -> Fleet:
-    """Return the components on the store by their ids."""
+async def list_components(store: Store, language: str) -> Fleet:
+    """Return the components on the store by their ids, with problems in a language."""
     now = await server_time(store)
     found = (await components.load_all(store)).values()
-    return Fleet(components=tuple(public_component(known, now) for known in found))
+    return Fleet(components=tuple(public_component(known, now, language) for known in found))
 
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
@@ -89,8 +92,8 @@ async def _sessions(services: WebServices, _: ApiCall) -> models.SessionOverview
     return await list_sessions(services.store)
 
 
-async def _fleet(services: WebServices, _: ApiCall) -> models.Fleet:
-    return await list_components(services.store)
+async def _fleet(services: WebServices, call: ApiCall) -> models.Fleet:
+    return await list_components(services.store, call.caller.language)
 
 
 async def _users(services: WebServices, _: ApiCall) -> models.PersonList:

@@ -11,7 +11,7 @@ from edge.chart.reading import read_chart
 from edge.chart.svg import chart_svg
 from edge.features.page.models import JobPage, ResultList
 from edge.foundation.errors import Refused
-from edge.foundation.text import Text
+from edge.foundation.text import ENGLISH, Text
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.job_state import TEXT, JobState, has_ended
 from edge.sfc.replay import timeline
@@ -45,9 +45,18 @@ _LARGEST_SIGNAL: Final = 4096
 
 
 async def list_jobs(
-    store: Store, scopes: Iterable[str], states: Sequence[str], text: str, most: int, skip: int = 0
+    store: Store,
+    scopes: Iterable[str],
+    states: Sequence[str],
+    text: str,
+    most: int,
+    skip: int = 0,
+    language: str = ENGLISH,
 ) -> JobPage:
-    """Return jobs in some states whose id contains a text, after the first `skip`; no state stands for all of them."""
+    """Return jobs in some states whose id contains a text, after the first `skip`; no state stands for all of them.
+
+    Their errors are in a language.
+    """
     needle = text.casefold()
     ids = [
         identifier
@@ -60,7 +69,7 @@ async def list_jobs(
     found = sorted((rank for rank in ranks if not states or TEXT[rank.state] in states), key=_place)
     shown = await jobs.load_some(store, [job_rank.job_id for job_rank in found[skip : skip + most]])
     shown.sort(key=_rank)
-    return JobPage(jobs=tuple(map(public_job, shown)), total=len(found))
+    return JobPage(jobs=tuple(public_job(job, language) for job in shown), total=len(found))
 
 
 def _place(job_rank: JobRank) -> tuple[int, int]:
@@ -75,19 +84,19 @@ def _rank(job: Job) -> tuple[int, int, int]:
     return place, -(job.order.priority or 0), job.stored_at
 
 
-async def job_detail(store: Store, job_id: str, now: int) -> PublicJobDetail:
-    """Return a job with its progress. Raises Refused for an unknown one."""
-    return public_detail(await load(store, job_id), now)
+async def job_detail(store: Store, job_id: str, now: int, language: str) -> PublicJobDetail:
+    """Return a job with its progress, in a language. Raises Refused for an unknown one."""
+    return public_detail(await load(store, job_id), now, language)
 
 
-async def job_results(store: Store, job_id: str) -> ResultList:
-    """Return the results of a job. Raises Refused for an unknown one."""
-    return results_of(await load(store, job_id))
+async def job_results(store: Store, job_id: str, language: str) -> ResultList:
+    """Return the results of a job, with errors in a language. Raises Refused for an unknown one."""
+    return results_of(await load(store, job_id), language)
 
 
-def results_of(stored: StoredJob, most: int = MOST_RESULTS) -> ResultList:
-    """Return the results of a job, the newest ones when there are many."""
-    return ResultList(job_order_id=stored.job.job_id, results=public_results(stored, most, _LARGEST_RESULT))
+def results_of(stored: StoredJob, language: str, most: int = MOST_RESULTS) -> ResultList:
+    """Return the results of a job, the newest ones when there are many, with errors in a language."""
+    return ResultList(job_order_id=stored.job.job_id, results=public_results(stored, most, _LARGEST_RESULT, language))
 
 
 async def job_chart(store: Store, job_id: str, now: int) -> str:

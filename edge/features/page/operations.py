@@ -58,7 +58,9 @@ async def _jobs(services: WebServices, call: ApiCall) -> models.JobPage:
             Text.of("States are {states}.", states=", ".join(job_views.STATES)),
         )
     text, skip = call.query.get("text", ""), job_offset(call.query.get("offset", ""))
-    return await job_views.list_jobs(services.store, services.scopes, states, text, MOST_JOBS, skip)
+    return await job_views.list_jobs(
+        services.store, services.scopes, states, text, MOST_JOBS, skip, call.caller.language
+    )
 
 
 def job_offset(text: str) -> int:
@@ -71,7 +73,7 @@ def job_offset(text: str) -> int:
 
 
 async def _job(services: WebServices, call: ApiCall) -> PublicJobDetail:
-    return await job_views.job_detail(services.store, call.path["job"], services.clock())
+    return await job_views.job_detail(services.store, call.path["job"], services.clock(), call.caller.language)
 
 
 async def _chart(services: WebServices, call: ApiCall) -> Svg:
@@ -87,11 +89,11 @@ async def _history(services: WebServices, call: ApiCall) -> PublicHistory:
 
 
 async def _results(services: WebServices, call: ApiCall) -> models.ResultList:
-    return await job_views.job_results(services.store, call.path["job"])
+    return await job_views.job_results(services.store, call.path["job"], call.caller.language)
 
 
-async def _equipment(services: WebServices, _: ApiCall) -> models.EquipmentList:
-    return list_equipment(services)
+async def _equipment(services: WebServices, call: ApiCall) -> models.EquipmentList:
+    return list_equipment(services, call.caller.language)
 
 
 def _method(cause: Cause) -> Execute:
@@ -114,7 +116,7 @@ def _method(cause: Cause) -> Execute:
         services.audit.called(call.caller, cause.value, job_id, comment, refusal_of(answer))
         refuse_unless_done(answer, cause.value)
         found = await find(services.store, job_id)
-        return models.MethodDone(job=public_job(found.job) if found else None)
+        return models.MethodDone(job=public_job(found.job, call.caller.language) if found else None)
 
     return execute
 
@@ -176,7 +178,7 @@ async def _decide(
     if not awaits_second:
         refuse_unless_done(answer, name)
     found = await find(services.store, job_id)
-    shown = public_job(found.job) if found else None
+    shown = public_job(found.job, call.caller.language) if found else None
     return models.MethodDone(job=shown, awaits_second=awaits_second)
 
 

@@ -32,7 +32,6 @@ from edge.features.page import (
 from edge.features.page.api import log_in, set_cookie
 from edge.features.page.caller import Callers, is_live, languages_of, refuse_other_site
 from edge.features.page.gateway_operations import LEVELS, log_page
-from edge.features.page.german_reasons import reason_in
 from edge.features.page.models import Login
 from edge.features.page.openapi import openapi, subjects_of, types_of
 from edge.features.page.operations import MOST_JOBS, job_offset
@@ -41,7 +40,7 @@ from edge.features.page.services import WebServices
 from edge.features.page.shared_results import SharedResults
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.instant import local
-from edge.foundation.text import Text, labels, language_for
+from edge.foundation.text import Text, labels, language_for, stated_in
 from edge.foundation.ticks import REST_S, in_slices
 from edge.model.instant import Instant, parse_instant
 from edge.model.plant import OperationType
@@ -63,11 +62,13 @@ _LONGEST_JSON: Final = 500
 
 async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
     store, scopes, now = services.store, services.scopes, services.clock()
-    page = await job_views.list_jobs(store, scopes, (), "", MOST_JOBS)
+    page = await job_views.list_jobs(store, scopes, (), "", MOST_JOBS, language=caller.language)
     running = [job_summary for job_summary in page.jobs if job_summary.state in {"Running", "Interrupted"}][
         :_ON_STATION
     ]
-    details = [await job_views.job_detail(store, job_summary.job_order_id, now) for job_summary in running]
+    details = [
+        await job_views.job_detail(store, job_summary.job_order_id, now, caller.language) for job_summary in running
+    ]
     return "station.html", {
         "jobs": details,
         "queue": [job_summary for job_summary in page.jobs if job_summary.state == "AllowedToStart"][:_ON_STATION],
@@ -76,16 +77,16 @@ async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str
             key=lambda job: job.ended_at or "",
             reverse=True,
         )[:_ON_STATION],
-        "equipment": gateway_operations.list_equipment(services).equipment,
+        "equipment": gateway_operations.list_equipment(services, caller.language).equipment,
         "alarms": (await kept_alarms.load_public(store, caller.languages))[:_ON_STATION],
         "subjects": ["jobs", "station", "alarms", *(f"job:{job_summary.job_order_id}" for job_summary in running)],
     }
 
 
-async def _job(services: WebServices, _: WebCaller, query: Mapping[str, str]) -> PageData:
+async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     store, job_id = services.store, query.get("id", "")
     stored = await load(store, job_id)
-    detail = public_detail(stored, services.clock())
+    detail = public_detail(stored, services.clock(), caller.language)
     history = PublicHistory(job_order_id=job_id, scope=stored.job.scope, decisions=())
     if detail.has_chart:
         # A gateway may keep no history.
@@ -94,16 +95,18 @@ async def _job(services: WebServices, _: WebCaller, query: Mapping[str, str]) ->
     return "job.html", {
         "detail": detail,
         "history": history,
-        "results": job_views.results_of(stored, _MOST_RESULTS).results,
+        "results": job_views.results_of(stored, caller.language, _MOST_RESULTS).results,
         "subjects": [f"job:{job_id}"],
     }
 
 
-async def _jobs(services: WebServices, _: WebCaller, query: Mapping[str, str]) -> PageData:
+async def _jobs(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     state, text = query.get("state", ""), query.get("text", "")
     states = (state,) if state in job_views.STATES else ()
     offset = job_offset(query.get("offset", ""))
-    page = await job_views.list_jobs(services.store, services.scopes, states, text, _JOBS_OF_PAGE, offset)
+    page = await job_views.list_jobs(
+        services.store, services.scopes, states, text, _JOBS_OF_PAGE, offset, caller.language
+    )
     return "jobs.html", {
         "page": page,
         "offset": offset,
@@ -145,9 +148,12 @@ async def _gateway(services: WebServices, caller: WebCaller, _: Mapping[str, str
     state = services.store_state()
     return "gateway.html", {
         "servers": state,
-        "server_problems": find_problems(state) if state else (),
+        "server_problems": [
+            (stated_in(problem.found, caller.language), problem.advice.in_language(caller.language))
+            for problem in (find_problems(state) if state else ())
+        ],
         "lag_of": lag_text,
-        "fleet": (await gateway_operations.list_components(store)).components,
+        "fleet": (await gateway_operations.list_components(store, caller.language)).components,
         "operations": operations[:_MOST_OPERATIONS],
         "backup": next(backups, ""),
         "locks": (await gateway_operations.list_locks(store)).locks[:_MOST_ROWS],
@@ -271,7 +277,8 @@ class Pages:
             login = Login(name=given.get("name", ""), password=given.get("password", ""), code=given.get("code", ""))
             key, _ = await log_in(self._services, request, login)
         except Denied as error:
-            problem = self._text(request, "login_refused") if error.kind == "login_refused" else error.message
+            is_refused, language = error.kind == "login_refused", language_for(languages_of(request))
+            problem = labels(language)["login_refused"] if is_refused else error.text.in_language(language)
             data = {"problem": problem, "name": "", "subjects": []}
             return await self._render("login.html", request, None, data, error.status)
         self._services.sessions.end_key(request.cookies.get(self._callers.cookie, ""))
@@ -290,7 +297,7 @@ class Pages:
         return response
 
     async def _error(self, request: Request, error: EdgeError) -> Response:
-        status, problem = problem_of(error)
+        status, problem = problem_of(error, language_for(languages_of(request)))
         return await self._render("error.html", request, None, {"problem": problem, "subjects": []}, status)
 
     async def _render(
@@ -300,7 +307,6 @@ class Pages:
         language = language_for(languages)
         pieces = self._templates.get_template(template).generate(
             t=labels(language).__getitem__,
-            say=lambda stated: reason_in(str(stated), language),
             language=language,
             gateway=self._services.gateway,
             path=request.scope["path"],

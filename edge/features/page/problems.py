@@ -50,19 +50,21 @@ _UNAVAILABLE: Final = 503
 _DEFECT: Final = 500
 
 
-def problem_of(error: EdgeError) -> tuple[int, Problem]:
-    """Return the status and the content of the answer to a request that failed."""
+def problem_of(error: EdgeError, language: str) -> tuple[int, Problem]:
+    """Return the status and the content of the answer to a request that failed, in a language."""
+    text, advice = error.text, error.advice_text
     match error:
         case Denied():
-            return error.status, Problem(kind=error.kind, reason=error.message, advice=error.advice)
+            status, kind = error.status, error.kind
         case Refused():
-            status = _STATUS.get(error.kind, _REFUSED)
-            return status, Problem(kind=error.kind, reason=error.message, advice=error.advice)
+            status, kind = _STATUS.get(error.kind, _REFUSED), error.kind
         case Unavailable():
-            return _UNAVAILABLE, Problem(kind="unavailable", reason=error.message, advice=error.advice)
+            status, kind = _UNAVAILABLE, "unavailable"
         case _:
-            advice = "Report it with the output of: edge support-bundle FILE"
-            return _DEFECT, Problem(kind="internal", reason="the request met a defect of this software.", advice=advice)
+            status, kind = _DEFECT, "internal"
+            text = Text.of("the request met a defect of this software.")
+            advice = Text.of("Report it with the output of: edge support-bundle FILE")
+    return status, Problem(kind=kind, reason=text.in_language(language), advice=advice.in_language(language))
 
 
 def source_of(services: WebServices) -> str:

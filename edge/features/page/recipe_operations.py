@@ -148,7 +148,7 @@ async def _order(services: WebServices, call: ApiCall) -> MethodDone:
     services.audit.called(call.caller, cause.value, asked.id, asked.work_master, refusal_of(answer))
     refuse_unless_done(answer, cause.value)
     found = await jobs.load(services.store, asked.id)
-    return MethodDone(job=public_job(found) if found else None)
+    return MethodDone(job=public_job(found, call.caller.language) if found else None)
 
 
 RECIPE_OPERATIONS: Final = (

@@ -23,6 +23,7 @@ from edge.features.page.sessions import WebSessions
 from edge.features.page.settings import WebSettings
 from edge.features.page.tools import LogMemory, gateway_tools
 from edge.foundation.instant import now_ms
+from edge.foundation.text import language_for, stated_in
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.plant import public_maintenance
 from edge.station.intervene import intervene
@@ -77,14 +78,14 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
 
 
 def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:
-    """Return the state of the gateway in short, the message of a maintenance mode in a language of the reader."""
-    mode = parts.mode.in_force
+    """Return the state of the gateway in short, in a language of the reader."""
+    mode, language = parts.mode.in_force, language_for(languages)
     maintenance = public_maintenance(mode, parts.mode.message(languages) if mode else "")
     return Status(
         gateway=parts.settings.gateway.name,
         version=__version__,
-        line=parts.health.line,
-        problems=parts.health.problem_line,
+        line=parts.health.text.in_language(language),
+        problems=stated_in(parts.health.problem_text, language),
         scopes=tuple(parts.scopes),
         active_runs=parts.active_runs.count,
         maintenance=maintenance,

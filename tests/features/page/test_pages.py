@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from edge.features.page.pages import templates
 from edge.features.page.server import ConnectionBounds, WebAddress, build_app, serve
 from edge.features.page.services import WebServices
+from edge.foundation.text import Text
 from edge.model.equipment_connection import ConnectionFault, ConnectionState
 from edge.model.equipment_health import EquipmentHealth
 from tests.features.page.serving import ATTACK, Browser, serving
@@ -68,7 +69,9 @@ async def test_page_is_complete_and_executes_no_data(browser: Browser, path: str
 async def test_station_names_why_equipment_is_not_connected(
     services: WebServices, language: str, texts: tuple[str, ...]
 ) -> None:
-    reason = "cannot connect to 10.0.0.5:4545: Connection refused"
+    reason = Text.of(
+        "cannot connect to {host}:{port}: {reason}", host="10.0.0.5", port=4545, reason="Connection refused"
+    )
     state = ConnectionState(connected=False, since=1_767_322_740_000, fault=ConnectionFault.REFUSED, reason=reason)
     away = EquipmentHealth(name="op", kind="openprotocol", connected=False, connection=state)
     async with serving(replace(services, equipment=lambda: (away,))) as browser:
