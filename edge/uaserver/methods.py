@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from edge.access.mode import ModeRequest, SwitchOff, SwitchOn
 from edge.foundation.errors import Refused, Unavailable
-from edge.foundation.text import Text
+from edge.foundation.text import Text, language_for
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, ReturnStatus, State, StateQuery
 from edge.model.job_state import Cause
 from edge.model.plant import MaintenanceKind
@@ -145,7 +145,7 @@ class JobMethodService(MethodService):
             return await self._perform(target, name, arguments)
         except Unavailable as error:
             logger.warning("OPC UA method unavailable", method=name, reason=error.message)
-            return ExplainedResult(_bad(ua.StatusCodes.BadResourceUnavailable), error.message)
+            return ExplainedResult(_bad(ua.StatusCodes.BadResourceUnavailable), _stated(error.text))
 
     async def _read_arguments(
         self, signature: Sequence[ReadArgument], given: Sequence[ua.Variant]
@@ -290,11 +290,16 @@ def _answer(status: int, *outputs: ua.Variant) -> ua.CallMethodResult:
 def _explained(answer: CallAnswer) -> ua.CallMethodResult:
     """Return the result of an answer, with its reasons for a client that asks for diagnostics."""
     result = _answer(answer.status)
-    return ExplainedResult(result, str(answer.reason)) if answer.reasons else result
+    return ExplainedResult(result, _stated(answer.reason)) if answer.reasons else result
+
+
+def _stated(reason: Text) -> str:
+    """Return a reason in the first language of the session that has a catalogue."""
+    return reason.in_language(language_for(LOCALES.get()))
 
 
 def _refused(error: Refused) -> ua.CallMethodResult:
-    return ExplainedResult(_answer(ReturnStatus.INVALID_REQUEST), error.message)
+    return ExplainedResult(_answer(ReturnStatus.INVALID_REQUEST), _stated(error.text))
 
 
 def _read_arguments(signature: Sequence[ReadArgument], given: Sequence[ua.Variant]) -> list[Any] | ua.CallMethodResult:

@@ -22,4 +22,4 @@ def test_obstacle_is_the_missing_connection_before_a_problem(
     *, connected: bool | None, connection: ConnectionState, obstacle: str
 ) -> None:
     health = EquipmentHealth(name="w", kind="mqtt", connected=connected, connection=connection, problem="locked")
-    assert health.obstacle == obstacle
+    assert str(health.obstacle) == obstacle

@@ -6,16 +6,19 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from asyncua import Node, ua
-from asyncua.ua.ua_binary import struct_to_binary
+from asyncua.ua.ua_binary import struct_from_binary, struct_to_binary
 
 from edge.foundation.errors import Unavailable
+from edge.foundation.text import Text
 from edge.model.isa95 import IdCall, JobOrder, LocalizedText, OrderCall, Parameter, ReturnStatus, State
 from edge.model.job_state import METHODS, RESPONSE_METHODS, Cause, JobState, JobStatus, SubState, state_entries
 from edge.model.user import Role
+from edge.opcua.call_diagnostics import Wanted
 from edge.uaserver.encoding import extension_object
 from tests.opcua_client import patient_client
 from tests.uaserver.running import UA, Space, Station, response, served
 from tests.uaserver.test_encoding import ORDER
+from tests.uaserver.test_maintenance_object import speaking
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -99,7 +102,7 @@ class TestReceiver:
         assert plain(result) == (0, [(T.UInt64, 1)])
         (call,) = station.calls
         assert (call.scope, call.method) == ("station-2", Cause(name))
-        assert call.by == "anonymous over OPC UA"
+        assert str(call.by) == "anonymous over OPC UA"
         assert call.arguments == IdCall(job_order_id="job-1", comment=(LocalizedText(text="Schicht 2", locale="de"),))
 
     @pytest.mark.parametrize("comment", [NO_COMMENT, ua.Variant()], ids=["empty", "null"])
@@ -127,6 +130,21 @@ class TestReceiver:
         station.failure = Unavailable("Redis does not answer")
         result = await ask(engineer, "Start", JOB, NO_COMMENT)
         assert plain(result) == (ua.StatusCodes.BadResourceUnavailable, [])
+
+
+async def test_reason_of_a_refusal_is_in_the_language_of_the_session(station: Station) -> None:
+    station.failure = Unavailable(Text.of("there is no job order {job_id!r}", job_id="J1"))
+    async with served(station=station, role=Role.ENGINEER) as server, speaking(server, "it", "de-AT") as client:
+        space = Space(client, await client.get_namespace_array())
+        owner = await part(space, "JobOrderControl")
+        method = await owner.get_child([space.name("Start", UA + "ISA95-JOBCONTROL_V2/")])
+        asked = ua.CallRequest()
+        asked.RequestHeader.ReturnDiagnostics = Wanted.ADDITIONAL_INFO
+        asked.Parameters.MethodsToCall = [
+            ua.CallMethodRequest(ObjectId=owner.nodeid, MethodId=method.nodeid, InputArguments=[JOB, NO_COMMENT])
+        ]
+        response = struct_from_binary(ua.CallResponse, await client.uaclient.protocol.send_request(asked))
+    assert response.DiagnosticInfos[0].AdditionalInfo == "es gibt keinen Auftrag 'J1'"
 
 
 class TestProvider:

@@ -62,7 +62,7 @@ async def test_tool_disabled_by_another_system_stays_disabled(
         await wait_until(lambda: len(bench.station.answers) > 1)
         assert not controller.enabled
         assert [answer.error for answer in bench.station.answers] == [REASON, REASON]
-        assert (bench.equipment.problem, len(bench.station.disabled)) == (REASON, 1)
+        assert (str(bench.equipment.problem), len(bench.station.disabled)) == (REASON, 1)
         # The other system enables it again: commands are carried out from then on.
         controller.enabled = True
         await bench.equipment.send(replace(NEXT, command_id="J1/R1/tighten/3", attempt=3))
