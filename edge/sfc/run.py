@@ -390,7 +390,8 @@ def is_too_late(run: Run, command: str, now: int) -> bool:
     found = find_command(run, command)
     if found is None or found.reset or run.paused:
         return False
-    return found.window_end is not None and found.window_end <= now
+    end = found.window_end
+    return end is not None and end <= now
 
 
 def find_command(run: Run, command: str) -> Association | None:
