@@ -234,13 +234,13 @@ class AuditTrail:
 
     def _take(self) -> "list[_QueuedRecord]":
         lost, self._lost = self._lost, 0
-        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_IN_BATCH))]
+        queued_records = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_IN_BATCH))]
         if not lost:
-            return taken
+            return queued_records
         report = AuditRecord(
             at=self.clock(), kind="audit.lost", instance=self.instance, user="", action="", status=str(lost)
         )
-        return [_QueuedRecord(report), *taken]
+        return [_QueuedRecord(report), *queued_records]
 
 
 def _cut(record: AuditRecord) -> AuditRecord:

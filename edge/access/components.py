@@ -236,27 +236,29 @@ async def register_sidecar(store: Store, report: SidecarReport, now_s: int) -> f
             "Use letters and digits.",
         )
     every = await components.load_all(store)
-    known = every.get(report.id)
-    is_other = known is not None and known.token not in {"", report.token}
-    if known is not None and (known.component.kind != "sidecar" or (is_other and now_s - known.seen_s < _LIVES_S)):
+    known_component = every.get(report.id)
+    is_other = known_component is not None and known_component.token not in {"", report.token}
+    if known_component is not None and (
+        known_component.component.kind != "sidecar" or (is_other and now_s - known_component.seen_s < _LIVES_S)
+    ):
         raise another_holder(report.id)
-    is_same = known is not None and known.token == report.token
-    found = Component(
+    is_same = known_component is not None and known_component.token == report.token
+    component = Component(
         id=report.id,
         kind="sidecar",
         version=report.version,
-        started=report.started or (known.component.started if known and is_same else now_s * 1000),
+        started=report.started or (known_component.component.started if known_component and is_same else now_s * 1000),
         host=report.host,
         labels=dict(report.labels),
         problems=report.problems,
     )
     keys = store.keys
-    gone = [] if known else _replaced(every, now_s)
+    gone = [] if known_component else _replaced(every, now_s)
     parts = [*([components.remove(keys, gone)] if gone else []), components.touch(keys, report.id, now_s)]
     if not is_same:
         parts.append(components.take(keys, report.id, report.token))
-    if known is None or known.component != found:
-        parts.append(components.put(keys, found))
+    if known_component is None or known_component.component != component:
+        parts.append(components.put(keys, component))
     await store.commit(join(parts))
     return HEARTBEAT_S
 

@@ -127,8 +127,10 @@ async def plan_acquire(store: Store, kind: LockKind, object_ids: Iterable[str], 
 
 async def plan_release(store: Store, kind: LockKind, object_ids: Iterable[str], owner: str, now: int) -> Commit:
     """Return the commit that releases the locks of an owner, and its place among those that wait."""
-    found = await locks.load(store, kind, sorted(set(object_ids)))
-    return join(locks.save(store.keys, stored_lock, release(stored_lock.lock, owner, now)) for stored_lock in found)
+    stored_locks = await locks.load(store, kind, sorted(set(object_ids)))
+    return join(
+        locks.save(store.keys, stored_lock, release(stored_lock.lock, owner, now)) for stored_lock in stored_locks
+    )
 
 
 @asynccontextmanager
@@ -208,11 +210,11 @@ async def delete_locks(
 
 async def sweep_locks(store: Store) -> None:
     """Pass on or remove every lock whose owner is dead. Raises Unavailable when the store is gone."""
-    stored = await locks.load_all(store, LockKind)
-    if not stored:
+    stored_locks = await locks.load_all(store, LockKind)
+    if not stored_locks:
         return
     now = await server_time(store)
-    for lock in stored:
+    for lock in stored_locks:
         after = expire(lock.lock, now)
         if after != lock.lock:
             # Stale: another instance was faster.

@@ -131,11 +131,11 @@ class ModeWatch:
 
     async def refresh(self) -> None:
         """Read the mode. Raises Unavailable when the store is gone."""
-        found = await mode.load(self._store, self._gateway)
-        before, now = self._in_force, mode_in_force(found)
+        stored_mode = await mode.load(self._store, self._gateway)
+        before, now = self._in_force, mode_in_force(stored_mode)
         if now is not None:
             self._texts = await mode.load_texts(self._store)
-        self._found, self._in_force = found, now
+        self._found, self._in_force = stored_mode, now
         if before != now:
             logger.info(
                 "maintenance mode switched",

@@ -149,20 +149,20 @@ async def change_operation(
     Raises Refused (`unknown_operation`, `invalid_state`), and Unavailable when the store is gone.
     """
     while True:
-        found = await operations.load(store, id)
-        if found is None:
+        stored_operation = await operations.load(store, id)
+        if stored_operation is None:
             raise Refused(
                 "unknown_operation", Text.of("there is no operation {id!r}.", id=id), "List them: edge operations list"
             )
-        after = transition(found.operation, event, await server_time(store))
+        after = transition(stored_operation.operation, event, await server_time(store))
         if after is None:
             raise Refused(
                 "invalid_state",
-                Text.of("operation {id} is {state}.", id=id, state=found.operation.state),
+                Text.of("operation {id} is {state}.", id=id, state=stored_operation.operation.state),
                 "It cannot be changed so.",
             )
         added = await also() if also else NOTHING
-        saved = operations.save(store.keys, found, after, found.progress)
+        saved = operations.save(store.keys, stored_operation, after, stored_operation.progress)
         if isinstance(await store.commit(join((saved, added))), Committed):
             return after
 
@@ -228,18 +228,18 @@ class OperationRunner:
             await self._store.commit(operations.remove(self._store.keys, item))
 
     async def _execute_alone(self, id: str) -> None:
-        stored = await operations.load(self._store, id)
-        if stored is None or not self._accepts(stored.operation):
+        stored_operation = await operations.load(self._store, id)
+        if stored_operation is None or not self._accepts(stored_operation.operation):
             return
         owner = f"{self._instance} {uuid.uuid4().hex[:8]}"
         async with hold_lock(self._store, LockKind.OPERATION, ONE_AT_A_TIME, owner, f"operation {id}"):
-            found = await operations.load(self._store, id)
+            operation = await operations.load(self._store, id)
             now = await self._now()
-            claimed = transition(found.operation, Claim(owner, now + self._lease_ms), now) if found else None
-            if found is None or claimed is None:
+            claimed = transition(operation.operation, Claim(owner, now + self._lease_ms), now) if operation else None
+            if operation is None or claimed is None:
                 return
             again = self._repetition(claimed, now)
-            commit = join((operations.save(self._store.keys, found, claimed, 0.0), again))
+            commit = join((operations.save(self._store.keys, operation, claimed, 0.0), again))
             if isinstance(await self._store.commit(commit), Committed):
                 logger.info("operation started", operation=id, type=claimed.type, by=claimed.by)
                 await self._execute(claimed)
@@ -309,12 +309,13 @@ class OperationRunner:
     async def _save(self, id: str, event: OperationEvent, progress: float) -> Operation | None:
         """Apply an event with the progress; return None when the operation is no longer ours."""
         while True:
-            found = await operations.load(self._store, id)
-            after = transition(found.operation, event, await self._now()) if found else None
-            if found is None or after is None:
+            stored_operation = await operations.load(self._store, id)
+            after = transition(stored_operation.operation, event, await self._now()) if stored_operation else None
+            if stored_operation is None or after is None:
                 return None
             if isinstance(
-                await self._store.commit(operations.save(self._store.keys, found, after, progress)), Committed
+                await self._store.commit(operations.save(self._store.keys, stored_operation, after, progress)),
+                Committed,
             ):
                 return after
 

@@ -58,13 +58,13 @@ class SessionList:
         live = {session.id: session for session in self._open_sessions()}
         if not live and not self._shown:
             return
-        stored = await logins.load_sessions(self._store, list(live))
-        for id in [id for id, session in stored.items() if session.ended]:
+        sessions = await logins.load_sessions(self._store, list(live))
+        for id in [id for id, session in sessions.items() if session.ended]:
             ended = live.pop(id)
             await ended.end()
             logger.info("session ended", session=id, user=ended.session.user, address=ended.session.address)
         self._looks += 1
-        await self._write(live, stored.keys())
+        await self._write(live, sessions.keys())
 
     async def close(self) -> None:
         """Remove the sessions of this gateway from the store. Raises Unavailable."""
@@ -83,8 +83,8 @@ class SessionList:
     def _part(self, live_session: LiveSession, *, is_stored: bool) -> Commit:
         keys, before = self._store.keys, self._shown.get(live_session.id)
         if before is None or before.session != live_session.session or not is_stored:
-            shown = logins.put_session(keys, live_session.id, live_session.session, LIFETIME_MS)
-            return join((shown, logins.touch_session(keys, live_session.id, live_session.last_activity)))
+            commit = logins.put_session(keys, live_session.id, live_session.session, LIFETIME_MS)
+            return join((commit, logins.touch_session(keys, live_session.id, live_session.last_activity)))
         if self._looks % _LOOKS_PER_RENEWAL:
             return Commit()
         return join(
@@ -98,14 +98,14 @@ class SessionList:
 @asynccontextmanager
 async def show_sessions(store: Store, open_sessions: Callable[[], Iterable[LiveSession]]) -> AsyncIterator[None]:
     """Show the sessions of a gateway in the store for the length of the block."""
-    shown = SessionList(store, open_sessions)
+    session_list = SessionList(store, open_sessions)
     try:
-        async with background_task(shown.run(), "sessions"):
+        async with background_task(session_list.run(), "sessions"):
             yield
     finally:
         with suppress(Unavailable, Defect, TimeoutError):
             async with asyncio.timeout(_STOP_WITHIN_S):
-                await shown.close()
+                await session_list.close()
 
 
 async def request_end(store: Store, ids: Iterable[str]) -> list[str]:
@@ -113,13 +113,13 @@ async def request_end(store: Store, ids: Iterable[str]) -> list[str]:
 
     A session of the command line ends at once; the gateway of the others closes them within seconds.
     """
-    found = await logins.load_sessions(store, list(ids))
+    sessions = await logins.load_sessions(store, list(ids))
     ended = [
         logins.remove_sessions(store.keys, [id])
         if session.way == "cli"
         else logins.put_session(store.keys, id, msgspec.structs.replace(session, ended=True), LIFETIME_MS)
-        for id, session in found.items()
+        for id, session in sessions.items()
     ]
     if ended:
         await store.commit(join(ended))
-    return list(found)
+    return list(sessions)

@@ -75,9 +75,9 @@ async def join_plant(stack: AsyncExitStack, parts: GatewayParts, describe: Descr
     """Enter this gateway in the list of components until the stack closes."""
     await share_script(parts.store)
     name, instance = parts.settings.gateway.name, parts.instance
-    held = instance.lease_held
+    gate = instance.lease_held
     await stack.enter_async_context(
-        announced(parts.store, name, instance.token, describe, holds_lease=lambda: held.is_open)
+        announced(parts.store, name, instance.token, describe, holds_lease=lambda: gate.is_open)
     )
 
 

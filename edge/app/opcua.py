@@ -96,9 +96,11 @@ async def _open_server(stack: contextlib.AsyncExitStack, parts: GatewayParts, wo
         await show_work_masters(store, server, scope)
 
     async def show_gateway() -> None:
-        taken = parts.health.memory
-        found = {device.name: device for device in parts.watch.health}
-        await server.gateway.show(GatewayView(parts.health.line, taken.used, taken.limit, taken.is_nearly_full, found))
+        memory_usage = parts.health.memory
+        devices = {device.name: device for device in parts.watch.health}
+        await server.gateway.show(
+            GatewayView(parts.health.line, memory_usage.used, memory_usage.limit, memory_usage.is_nearly_full, devices)
+        )
 
     works.settings.listeners.append(refresh)
     parts.watch.listeners.append(show_gateway)
@@ -141,7 +143,7 @@ async def show_maintenance(core: GatewayParts, server: UaServer) -> None:
     """Show the mode and the state of the machines to OPC UA clients, now and after each change, until cancelled."""
     changed = asyncio.Event()
     changed.set()
-    shown: MaintenanceView | None = None
+    maintenance_view: MaintenanceView | None = None
 
     def note_mode(_: Maintenance | None) -> None:
         changed.set()
@@ -163,9 +165,9 @@ async def show_maintenance(core: GatewayParts, server: UaServer) -> None:
             # Most changes of a run change none of this.
             mode, health = core.mode.in_force, core.health
             level = service_level(mode, has_store=health.has_store, is_degraded=bool(health.problem_line))
-            if (view := MaintenanceView(mode, core.mode.message, executing, level)) != shown:
+            if (view := MaintenanceView(mode, core.mode.message, executing, level)) != maintenance_view:
                 await server.maintenance.show(view)
-                shown = view
+                maintenance_view = view
     finally:
         core.health.listeners.remove(changed.set)
         core.mode.listeners.remove(note_mode)

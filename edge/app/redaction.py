@@ -43,14 +43,14 @@ _ADDRESSES = (
 def redactor(secrets: Iterable[str], names: Iterable[str] = ()) -> Redact:
     """Return a function that hides these secrets in every spelling, text that looks secret, and these names."""
     spellings = {spelled for secret in secrets if secret.strip() for spelled in _spellings(secret)}
-    known = [
+    patterns = [
         re.compile(rf"(?<!\w){re.escape(spelling)}(?!\w)" if len(spelling) < _SHORT else re.escape(spelling))
         for spelling in sorted(spellings, key=len, reverse=True)
     ]
-    known += [re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])") for name in names]
+    patterns += [re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])") for name in names]
 
     def redact(text: str) -> str:
-        for pattern in known:
+        for pattern in patterns:
             text = pattern.sub(HIDDEN, text)
         for pattern, instead in PATTERNS:
             text = pattern.sub(instead, text)

@@ -407,8 +407,8 @@ class _Divider:
         return (alone or plain) and all(target in self.placed or target in self.around for target in others)
 
     def _simultaneous_path(self, branch: Branch, path: tuple[str, ...]) -> PathRegion:
-        written = [edge for edge in self.entering.get(branch.name, ()) if self._is_head(path, edge.target)]
-        entries = [replace(edge, target=path[0], door=_door(path, edge.target)) for edge in written]
+        edges = [edge for edge in self.entering.get(branch.name, ()) if self._is_head(path, edge.target)]
+        entries = [replace(edge, target=path[0], door=_door(path, edge.target)) for edge in edges]
         return self._path_region(path, entries, ((), None))
 
     def _is_head(self, path: tuple[str, ...], name: str) -> bool:

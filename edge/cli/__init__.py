@@ -63,9 +63,9 @@ class CommandTable(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command of this name."""
-        if (found := commands().get(cmd_name)) is None:
+        if (noun := commands().get(cmd_name)) is None:
             return None
-        command: click.Command = getattr(importlib.import_module(found.module), cmd_name.replace("-", "_"))
+        command: click.Command = getattr(importlib.import_module(noun.module), cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

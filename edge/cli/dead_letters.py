@@ -45,11 +45,11 @@ def as_data(letter_id: str, letter: Letter) -> dict[str, object]:
 
 def table(letters: Mapping[str, Letter]) -> Table:
     """Return letters as a table, one per row."""
-    shown = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"))
+    fitted_table = plain_table("letter", "at", "job", "what", "reason", drop=("at", "what"))
     for letter_id, letter in letters.items():
         cells = (letter_id, local_time(letter.at), letter.job_id, _what(letter), letter.reason)
-        shown.add_row(*(RichText(printable(cell)) for cell in cells))
-    return shown
+        fitted_table.add_row(*(RichText(printable(cell)) for cell in cells))
+    return fitted_table
 
 
 def report(letter_id: str, letter: Letter) -> Iterator[str]:

@@ -139,16 +139,16 @@ def draw(
 async def _job(job_id: str, settings_file: Path | None) -> tuple[Net, Marks]:
     """Read the run of a job and its recipe from the store."""
     async with open_access(settings_file) as at:
-        stored = await load(at.store, job_id)
-        net = compiled_or_exit(json.loads(stored.recipe)) if stored else None
+        stored_run = await load(at.store, job_id)
+        net = compiled_or_exit(json.loads(stored_run.recipe)) if stored_run else None
         mirrors = await load_copies(at.store, net.mirrors) if net else {}
-    if stored is None or net is None:
+    if stored_run is None or net is None:
         raise Refused(
             "unknown_job",
             Text.of("no run of job {job_id!r} is stored", job_id=job_id),
             "A job has a run once it was started.",
         )
-    return net, marks_of(net, stored.run, now_ms(), mirrors=mirrors)
+    return net, marks_of(net, stored_run.run, now_ms(), mirrors=mirrors)
 
 
 def _write(title: str, net: Net, marks: Marks | None, output: Path | None, width: int | None) -> None:

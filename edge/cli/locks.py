@@ -140,13 +140,13 @@ def list_(kinds: tuple[str, ...], rpc: str | None, settings_file: Path | None, *
     KIND is equipment, station, job or operation; without it all are shown. The lease of a living owner is renewed; an
     expired lock goes to the next that waits.
     """
-    wanted = [LockKind(kind) for kind in kinds] or list(LockKind)
+    lock_kinds = [LockKind(kind) for kind in kinds] or list(LockKind)
 
     async def read(at: StoreAccess) -> tuple[LockInfo, ...]:
-        return await _infos(at, await find_locks(at.store, wanted, ()))
+        return await _infos(at, await find_locks(at.store, lock_kinds, ()))
 
     if rpc:
-        infos = tuple(info for info in _ask(rpc, "List", LockCall()) if info.kind in wanted)
+        infos = tuple(info for info in _ask(rpc, "List", LockCall()) if info.kind in lock_kinds)
     else:
         infos = run_on_store(settings_file, read)
     CommandOutput(tuple(map(public_lock, infos)), _table(infos)).print(as_json=as_json)

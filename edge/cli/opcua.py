@@ -109,9 +109,9 @@ def trust(which: str, settings_file: Path | None, *, of_user: bool) -> None:
     """
     settings, _ = _read(settings_file)
     trusted, rejected = _user_directories(settings) if of_user else _directories(settings)
-    if (given := Path(which)).is_file():
-        with _file_errors(given):
-            certificate = read_certificate(given)
+    if (path := Path(which)).is_file():
+        with _file_errors(path):
+            certificate = read_certificate(path)
     else:
         certificate = _find_one(which, rejected)[0].certificate
     with _file_errors(trusted):
@@ -136,12 +136,12 @@ def reject(which: str, settings_file: Path | None, *, of_user: bool) -> None:
     """
     settings, _ = _read(settings_file)
     trusted, rejected = _user_directories(settings) if of_user else _directories(settings)
-    found = _find_one(which, trusted)
+    files = _find_one(which, trusted)
     with _file_errors(trusted):
-        add_certificate(found[0].certificate, rejected)
-        for entry in found:
+        add_certificate(files[0].certificate, rejected)
+        for entry in files:
             entry.path.unlink()
-    certificate = found[0].certificate
+    certificate = files[0].certificate
     subject = user_name(certificate) if of_user else thumbprint(certificate)
     comment = certificate.subject.rfc4514_string()
     record_change(settings_file, "opcua reject", subject, comment, ends_sessions=of_user)
@@ -233,9 +233,9 @@ def password(name: str, role: str, settings_file: Path | None, *, password_stdin
     secret = new_password(name, from_stdin=password_stdin)
     users_file = Path(gateway_settings(settings_file).users_file)
     with _file_errors(users_file):
-        known = read_users(users_file).get(name) or User(name, Role[role.upper()], "")
-        write_user(users_file, replace(known, role=Role[role.upper()], password_hash=hash_password(secret)))
-    is_other_role = known.role is not Role[role.upper()]
+        user = read_users(users_file).get(name) or User(name, Role[role.upper()], "")
+        write_user(users_file, replace(user, role=Role[role.upper()], password_hash=hash_password(secret)))
+    is_other_role = user.role is not Role[role.upper()]
     record_change(settings_file, "opcua password", name, role, ends_sessions=is_other_role)
     print_text(f"{name} is {role}, in {users_file}")
 
@@ -285,18 +285,18 @@ def _role_text(certificate: x509.Certificate, users_file: Path) -> str:
     """Return what a trusted certificate of a user permits."""
     name = user_name(certificate)
     with _file_errors(users_file):
-        known = read_users(users_file).get(name)
-    if known is not None:
-        return f"{name} is {known.role.name.lower()}"
+        user = read_users(users_file).get(name)
+    if user is not None:
+        return f"{name} is {user.role.name.lower()}"
     return f"{name!r} is not a user yet, unless this is an authority: edge users add NAME --role ROLE"
 
 
 def _find_one(which: str, directory: Path) -> Sequence[CertificateFile]:
     """Find the files of one certificate. Raises Refused when none or more than one matches."""
     _require_access(directory)
-    found = find_certificates([directory], which)
-    if len({entry.certificate for entry in found}) != 1:
-        what = "more than one certificate" if found else "no certificate"
+    files = find_certificates([directory], which)
+    if len({entry.certificate for entry in files}) != 1:
+        what = "more than one certificate" if files else "no certificate"
         raise Refused(
             "certificate",
             Text.of(
@@ -307,7 +307,7 @@ def _find_one(which: str, directory: Path) -> Sequence[CertificateFile]:
             ),
             _ADVICE,
         )
-    return found
+    return files
 
 
 def _require_access(directory: Path) -> None:

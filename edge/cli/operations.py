@@ -50,17 +50,19 @@ async def watch_operation(at: StoreAccess, id: str) -> CommandOutput:
     """Show the progress of an operation until its end."""
     console = open_console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    shown = await _read(at, id)
+    stored_operation = await _read(at, id)
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(shown.operation.type.value, total=100.0)
+        task = bar.add_task(stored_operation.operation.type.value, total=100.0)
         while True:
-            text = shown.operation.text or shown.operation.state.value
-            bar.update(task, completed=shown.progress, description=printable(text))
-            if shown.operation.has_ended:
+            text = stored_operation.operation.text or stored_operation.operation.state.value
+            bar.update(task, completed=stored_operation.progress, description=printable(text))
+            if stored_operation.operation.has_ended:
                 break
             await asyncio.sleep(_LOOK_EVERY_S)
-            shown = await _read(at, id)
-    return CommandOutput(_public(shown), _text(shown), is_failed=shown.operation.state in _FAILED)
+            stored_operation = await _read(at, id)
+    return CommandOutput(
+        _public(stored_operation), _text(stored_operation), is_failed=stored_operation.operation.state in _FAILED
+    )
 
 
 def _cells(shown: StoredOperation) -> tuple[object, ...]:
@@ -129,9 +131,12 @@ def operations() -> None:
 async def list_(at: StoreAccess) -> CommandOutput:
     """Show the operations, the newest first."""
     now = await server_time(at.store)
-    shown = [_as_listed(operation, now) for operation in await stored.load_all(at.store)]
+    stored_operations = [_as_listed(operation, now) for operation in await stored.load_all(at.store)]
     columns = ("id", "type", "state", "progress", "due", "owner", "result")
-    return CommandOutput([_public(operation) for operation in shown], plain_table(*columns, rows=map(_cells, shown)))
+    return CommandOutput(
+        [_public(operation) for operation in stored_operations],
+        plain_table(*columns, rows=map(_cells, stored_operations)),
+    )
 
 
 @operations.command(epilog="Example: edge operations show 3f2a9c1d8b70")
@@ -139,8 +144,8 @@ async def list_(at: StoreAccess) -> CommandOutput:
 @store_command
 async def show(at: StoreAccess, id: str) -> CommandOutput:
     """Show one operation with its result or error."""
-    shown = await _read(at, id)
-    return CommandOutput(_public(shown), _text(shown))
+    stored_operation = await _read(at, id)
+    return CommandOutput(_public(stored_operation), _text(stored_operation))
 
 
 @operations.command(epilog="Example: edge operations watch 3f2a9c1d8b70")

@@ -140,15 +140,15 @@ def users() -> None:
 def list_(settings_file: Path | None, *, as_json: bool) -> None:
     """List the users with their roles, second factors and tokens."""
     settings = gateway_settings(settings_file)
-    found = [public_user(user, settings.users.totp) for user in _users(settings).values()]
+    public_users = [public_user(user, settings.users.totp) for user in _users(settings).values()]
     if as_json:
-        print_json(found)
+        print_json(public_users)
         return
-    for entry in found:
+    for entry in public_users:
         tokens = "".join(f"  token {token.id} until {token.until}" for token in entry.valid_tokens)
         missing = "  second factor missing" if entry.second_factor_missing else ""
         print_text(f"{entry.name}  {entry.role}{'  TOTP' if entry.second_factor else ''}{missing}{tokens}")
-    if not found:
+    if not public_users:
         print_text(f"no users in {settings.users_file}")
 
 
@@ -261,14 +261,14 @@ def token(name: str, days: int, revoke: str | None, settings_file: Path | None, 
     settings = gateway_settings(settings_file)
     user = _user(settings, name)
     if revoke is not None:
-        kept = tuple(item for item in user.tokens if item.id != revoke)
-        if len(kept) == len(user.tokens):
+        tokens = tuple(item for item in user.tokens if item.id != revoke)
+        if len(tokens) == len(user.tokens):
             raise Refused(
                 "user",
                 Text.of("{name} has no token {revoke}", name=name, revoke=revoke),
                 "List them with: edge users list",
             )
-        _change(settings, user, tokens=kept)
+        _change(settings, user, tokens=tokens)
         record_change(settings_file, "users token --revoke", name, revoke, ends_sessions=True)
         print_text(f"token {revoke} of {name} revoked")
         return
@@ -307,14 +307,14 @@ def _users(settings: Settings) -> dict[str, User]:
 
 
 def _user(settings: Settings, name: str) -> User:
-    found = _users(settings).get(name)
-    if found is None:
+    user = _users(settings).get(name)
+    if user is None:
         raise Refused(
             "user",
             Text.of("there is no user {name!r} in {users_file}", name=name, users_file=settings.users_file),
             "List them with: edge users list",
         )
-    return found
+    return user
 
 
 def _change(settings: Settings, user: User, **changes: object) -> None:

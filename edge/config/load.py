@@ -121,17 +121,17 @@ class _SettingsDraft:
     def read_environment(self, environ: Mapping[str, str]) -> None:
         """Merge the variables `EDGE_<SECTION>__<KEY>`; ignore other variables."""
         for variable in sorted(name for name in environ if name.startswith("EDGE_")):
-            given = _RawValue(f"environment {variable}", environ[variable], from_environment=True)
+            raw_value = _RawValue(f"environment {variable}", environ[variable], from_environment=True)
             match variable.removeprefix("EDGE_").lower().split("__"):
                 case [section, name, key] if section in self._named:
-                    self._given.setdefault(self._member(section, name), {})[key] = given
+                    self._given.setdefault(self._member(section, name), {})[key] = raw_value
                 case [section, key] if section in self._sections and section not in self._named:
-                    self._given.setdefault(section, {})[key] = given
+                    self._given.setdefault(section, {})[key] = raw_value
                 case [name]:
-                    self._check_single_underscore(name, given.origin)
+                    self._check_single_underscore(name, raw_value.origin)
                 case parts:
                     near = _suggestion(parts[0], self._sections)
-                    self.problems.append(f"{given.origin}: {parts[0]}: there is no such section{near}")
+                    self.problems.append(f"{raw_value.origin}: {parts[0]}: there is no such section{near}")
 
     def _member(self, section: str, name: str) -> str:
         """Find the section of a variable: `REAR_AXLE` in a variable is `rear-axle` in a file."""
@@ -146,24 +146,24 @@ class _SettingsDraft:
 
     def read_password_files(self, directory: Path, environ: Mapping[str, str]) -> None:
         """Read passwords from their files; `directory` is that of the settings."""
-        for section, given in self._given.items():
+        for section, raw_values in self._given.items():
             for key in _PASSWORDS:
-                match given.get(f"{key}_file"):
+                match raw_values.get(f"{key}_file"):
                     case _RawValue(origin=origin, written=str(name)) if name:
                         file, for_root = _password_file(name, directory, environ)
-                        given[f"{key}_file"] = _RawValue(origin, str(file))
+                        raw_values[f"{key}_file"] = _RawValue(origin, str(file))
                         self._read_password(section, key, file, for_root=for_root)
                     case _:
                         pass
 
     def _read_password(self, section: str, key: str, file: Path, *, for_root: bool) -> None:
-        given = self._given[section]
-        origin = given[f"{key}_file"].origin
+        raw_values = self._given[section]
+        origin = raw_values[f"{key}_file"].origin
         where = f"{origin}: {section}.{key}_file"
-        if key in given:
+        if key in raw_values:
             self.problems.append(f"{where}: set this or {section}.{key}, not both")
         try:
-            given[key] = _RawValue(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
+            raw_values[key] = _RawValue(origin, file.read_text(encoding="utf-8").rstrip("\r\n"))
         except PermissionError:
             # Most commands do without the passwords that root alone may read; the others ask `password_of`.
             if not for_root:
@@ -202,22 +202,22 @@ class _SettingsDraft:
     def _section(self, name: str, cls: type[Struct]) -> Any:
         """Build one section, with defaults for wrong values; None when a required value is wrong."""
         hints = get_type_hints(cls, include_extras=True)
-        given = self._given.get(name, {})
-        for key in given:
+        raw_values = self._given.get(name, {})
+        for key in raw_values:
             if key not in hints:
                 self.problems.append(
-                    f"{given[key].origin}: {name}.{key}: there is no such key{_suggestion(key, hints)}"
+                    f"{raw_values[key].origin}: {name}.{key}: there is no such key{_suggestion(key, hints)}"
                 )
         values: dict[str, Any] = {}
         complete = True
         for field in msgspec.structs.fields(cls):
             hint = hints[field.name]
-            if field.name in given:
-                reading = given[field.name].read(hint)
+            if field.name in raw_values:
+                reading = raw_values[field.name].read(hint)
                 values |= {field.name: reading.value} if reading.value is not None else {}
-                self._add_problems(f"{given[field.name].origin}: {name}.{field.name}", reading.faults)
+                self._add_problems(f"{raw_values[field.name].origin}: {name}.{field.name}", reading.faults)
             elif field.required:
-                origin = next((other.origin for other in given.values()), "settings")
+                origin = next((other.origin for other in raw_values.values()), "settings")
                 self._add_problems(f"{origin}: {name}.{field.name}", [f"missing, expected {value.expected(hint)}"])
             complete = complete and (field.name in values or not field.required)
         return cls(**values) if complete else None

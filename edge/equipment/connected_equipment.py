@@ -481,9 +481,9 @@ class ConnectedEquipment:
 
         Our own in the queue have not begun: they enable the device themselves; `earlier` ones may have begun before.
         """
-        found = await retry_while_unavailable("open commands", self._outstanding)
+        commands = await retry_while_unavailable("open commands", self._outstanding)
         queued = self._pending.keys() - set(earlier)
-        starts = [command for command in found if command.phase is Phase.START and command.command_id not in queued]
+        starts = [command for command in commands if command.phase is Phase.START and command.command_id not in queued]
         return any(start.begun or self._repetition is not Repetition.ONCE for start in starts)
 
     async def _perform(self, device: Device, command: Command) -> None:

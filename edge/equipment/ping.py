@@ -38,7 +38,7 @@ async def ping(location: str, name: str, section: EquipmentSettings, settings: S
     if not location:
         return PingResult(None, f"equipment of kind {section.kind} can be reached by its gateway only")
     try:
-        found: PingResult = await pkgutil.resolve_name(location)(name, section, settings)
+        ping_result: PingResult = await pkgutil.resolve_name(location)(name, section, settings)
     except (Refused, SettingsError, Unavailable) as error:
         return PingResult(answers=False, detail=error.message, fault=fault_of(error))
-    return found
+    return ping_result

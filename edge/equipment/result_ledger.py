@@ -199,9 +199,9 @@ class ResultLedger(Struct):
 
     def renew(self, report: ReportedResult) -> None:
         """Keep the repetition of a frame in the place of the one that is kept, if any."""
-        for serial, kept in self._kept.items():
-            if kept.report.frame == report.frame:
-                kept.report = replace(report, serial=serial)
+        for serial, kept_result in self._kept.items():
+            if kept_result.report.frame == report.frame:
+                kept_result.report = replace(report, serial=serial)
 
     def settle(self, reports: Iterable[ReportedResult]) -> list[ReportedResult]:
         """Record results as durable: of each only its identity is remembered. Return each as it came last."""
@@ -210,9 +210,9 @@ class ResultLedger(Struct):
     def close(self, command_id: str, reports: Iterable[ReportedResult]) -> None:
         """Record which results are about to be the answer of a command: all others of it are further ones."""
         serials = {report.serial for report in reports}
-        for serial, kept in self._kept.items():
-            if kept.command_id == command_id:
-                kept.is_further = serial not in serials
+        for serial, kept_result in self._kept.items():
+            if kept_result.command_id == command_id:
+                kept_result.is_further = serial not in serials
         self._answered[command_id] = False
         limit_memory(self._answered)
 
@@ -252,11 +252,15 @@ class ResultLedger(Struct):
 
     def parts(self, command_id: str) -> list[ReportedResult]:
         """Return the results of a command in the order in which they came, without further ones."""
-        return [kept.report for kept in self._kept.values() if kept.command_id == command_id and not kept.is_further]
+        return [
+            kept_result.report
+            for kept_result in self._kept.values()
+            if kept_result.command_id == command_id and not kept_result.is_further
+        ]
 
     def results(self, command_id: str) -> list[ReportedResult]:
         """Return the results of a command in the order in which they came, with further ones."""
-        return [kept.report for kept in self._kept.values() if kept.command_id == command_id]
+        return [kept_result.report for kept_result in self._kept.values() if kept_result.command_id == command_id]
 
     def answer(self, command_id: str) -> ReportedResult | None:
         """Return the result that answers a command; None until it has come, and when the command has its answer."""
@@ -279,7 +283,7 @@ class ResultLedger(Struct):
 
     def waits(self, report: ReportedResult) -> bool:
         """Return whether a result that came just now is not durable before its command is answered."""
-        is_kept = any(kept.report.frame == report.frame for kept in self._kept.values())
+        is_kept = any(kept_result.report.frame == report.frame for kept_result in self._kept.values())
         return is_kept or self.judge(report).standing in {Standing.OF_COMMAND, Standing.FURTHER}
 
     def unsettled(self) -> Sequence[KeptResult]:
@@ -288,7 +292,7 @@ class ResultLedger(Struct):
 
     def evict(self, most: int, most_bytes: int) -> None:
         """Forget the oldest results beyond these limits, but never the newest: the device has to report them again."""
-        size = sum(kept.report.size for kept in self._kept.values())
+        size = sum(kept_result.report.size for kept_result in self._kept.values())
         while len(self._kept) > 1 and (len(self._kept) > most or size > most_bytes):
             size -= self._kept.pop(next(iter(self._kept))).report.size
 
@@ -298,13 +302,15 @@ class ResultLedger(Struct):
 
     def result_ids(self) -> set[str]:
         """Return the ids of the results that are kept or durable."""
-        return {result_id for result_id, *_ in self._known} | {kept.report.result_id for kept in self._kept.values()}
+        return {result_id for result_id, *_ in self._known} | {
+            kept_result.report.result_id for kept_result in self._kept.values()
+        }
 
     def _settle(self, report: ReportedResult) -> ReportedResult:
-        kept = self._kept.pop(report.serial, None)
-        if kept is None:
+        kept_result = self._kept.pop(report.serial, None)
+        if kept_result is None:
             self._see(report)
-        last = kept.report if kept else report
+        last = kept_result.report if kept_result else report
         self._remember(last)
         if (sighting := self._frames.get(last.frame)) is not None:
             sighting.is_settled = True
@@ -341,7 +347,9 @@ class ResultLedger(Struct):
     def _repetition(self, report: ReportedResult) -> Verdict | None:
         if report.frame:
             return self._repeated_frame(report)
-        same = (kept.report for kept in self._kept.values() if kept.report.identity == report.identity)
+        same = (
+            kept_result.report for kept_result in self._kept.values() if kept_result.report.identity == report.identity
+        )
         settled = self._known.get(report.identity)
         known = next((_known_of(earlier) for earlier in same), settled)
         if known is None or not self._is_same(report, known):
@@ -363,11 +371,13 @@ class ResultLedger(Struct):
     def _requested_before(self, report: ReportedResult) -> Verdict | None:
         """Return the verdict on the first frame of a result that was requested before it came by itself."""
         is_unnamed = not report.sequence and report.instant is None
-        for serial, kept in self._kept.items():
-            is_same = kept.report.identity == report.identity and kept.report.identifier == report.identifier
-            if is_same and not kept.report.frame and (report.identifier or not is_unnamed):
+        for serial, kept_result in self._kept.items():
+            is_same = (
+                kept_result.report.identity == report.identity and kept_result.report.identifier == report.identifier
+            )
+            if is_same and not kept_result.report.frame and (report.identifier or not is_unnamed):
                 self._frames[report.frame] = _Sighting(self._connection)
-                kept.report = replace(report, serial=serial)
+                kept_result.report = replace(report, serial=serial)
                 return Verdict(Standing.REPEATED)
         known = self._known.get(report.identity)
         if is_unnamed or known is None or known.is_live or not self._is_same(report, known):

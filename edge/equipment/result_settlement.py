@@ -91,7 +91,7 @@ class ResultSettlement:
         """
         # The stop of a command may be repeated while its results are reported.
         async with self._ledger.settling:
-            for command_id in {kept.command_id: None for kept in self._ledger.unsettled()}:
+            for command_id in {kept_result.command_id: None for kept_result in self._ledger.unsettled()}:
                 if command_id != self._ledger.current and not await self._reporter.is_awaited(command_id):
                     await self._surrender(command_id)
 

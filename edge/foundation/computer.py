@@ -74,19 +74,19 @@ class Computer(Struct, frozen=True):
 
     def memory_mb(self) -> int:
         """Return the size of the memory in MiB; 0 when unknown."""
-        found = re.search(r"^MemTotal:\s*(\d+) kB", self.read("/proc/meminfo"), re.MULTILINE)
-        return int(found[1]) // 1024 if found else 0
+        match = re.search(r"^MemTotal:\s*(\d+) kB", self.read("/proc/meminfo"), re.MULTILINE)
+        return int(match[1]) // 1024 if match else 0
 
     def mount_of(self, name: str) -> Mount | None:
         """Find the file system that a directory is on."""
-        best, found = "", None
+        best, mount = "", None
         for line in self.read("/proc/mounts").splitlines():
             device, raw, kind, options, *_ = line.split(" ")
             point = raw.replace("\\040", " ")
             holds = name == point or name.startswith(point.rstrip("/") + "/")
             if holds and len(point) >= len(best):
-                best, found = point, Mount(device, kind, tuple(options.split(",")))
-        return found
+                best, mount = point, Mount(device, kind, tuple(options.split(",")))
+        return mount
 
     def medium_of(self, mount: Mount) -> str:
         """Return the medium of a file system: `SD`, `MMC` (eMMC), `disk` (SATA, NVMe, ...) or `memory`."""

@@ -216,7 +216,7 @@ class ClientSession:
                 wanted = await self._type_id(of)
                 # The Server object is not a device.
                 seen = {ua.NodeId(ua.ObjectIds.Server)}
-                found: list[Node] = []
+                nodes: list[Node] = []
                 level = {ua.NodeId(ua.ObjectIds.ObjectsFolder): "/0:Objects"}
                 for _ in range(depth):
                     below = {}
@@ -231,11 +231,11 @@ class ClientSession:
                             )
                         there = f"{level[above]}/{child.BrowseName.to_string()}"
                         if wanted in await self._browser.bases(child.TypeDefinition):
-                            found.append(Node(child.NodeId.to_string(), there))
+                            nodes.append(Node(child.NodeId.to_string(), there))
                         else:
                             below[child.NodeId] = there
                     level = below
-                return found
+                return nodes
 
     @reported
     async def call(self, owner: Node, name: str, *arguments: Any) -> list[Any]:
@@ -300,8 +300,8 @@ class ClientSession:
             raise Refused(
                 "unknown_node", Text.of("{path} does not say what {name} takes", path=owner.path, name=name)
             ) from None
-        found = self._methods[owner.id, name] = _Method(ua.NodeId.from_string(node.id), takes)
-        return found
+        method = self._methods[owner.id, name] = _Method(ua.NodeId.from_string(node.id), takes)
+        return method
 
     @asynccontextmanager
     async def watch(

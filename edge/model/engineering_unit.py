@@ -120,5 +120,5 @@ def symbol_of(code: str) -> str:
 
 def engineering_unit(symbol: str) -> EUInformation:
     """Return the unit of a symbol; an unknown unit keeps its symbol and has no code."""
-    known = UNITS.get(_normalize(symbol))
-    return known or EUInformation(display_name=LocalizedText(text=symbol))
+    eu_information = UNITS.get(_normalize(symbol))
+    return eu_information or EUInformation(display_name=LocalizedText(text=symbol))

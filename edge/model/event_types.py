@@ -70,16 +70,16 @@ _MICRODCS_CALL = re.compile(r"(?P<namespace>[A-Za-z0-9_.-]+)\.(?P<method>[A-Za-z
 
 def canonical_type(event_type: str) -> str:
     """Return the type of a call as this gateway names it; MicroDCS names the same call in another way."""
-    found = _microdcs_call(event_type)
-    return METHOD_TYPE.format(found["method"]) if found else event_type
+    match = _microdcs_call(event_type)
+    return METHOD_TYPE.format(match["method"]) if match else event_type
 
 
 def answer_type(event_type: str) -> str:
     """Return the type of the answer to a call: that of the call, in MicroDCS' form `…Response` for `…Call`."""
-    found = _microdcs_call(event_type)
-    return f"{found['namespace']}.{found['method']}Response.v{found['version']}" if found else event_type
+    match = _microdcs_call(event_type)
+    return f"{match['namespace']}.{match['method']}Response.v{match['version']}" if match else event_type
 
 
 def _microdcs_call(event_type: str) -> re.Match[str] | None:
-    found = _MICRODCS_CALL.fullmatch(event_type)
-    return found if found and found["namespace"] in _NAMESPACES else None
+    match = _MICRODCS_CALL.fullmatch(event_type)
+    return match if match and match["namespace"] in _NAMESPACES else None

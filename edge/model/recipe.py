@@ -202,12 +202,12 @@ _MAX_LOCKS: Final = 20
 
 
 def _one_of(words: type[StrEnum]) -> Callable[[object], StrEnum]:
-    known = {word.value: word for word in words}
+    str_enums = {word.value: word for word in words}
 
     def read(value: object) -> StrEnum:
-        if not isinstance(value, str) or value not in known:
-            raise _InvalidValue(f"must be one of {', '.join(known)}, not {value!r}")
-        return known[value]
+        if not isinstance(value, str) or value not in str_enums:
+            raise _InvalidValue(f"must be one of {', '.join(str_enums)}, not {value!r}")
+        return str_enums[value]
 
     return read
 

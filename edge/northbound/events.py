@@ -243,10 +243,10 @@ async def _outcome(started: Sequence[StartedWrite]) -> WriteOutcome:
     """Return the outcome of the events of a change: refused if one is, and read if one is."""
     outcome = WriteOutcome.UNREAD
     for started_write in started:
-        written = await started_write.outcome()
-        if written is WriteOutcome.REFUSED:
-            return written
-        outcome = written if outcome is WriteOutcome.UNREAD else outcome
+        write_outcome = await started_write.outcome()
+        if write_outcome is WriteOutcome.REFUSED:
+            return write_outcome
+        outcome = write_outcome if outcome is WriteOutcome.UNREAD else outcome
     return outcome
 
 
@@ -288,15 +288,15 @@ class LateResultPublisher:
         scope = self._topics.scope
         if self._cursor is None:
             self._cursor = await dead_letters.last_published(self._store, scope)
-        found = await dead_letters.load_late(self._store, self._cursor)
-        if found.letters:
+        late_result_page = await dead_letters.load_late(self._store, self._cursor)
+        if late_result_page.letters:
             await self._store.settle()
-        for letter_id, letter in found.letters.items():
+        for letter_id, letter in late_result_page.letters.items():
             if letter.scope == scope:
                 event = late_result_event(self._source, letter_id, letter)
                 await self._session.send(to_message(event, self._topics.events))
                 await self._store.commit(dead_letters.save_published(self._store.keys, scope, letter_id))
-        self._cursor = found.end
+        self._cursor = late_result_page.end
 
 
 def late_result_event(source: str, letter_id: str, letter: Letter) -> CloudEvent:

@@ -69,11 +69,11 @@ class MaintenanceCalls:
         return await self._answer(event)
 
     async def _answer(self, event: CloudEvent) -> MaintenanceAnswer:
-        found = mode_in_force(await mode.load(self._store, self._trail.instance))
-        if found is None:
+        maintenance = mode_in_force(await mode.load(self._store, self._trail.instance))
+        if maintenance is None:
             return MaintenanceAnswer(return_status=ReturnStatus.NO_ERROR, on=False, running_jobs=self._running())
-        message = localize(found.message, await mode.load_texts(self._store), languages_of(event))
-        return maintenance_answer(found, message, self._running())
+        message = localize(maintenance.message, await mode.load_texts(self._store), languages_of(event))
+        return maintenance_answer(maintenance, message, self._running())
 
 
 def maintenance_answer(found: Maintenance, message: str, running_jobs: int) -> MaintenanceAnswer:
@@ -121,21 +121,21 @@ class LockCalls:
     async def delete(self, event: CloudEvent, origin: str) -> LocksAnswer:
         """Delete locks and return them. Raises Refused for wrong arguments, and while an owner lives."""
         call = arguments_of(event, LockCall, "Send Kind, Ids, Force and By, or none.", {})
-        found = await self._find(call)
+        stored_locks = await self._find(call)
         action = "locks delete --force" if call.force else "locks delete"
-        subject = ", ".join(f"{lock.kind} {lock.object_id}" for lock in found) or "-"
+        subject = ", ".join(f"{lock.kind} {lock.object_id}" for lock in stored_locks) or "-"
         record = call_record(self._trail, event, origin, CallEffect(action, subject, by=call.by))
 
         async def audit(_: Sequence[StoredLock]) -> Commit:
             return await plan_append(self._store, [record], self._trail.keep)
 
         try:
-            await delete_locks(self._store, found, audit, force=call.force)
+            await delete_locks(self._store, stored_locks, audit, force=call.force)
         except Refused as refusal:
             self._trail.record(msgspec.structs.replace(record, status=refusal.message))
             raise
         self._trail.copy(record)
-        return await self._answer(found)
+        return await self._answer(stored_locks)
 
     async def _find(self, call: LockCall) -> list[StoredLock]:
         kinds = (call.kind,) if call.kind else tuple(LockKind)

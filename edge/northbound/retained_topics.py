@@ -169,8 +169,8 @@ class RetainedTopics:
             return
         state = state_entries(job.status)
         if response and has_ended(job.status):
-            shown = msgspec.structs.replace(response, job_state=state)
-            yield self._retaining(result, JOB_RESPONSE_TYPE, shown, job)
+            job_response = msgspec.structs.replace(response, job_state=state)
+            yield self._retaining(result, JOB_RESPONSE_TYPE, job_response, job)
         entry = JobOrderAndState(job_order=job.order, state=state)
         yield self._retaining(order, JOB_ORDER_TYPE, entry, job)
 

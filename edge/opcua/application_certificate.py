@@ -60,14 +60,14 @@ def read_chain(data: bytes) -> tuple[x509.Certificate, ...]:
 
     Raises ValueError when one of them is damaged, and for more than MOST_IN_CHAIN.
     """
-    found: list[x509.Certificate] = []
+    certificates: list[x509.Certificate] = []
     while data:
         size = _der_size(data)
-        if len(found) == MOST_IN_CHAIN or size > len(data):
+        if len(certificates) == MOST_IN_CHAIN or size > len(data):
             raise ValueError("the chain of certificates is damaged or too long")
-        found.append(x509.load_der_x509_certificate(data[:size]))
+        certificates.append(x509.load_der_x509_certificate(data[:size]))
         data = data[size:]
-    return tuple(found)
+    return tuple(certificates)
 
 
 def _der_size(data: bytes) -> int:

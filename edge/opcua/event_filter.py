@@ -214,10 +214,10 @@ def _fits(pieces: Sequence[re.Pattern[str]], text: str) -> bool:
         return False
     at = start.end()
     for piece in pieces[1:-1]:
-        found = piece.search(text, at)
-        if found is None:
+        match = piece.search(text, at)
+        if match is None:
             return False
-        at = found.end()
+        at = match.end()
     # Each piece has one length, so that the last one ends with the text.
     return any(pieces[-1].fullmatch(text, start) for start in range(at, len(text) + 1))
 

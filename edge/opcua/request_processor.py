@@ -451,10 +451,14 @@ class RequestProcessor(UaProcessor):
         match params.UserIdentityToken:
             case ua.X509IdentityToken() as token if self._access.allows_certificates:
                 policy = self._connection.security_policy
-                found = access.read_certificate_token(policy, session.nonce, token, params.UserTokenSignature)
-                caller = await self._access.certified_user(found.chain, peer, is_proved=found.is_proved)
+                certificate_token = access.read_certificate_token(
+                    policy, session.nonce, token, params.UserTokenSignature
+                )
+                caller = await self._access.certified_user(
+                    certificate_token.chain, peer, is_proved=certificate_token.is_proved
+                )
                 refusal = ua.StatusCodes.BadIdentityTokenRejected
-                if not found.is_proved:
+                if not certificate_token.is_proved:
                     refusal = ua.StatusCodes.BadUserSignatureInvalid
             case ua.UserNameIdentityToken() as token:
                 policy = self._connection.security_policy

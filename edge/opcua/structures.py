@@ -196,8 +196,8 @@ class Structures:
                     "unreadable",
                     Text.of("there is no end of the types that {string} is made of", string=type_id.to_string()),
                 )
-            if (known := _base_type(type_id)) is not None:
-                self._types[type_id] = known
+            if (codec := _base_type(type_id)) is not None:
+                self._types[type_id] = codec
             else:
                 await self._learn(type_id, depth)
         return self._types[type_id]

@@ -83,7 +83,7 @@ def parse_definitions(data: object) -> tuple[tuple[TagDefinition, ...], tuple[st
         return (), ("tags must be a list of objects",)
     if len(data) > MAX_TAGS:
         return (), (f"there are {len(data)} tags; at most {MAX_TAGS} are possible",)
-    found: list[TagDefinition] = []
+    tag_definitions: list[TagDefinition] = []
     faults: list[str] = []
     for number, item in enumerate(data):
         name = item.get("tag") if isinstance(item, dict) else None
@@ -97,10 +97,10 @@ def parse_definitions(data: object) -> tuple[tuple[TagDefinition, ...], tuple[st
             faults.append(f"{place}: low ({definition.low:g}) and high ({definition.high:g}) must be in order")
         if definition.type not in {None, "number"} and not (definition.low is None and definition.high is None):
             faults.append(f"{place}: only a number has a range")
-        found.append(definition)
-    names = Counter(tag_definition.tag for tag_definition in found)
+        tag_definitions.append(definition)
+    names = Counter(tag_definition.tag for tag_definition in tag_definitions)
     faults += [f"tag {name!r}: {times} definitions have this name" for name, times in names.items() if times > 1]
-    return tuple(found), tuple(faults)
+    return tuple(tag_definitions), tuple(faults)
 
 
 def decode_definitions(texts: Iterable[str]) -> Iterator[TagDefinition]:
@@ -132,15 +132,15 @@ class TagDefinitions:
 
     def judge(self, sample: Sample) -> Sample | str:
         """Return a sample, as uncertain when it is out of range; the reason for one whose type is another."""
-        known = self._known.get(sample.tag)
-        if known is None or sample.value is None or sample.quality is Quality.BAD:
+        tag_definition = self._known.get(sample.tag)
+        if tag_definition is None or sample.value is None or sample.quality is Quality.BAD:
             return sample
-        if known.type is not None and not _has_type(sample.value, known.type):
-            return f"its value is not a {known.type}, but {type(sample.value).__name__}"
+        if tag_definition.type is not None and not _has_type(sample.value, tag_definition.type):
+            return f"its value is not a {tag_definition.type}, but {type(sample.value).__name__}"
         number = as_number(sample.value)
-        if number is not None and not (known.low is None or known.low <= number):
+        if number is not None and not (tag_definition.low is None or tag_definition.low <= number):
             return replace(sample, quality=Quality.UNCERTAIN)
-        if number is not None and not (known.high is None or number <= known.high):
+        if number is not None and not (tag_definition.high is None or number <= tag_definition.high):
             return replace(sample, quality=Quality.UNCERTAIN)
         return sample
 

@@ -67,7 +67,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int, mirrors: Mirrors = NO_
     if run.started_at is None and not isinstance(signal, (Start, Event, Abort, Stop)):
         return Ignored(IgnoredKind.NOT_STARTED, "the run has not started yet")
     draft = Draft(net, run, now, mirrors)
-    asked = draft.mirrors
+    asked_mirrors = draft.mirrors
     try:
         ignored = _dispatch(draft, signal)
     except LivelockError as error:
@@ -77,7 +77,7 @@ def advance(net: Net, run: Run, signal: Signal, now: int, mirrors: Mirrors = NO_
         end(draft, Outcome.FAILED, error.text)
     if ignored is not None:
         return ignored
-    return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes), draft.taken, asked.recorded)
+    return Advanced(draft.finish(), tuple(draft.requests), tuple(draft.changes), draft.taken, asked_mirrors.recorded)
 
 
 def _withdrawn(net: Net, run: Run, signal: Withdrawn, now: int) -> Advanced | Ignored:
@@ -263,7 +263,7 @@ def _event(draft: Draft, event: Event) -> Ignored | None:
     pulling = draft.net.pulling.get(event.type_id, ())
     label = Text.of("event {event_id!r} of type {type_id!r}", event_id=event.id, type_id=event.type_id)
     taken = [draft.associations[action.key].event_id for action in pulling if action.key in draft.associations]
-    if event.id and (event.id in taken or any(kept.id == event.id for kept in draft.early.values())):
+    if event.id and (event.id in taken or any(kept_event.id == event.id for kept_event in draft.early.values())):
         return Ignored(IgnoredKind.DUPLICATE, Text.of("{label} was seen before", label=label))
     waiting = [
         (association.armed_at or 0, action.index, action.key)

@@ -64,13 +64,13 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _actions(recipe: Recipe) -> tuple[NetAction, ...]:
-    seen: Counter[tuple[str, str]] = Counter()
-    found = []
+    counter: Counter[tuple[str, str]] = Counter()
+    net_actions = []
     for index, action in enumerate(recipe.actions):
-        seen[action.name, action.step] += 1
-        key = AssociationKey(action.name, action.step, seen[action.name, action.step])
-        found.append(_action(index, action, key, _allowed(recipe, action)))
-    return tuple(found)
+        counter[action.name, action.step] += 1
+        key = AssociationKey(action.name, action.step, counter[action.name, action.step])
+        net_actions.append(_action(index, action, key, _allowed(recipe, action)))
+    return tuple(net_actions)
 
 
 def _allowed(recipe: Recipe, part: Action | Step) -> frozenset[Intervention]:
@@ -141,7 +141,7 @@ def _transitions(
     compiled: dict[tuple[str, tuple[str, ...]], Condition] = {}
     names: dict[tuple[str, ...], Names] = {}
     locks = needed_by_step(structure)
-    found = []
+    net_transitions = []
     for index, arc in enumerate(structure.arcs):
         own = tuple(source for source in arc.sources if source in owners)
         if own not in names:
@@ -162,8 +162,10 @@ def _transitions(
         }
         needs_done = tuple(source for source in arc.sources if source not in live)
         needed = frozenset[str]().union(*(locks[target] for target in arc.targets))
-        found.append(NetTransition(index, arc.sources, arc.targets, conditions, needs_done, arc.place, needed))
-    return tuple(found)
+        net_transitions.append(
+            NetTransition(index, arc.sources, arc.targets, conditions, needs_done, arc.place, needed)
+        )
+    return tuple(net_transitions)
 
 
 def _outgoing(recipe: Recipe, transitions: Iterable[NetTransition]) -> dict[str, list[NetTransition]]:

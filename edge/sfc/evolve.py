@@ -152,8 +152,11 @@ def _clearing(draft: Draft, steps: set[str]) -> tuple[list[NetTransition], list[
     elif len(steps) == 1 and not locks.forced:
         candidates = net.steps[next(iter(steps))].outgoing
     else:
-        found = {transition.index: transition for step in steps for transition in net.steps[step].outgoing}
-        candidates = [found[index] for index in sorted(found, key=lambda index: (index not in locks.forced, index))]
+        net_transitions = {transition.index: transition for step in steps for transition in net.steps[step].outgoing}
+        candidates = [
+            net_transitions[index]
+            for index in sorted(net_transitions, key=lambda index: (index not in locks.forced, index))
+        ]
     taken: set[str] = set()
     clearing: list[NetTransition] = []
     waiting: list[NetTransition] = []

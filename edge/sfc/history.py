@@ -147,11 +147,11 @@ def encode_changes(net: Net, changes: Changes) -> tuple[list[Any], list[int]]:
 def _place(net: Net, command: CommandChange) -> int:
     """Return the place of the first association in the recipe that requests such a command."""
     resets = command.phase is Phase.RESET
-    named = [action for action in net.steps[command.step].actions if action.name == command.action]
-    for item in named:
+    net_actions = [action for action in net.steps[command.step].actions if action.name == command.action]
+    for item in net_actions:
         if item.rule.resets is resets:
             return item.index
-    return named[0].index
+    return net_actions[0].index
 
 
 def decode_changes(net: Net, codes: Sequence[Any], places: Sequence[int]) -> Changes:

@@ -47,14 +47,14 @@ def _decide(draft: Draft, signal: Intervene | Resolve, target: _Target | Ignored
     """Apply a decision to its target, or keep it until a second person confirms it."""
     if isinstance(target, Ignored):
         return target
-    asked = InterventionNote(signal.kind, target.subject, signal.by, signal.reason, draft.now)
+    intervention_note = InterventionNote(signal.kind, target.subject, signal.by, signal.reason, draft.now)
     number = max(draft.interventions, default=0) + 1
     if signal.second is not None:
         number = _asked_before(draft, signal, target) or number
         before = draft.interventions.get(number)
         if before is None or person_of(before.by) == person_of(signal.by):
             until = draft.now + signal.second.within_ms
-            _keep(draft, number, replace(asked, until=until, mark=target.mark, data=signal.data))
+            _keep(draft, number, replace(intervention_note, until=until, mark=target.mark, data=signal.data))
             return None
         if not signal.second.has_login:
             reason = Text.of(
@@ -64,9 +64,9 @@ def _decide(draft: Draft, signal: Intervene | Resolve, target: _Target | Ignored
         if before.data != signal.data:
             return Ignored(IgnoredKind.NEEDS_SECOND, Text.of("{by} asked for it with another result", by=before.by))
         confirmed = {"second": signal.by, "second_at": draft.now, "second_reason": signal.reason}
-        asked = replace(before, until=None, mark="", data=None, **confirmed)
-    _keep(draft, number, asked)
-    target.apply(_who(asked))
+        intervention_note = replace(before, until=None, mark="", data=None, **confirmed)
+    _keep(draft, number, intervention_note)
+    target.apply(_who(intervention_note))
     if draft.paused_at is None and draft.outcome is Outcome.RUNNING:
         settle(draft)
     return None
@@ -113,7 +113,9 @@ def _keep(draft: Draft, number: int, note: InterventionNote) -> None:
     if len(draft.interventions) > MAX_INTERVENTIONS:
         oldest = min(draft.interventions)
         draft.interventions = {
-            intervention: kept for intervention, kept in draft.interventions.items() if intervention != oldest
+            intervention: intervention_note
+            for intervention, intervention_note in draft.interventions.items()
+            if intervention != oldest
         }
         draft.touched.add(("intervention", oldest))
 

@@ -381,16 +381,16 @@ def new_run(job_id: str, scope: str, run_id: str, parameters: Mapping[str, Any])
 
 def is_outstanding(run: Run, command: str) -> bool:
     """Return whether a command waits for its answer."""
-    found = find_command(run, command)
-    return found is not None and found.state is ActionState.DISPATCHED
+    association = find_command(run, command)
+    return association is not None and association.state is ActionState.DISPATCHED
 
 
 def is_too_late(run: Run, command: str, now: int) -> bool:
     """Return whether the time for a start that waits for its answer is over: it must not be sent any more."""
-    found = find_command(run, command)
-    if found is None or found.reset or run.paused:
+    association = find_command(run, command)
+    if association is None or association.reset or run.paused:
         return False
-    end = found.window_end
+    end = association.window_end
     return end is not None and end <= now
 
 

@@ -129,9 +129,11 @@ class RunView:
     def _newest(self, keys: tuple[AssociationKey, ...]) -> Association | None:
         if len(keys) == 1:
             return self.associations.get(keys[0])
-        found = [shared for key in keys if (shared := self.associations.get(key))]
+        associations = [shared for key in keys if (shared := self.associations.get(key))]
         return max(
-            found, key=lambda association: -1 if association.armed_at is None else association.armed_at, default=None
+            associations,
+            key=lambda association: -1 if association.armed_at is None else association.armed_at,
+            default=None,
         )
 
     def attempts(self, name: str, *, reset: bool) -> int:
@@ -205,8 +207,8 @@ def results(net: Net, run: Run) -> dict[str, Any]:
     """Return the latest result of each action that has one, in the order in which they ended, then of the recipe."""
 
     def when(key: AssociationKey) -> tuple[int, int]:
-        known = net.actions.get(key.latest)
-        return run.associations[key].ended_at or 0, known.index if known else 0
+        net_action = net.actions.get(key.latest)
+        return run.associations[key].ended_at or 0, net_action.index if net_action else 0
 
     ordered = [run.associations[key] for key in sorted(run.associations, key=when)]
     return {association.action: association.result for association in ordered if association.result is not None}
@@ -290,7 +292,10 @@ class Draft(RunView):
         known = (association.action, association.attempt, association.reset)
         if association.armed_at is None or (
             not late
-            and any((one.action, one.attempt, one.reset) == known and not one.late for one in self.past.values())
+            and any(
+                (past_attempt.action, past_attempt.attempt, past_attempt.reset) == known and not past_attempt.late
+                for past_attempt in self.past.values()
+            )
         ):
             return
         number = max(self.past, default=0) + 1

@@ -111,13 +111,13 @@ class PersonWaits(Struct, frozen=True):
     @property
     def text(self) -> Text:
         """Return it for people."""
-        held = self.failure
+        held_failure = self.failure
         return Text.of(
             "action {action} of {step} {error}: waits for a person ({allowed})",
-            action=held.action,
-            step=held.step,
-            error=held.error,
-            allowed=join_texts(", ", (kind_text(kind) for kind in held.allowed)),
+            action=held_failure.action,
+            step=held_failure.step,
+            error=held_failure.error,
+            allowed=join_texts(", ", (kind_text(kind) for kind in held_failure.allowed)),
         )
 
     def __str__(self) -> str:

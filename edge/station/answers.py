@@ -232,11 +232,11 @@ class Answers:
                 pass
             case Ignored(kind=IgnoredKind.DUPLICATE):
                 loaded = await self._runs.load(key.job_id)
-                found = find_command(loaded.stored.run, command_id) if loaded else None
-                if found is None:
+                association = find_command(loaded.stored.run, command_id) if loaded else None
+                if association is None:
                     return Begin.GONE
-                if found.begun != self._process or command_id in self._released:
-                    return begun_again(found.begun, self._process)
+                if association.begun != self._process or command_id in self._released:
+                    return begun_again(association.begun, self._process)
             case _:
                 return Begin.GONE
         await self._store.settle_start()
@@ -419,11 +419,11 @@ class Answers:
         details |= {"data": data[:_LETTER_DATA], "created_at": str(result.created_at or "")}
         letter = Letter(LetterKind.LATE, result.scope, job_id, reason, self._runs.clock(), details)
         added = dead_letters.add(self._store.keys, letter, self._runs.context.keep_letters_ms)
-        kept = join((added, self._mark(result.source, result.key, "null")))
+        commit = join((added, self._mark(result.source, result.key, "null")))
         late = Late(result.command_id or "", kept_data(result.data) if len(data) <= MAX_BYTES else None)
         is_attempt = key and not result.reason
-        if not is_attempt or not isinstance(await self._runs.signal(job_id, late, also=lambda _: kept), Decision):
-            await self._store.commit(kept)
+        if not is_attempt or not isinstance(await self._runs.signal(job_id, late, also=lambda _: commit), Decision):
+            await self._store.commit(commit)
         named = {"job": job_id, "command": result.command_id, "source": result.source, "reason": reason}
         self._faults.warning("late result kept", f"late {reason}", **named)
         self.stats.record_late(self._runs.clock(), f"{result.key}: {reason}")

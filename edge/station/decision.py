@@ -196,12 +196,12 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int, mirr
             ),
             "Report this.",
         )
-    stored = StoredRun(advanced.run, now, net.source, _outgoing(advanced))
-    after = LoadedJob(_moved(job, moves, advanced.run, now), stored, net)
+    stored_run = StoredRun(advanced.run, now, net.source, _outgoing(advanced))
+    after = LoadedJob(_moved(job, moves, advanced.run, now), stored_run, net)
     due = after.due(context.keep_ended_ms)
     parts = (
-        runs.create(context.keys, stored, context.consumer),
-        _history(context, job.job_id, (net, run, Start(), advanced), stored.revision, now),
+        runs.create(context.keys, stored_run, context.consumer),
+        _history(context, job.job_id, (net, run, Start(), advanced), stored_run.revision, now),
         *_job_parts(context.keys, job, after, moves, now),
         runs.set_timer(context.keys, job.job_id, due),
     )
@@ -234,13 +234,13 @@ def decide(
     if not moves and (has_ended_before or _updates_response(loaded, signal, advanced.run)):
         moves = ((Cause.RESULT_UPDATE, loaded.job.status),)
     outbox = (*unsent, *_outgoing(advanced), *_pausing(loaded, signal))
-    stored = StoredRun(advanced.run, loaded.stored.revision + 1, loaded.stored.recipe, outbox)
+    stored_run = StoredRun(advanced.run, loaded.stored.revision + 1, loaded.stored.recipe, outbox)
     job = msgspec.structs.replace(loaded.job, comment=request.comment) if request and request.comment else loaded.job
-    after = LoadedJob(_moved(job, moves, advanced.run, now), stored, loaded.net, loaded.timer)
+    after = LoadedJob(_moved(job, moves, advanced.run, now), stored_run, loaded.net, loaded.timer)
     due = after.due(context.keep_ended_ms)
     parts = [
-        runs.update(context.keys, loaded.stored, stored, context.consumer),
-        _history(context, job.job_id, (loaded.net, loaded.stored.run, signal, advanced), stored.revision, now),
+        runs.update(context.keys, loaded.stored, stored_run, context.consumer),
+        _history(context, job.job_id, (loaded.net, loaded.stored.run, signal, advanced), stored_run.revision, now),
         *_job_parts(context.keys, loaded.job, after, moves, now),
     ]
     # A timer that is too early costs one reading of the job; setting it again at each step would cost more. A Tick

@@ -85,8 +85,8 @@ class DirectCommands:
             return not waiting.answer.cancelled()
         # The equipment has ended the command: its stop is not needed any more.
         ended = equipment_memory.remove_safing(self._runs.store.keys, answer.command_id)
-        kept = waiting.keep(answer) if isinstance(answer, EquipmentAnswer) else Commit()
-        await self._runs.store.commit(join((ended, kept)))
+        commit = waiting.keep(answer) if isinstance(answer, EquipmentAnswer) else Commit()
+        await self._runs.store.commit(join((ended, commit)))
         if not waiting.answer.done():
             waiting.answer.set_result(answer)
         # The answer of a command that was given up meanwhile is late.

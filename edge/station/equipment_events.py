@@ -139,8 +139,8 @@ class EquipmentEvents:
         job = None if job_id.startswith(RESERVED_ID_STARTS) else await jobs.load(self._store, job_id)
         if job is None or job.status.state not in _YET_TO_START or len(job.early) >= MAX_EARLY_EVENTS:
             return False
-        kept = KeptEvent(event.type_id, _identity(event), event.data)
-        after = msgspec.structs.replace(job, early=(*job.early, kept), revision=job.revision + 1)
+        kept_event = KeptEvent(event.type_id, _identity(event), event.data)
+        after = msgspec.structs.replace(job, early=(*job.early, kept_event), revision=job.revision + 1)
         now = self._runs.clock()
         parts = [jobs.save(self._store.keys, job, after, (), now), self._mark(event, Kept(job_id))]
         if job.status.state is JobState.ALLOWED_TO_START:
@@ -161,11 +161,11 @@ class EquipmentEvents:
             given = await self._store.fetch(marked)
             return _NewEvent(None) if given is None else decode_reply(given)
         new = DiscardedEvent(self._name, event.source, event.event_id, self._runs.clock())
-        known, known_before, room = new.query_known(keys), new.query_known_before(keys), new.query_room(keys)
-        replies = await self._store.fetch_all(marked, known, known_before, room)
+        store_query, known_before, room = new.query_known(keys), new.query_known_before(keys), new.query_room(keys)
+        replies = await self._store.fetch_all(marked, store_query, known_before, room)
         if (text := replies.value(marked)) is not None:
             return decode_reply(text)
-        if replies.value(known) or replies.value(known_before):
+        if replies.value(store_query) or replies.value(known_before):
             self._stats.record_ignored()
             return None
         return _NewEvent(new, has_room=replies.value(room))

@@ -161,19 +161,19 @@ class Instance:
                 publishes.set_open(is_open=False)
 
     async def _look(self) -> None:
-        seen = await instance_leases.read_membership(self._store, self._scopes, self.token)
-        if seen.mine is None:
+        membership = await instance_leases.read_membership(self._store, self._scopes, self.token)
+        if membership.mine is None:
             self._renewed = 0.0
             return
-        self._lease, gone = seen.mine, seen.gone
-        for scope, publisher in seen.publishers.items():
+        self._lease, gone = membership.mine, membership.gone
+        for scope, publisher in membership.publishers.items():
             ours = publisher == self._store.consumer
             if publisher is None or publisher in gone:
                 ended = gone[publisher] if publisher else None
                 ours = await instance_leases.become_publisher(self._store, scope, publisher, ended)
             if ours != self.publisher_gates[scope].is_open:
                 self.publisher_gates[scope].set_open(is_open=ours)
-        missing = gone.keys() & set().union(*seen.members.values())
+        missing = gone.keys() & set().union(*membership.members.values())
         if missing and self.gone.empty():
             # Each in turn: an instance whose work cannot be taken over does not delay the others.
             self._last_gone = min(missing, key=lambda name: (name <= self._last_gone, name))
@@ -244,11 +244,13 @@ class TakeOver:
         claimed = await work.claim_from(self._store, former, self._scopes)
         if claimed:
             self._worker.claimed()
-        found = [await self._take_outbox(job_id, former) for job_id in await runs.jobs_with_outbox(self._store, former)]
-        if claimed or _Outcome.TAKEN in found:
-            taken = found.count(_Outcome.TAKEN)
+        outcomes = [
+            await self._take_outbox(job_id, former) for job_id in await runs.jobs_with_outbox(self._store, former)
+        ]
+        if claimed or _Outcome.TAKEN in outcomes:
+            taken = outcomes.count(_Outcome.TAKEN)
             logger.info("instance taken over", former=former, work=claimed, jobs=taken)
-        elif _Outcome.LEFT in found:
+        elif _Outcome.LEFT in outcomes:
             # The wait begins again: an unregistered instance would not be found.
             self._since.pop(former, None)
         elif time.monotonic() - self._since.setdefault(former, time.monotonic()) > self._late_s:

@@ -162,22 +162,22 @@ async def release(
         given = await dedupe.load_answer(store, request.source, request.event_id)
         if given is not None:
             return dedupe.decode_answer(given, tuple[ReleasedStop, ...])
-        found = [
+        safing_commands = [
             command
             for command in await equipment_memory.load_all_safing(store)
             if _is_asked_for(command, type_ids, request)
         ]
-        if not found:
+        if not safing_commands:
             what = f"command {request.command_id!r}" if request.command_id else request.equipment
             advice = "List them: edge equipment list. The gateway repeats a disable until the controller confirms it."
             raise Refused("nothing_open", Text.of("no stop or reset of {what} is open", what=what), advice)
         answer = tuple(
             ReleasedStop(command=command.command_id, phase=command.phase.value, job_order_id=command.job_id)
-            for command in found
+            for command in safing_commands
         )
         text = msgspec.json.encode(answer).decode()
         marked = dedupe.mark(store.keys, request.source, request.event_id, text, dedupe_ms)
-        parts = [_release(store.keys, command, request) for command in found]
+        parts = [_release(store.keys, command, request) for command in safing_commands]
         if isinstance(await store.commit(join((marked, *parts))), Committed):
             return answer
 

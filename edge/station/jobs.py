@@ -394,8 +394,8 @@ class JobService:
                 return None
 
     async def _signal_run(self, call: JobCall, job_id: str, signal: Signal) -> CallAnswer | None:
-        asked = MethodRequest(call.method, call.arguments.comment or ())
-        match await self._runs.signal(job_id, signal, asked, lambda _: self._mark(call, _DONE)):
+        method_request = MethodRequest(call.method, call.arguments.comment or ())
+        match await self._runs.signal(job_id, signal, method_request, lambda _: self._mark(call, _DONE)):
             case Decision():
                 return _DONE
             case Ignored(reason=reason):
@@ -505,8 +505,8 @@ class JobService:
             return marked
         transaction = _transaction_of(call)
         if answer.status is ReturnStatus.NO_ERROR:
-            known = dedupe.mark_transaction(keys, call.scope, transaction, text, self._dedupe_ms, call.source)
-            return join((marked, known))
+            commit = dedupe.mark_transaction(keys, call.scope, transaction, text, self._dedupe_ms, call.source)
+            return join((marked, commit))
         # A declined call may be retried, unless another call of the same transaction has succeeded.
         return join((marked, dedupe.transaction_is_new(keys, call.scope, transaction)))
 
@@ -518,10 +518,10 @@ def _timed(job: Job, status: JobStatus, now: int) -> Job:
 
 def _repeated(call: JobCall, stored: str) -> CallAnswer:
     """Return the stored answer to a repeated call. Raises Refused(`repeated_id`) for one with other content."""
-    kept = dedupe.decode_answer(stored, StoredAnswer)
-    if kept.digest and kept.digest != call_digest(call):
+    stored_answer = dedupe.decode_answer(stored, StoredAnswer)
+    if stored_answer.digest and stored_answer.digest != call_digest(call):
         raise dedupe.repeated_id()
-    return CallAnswer(kept.status, kept.reasons)
+    return CallAnswer(stored_answer.status, stored_answer.reasons)
 
 
 def _declined(call: JobCall, answer: CallAnswer) -> RefusedMessage:

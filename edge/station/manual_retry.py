@@ -86,15 +86,15 @@ async def _run(store: Store, job_id: str, now: int) -> Commit:
 
 
 async def _stop(store: Store, letter: Letter) -> Commit:
-    stored = await runs.load(store, letter.job_id)
-    if stored is None:
+    stored_run = await runs.load(store, letter.job_id)
+    if stored_run is None:
         reason = Text.of("the run of job {job_id!r} is not stored any more", job_id=letter.job_id)
         raise Refused("unknown_job", reason, "Stop the equipment by hand, then drop the letter.")
     details = letter.details
     stop = Outgoing(Phase.STOP, details["command_id"], details["step"], details["type_id"])
     outbox = (*await runs.load_outbox(store, letter.job_id, NO_CONSUMER), stop)
     added = work.add(store.keys, letter.scope, WorkKind.SEND, letter.job_id)
-    return join((runs.queue_commands(store.keys, stored, outbox, NO_CONSUMER), added))
+    return join((runs.queue_commands(store.keys, stored_run, outbox, NO_CONSUMER), added))
 
 
 def _enter(store: Store, letter: Letter) -> Commit:

@@ -118,12 +118,12 @@ def _not_as_planned(net: Net, run: Run) -> Iterator[Parameter]:
 
 def _interventions(run: Run) -> Iterator[Parameter]:
     """Yield the interventions of people: who, when, why and what."""
-    found = tuple(
+    parameters = tuple(
         Parameter(id=str(number), subparameters=_facts(intervention))
         for number, intervention in run.interventions.items()
     )
-    if found:
-        yield Parameter(id=INTERVENTIONS_ID, subparameters=found)
+    if parameters:
+        yield Parameter(id=INTERVENTIONS_ID, subparameters=parameters)
 
 
 def _facts(intervention_note: InterventionNote) -> tuple[Parameter, ...]:

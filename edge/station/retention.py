@@ -36,8 +36,8 @@ async def plan_removal(store: Store, job: Job, cause: Cause, now: int, removed_a
 async def _digests(store: Store, job: Job) -> tuple[str, ...]:
     # A run that cannot be read must not keep its job.
     with Isolated(logger, "results of a removed job not remembered", job=job.job_id):
-        stored = await runs.load(store, job.job_id) if job.started_at is not None else None
-        return dedupe.digests_of(stored.run) if stored else ()
+        stored_run = await runs.load(store, job.job_id) if job.started_at is not None else None
+        return dedupe.digests_of(stored_run.run) if stored_run else ()
     return ()
 
 
@@ -206,9 +206,9 @@ class Expiry:
         keys = self._store.keys
         is_delivered = self._policy.may_be_dropped(is_delivered=job.delivered_at is not None)
         add = ended_jobs.add_unconfirmed if is_delivered else ended_jobs.add_undelivered
-        kept = add(keys, job.scope, job.job_id, job.ended_at or now)
+        commit = add(keys, job.scope, job.job_id, job.ended_at or now)
         await self._store.commit(
-            join((jobs.unchanged(keys, job.job_id, job), kept, runs.set_timer(keys, job.job_id, None)))
+            join((jobs.unchanged(keys, job.job_id, job), commit, runs.set_timer(keys, job.job_id, None)))
         )
         await self._limit(job.scope, now)
 

@@ -77,18 +77,18 @@ class OutboxCache:
 
     def unsent(self, job_id: str) -> Outbox:
         """Return the commands of a job that are to be sent, in order."""
-        known = self._jobs.get(job_id)
-        return tuple([command for command, sent in known.commands.items() if not sent]) if known else ()
+        job_outbox = self._jobs.get(job_id)
+        return tuple([command for command, sent in job_outbox.commands.items() if not sent]) if job_outbox else ()
 
     def is_unsent(self, job_id: str, outgoing: Outgoing) -> bool:
         """Return whether a command of a job is to be sent."""
-        known = self._jobs.get(job_id)
-        return known is not None and known.commands.get(outgoing) is False
+        job_outbox = self._jobs.get(job_id)
+        return job_outbox is not None and job_outbox.commands.get(outgoing) is False
 
     def has_sent(self, job_id: str) -> bool:
         """Return whether a command of a job was sent and is not removed from the store."""
-        known = self._jobs.get(job_id)
-        return known is not None and any(known.commands.values())
+        job_outbox = self._jobs.get(job_id)
+        return job_outbox is not None and any(job_outbox.commands.values())
 
     def scope_of(self, job_id: str) -> str:
         """Return the scope of a job with commands."""
@@ -96,19 +96,19 @@ class OutboxCache:
 
     def mark_sent(self, job_id: str, outgoing: Outgoing) -> None:
         """Record that a command was sent."""
-        known = self._jobs.get(job_id)
-        if known and outgoing in known.commands:
-            known.commands[outgoing] = True
+        job_outbox = self._jobs.get(job_id)
+        if job_outbox and outgoing in job_outbox.commands:
+            job_outbox.commands[outgoing] = True
 
     def update(self, loaded: LoadedJob) -> None:
         """Replace the copy by the outbox of a stored run; queue the job when it has new commands."""
-        job_id, stored = loaded.job.job_id, loaded.stored
-        known = self._jobs.pop(job_id, None)
+        job_id, stored_run = loaded.job.job_id, loaded.stored
+        job_outbox = self._jobs.pop(job_id, None)
         # A command that was sent while the run was written, or read, remains sent.
-        before = known.commands if known else {}
-        older = known.unsent_stops() if known and known.run_id != stored.run.run_id else {}
-        commands = older | {outgoing: before.get(outgoing, False) for outgoing in stored.outbox}
-        self._jobs[job_id] = JobOutbox(loaded.job.scope, stored.run.run_id, stored.revision, commands)
+        before = job_outbox.commands if job_outbox else {}
+        older = job_outbox.unsent_stops() if job_outbox and job_outbox.run_id != stored_run.run.run_id else {}
+        commands = older | {outgoing: before.get(outgoing, False) for outgoing in stored_run.outbox}
+        self._jobs[job_id] = JobOutbox(loaded.job.scope, stored_run.run.run_id, stored_run.revision, commands)
         if any(not sent and command not in before for command, sent in commands.items()):
             # A command that was known before is being sent: queueing the job would end its wait for the equipment.
             self.queue.put_nowait(job_id)
@@ -116,20 +116,20 @@ class OutboxCache:
 
     def drop_run(self, job_id: str) -> None:
         """Remove the commands of a removed run, except for its stops: the equipment may still work."""
-        known = self._jobs.pop(job_id, None)
-        if known and (stops := known.unsent_stops()):
-            self._jobs[job_id] = replace(known, commands=stops)
+        job_outbox = self._jobs.pop(job_id, None)
+        if job_outbox and (stops := job_outbox.unsent_stops()):
+            self._jobs[job_id] = replace(job_outbox, commands=stops)
 
     def queue_all(self) -> None:
         """Queue every job with commands."""
-        for job_id, known in self._jobs.items():
-            if known.commands:
+        for job_id, job_outbox in self._jobs.items():
+            if job_outbox.commands:
                 self.queue.put_nowait(job_id)
 
     def _evict(self) -> None:
         """Remove the oldest copy without commands: its revision is known to the store as well."""
         if len(self._jobs) > self._max_cached:
-            empty = (job_id for job_id, known in self._jobs.items() if not known.commands)
+            empty = (job_id for job_id, job_outbox in self._jobs.items() if not job_outbox.commands)
             if (oldest := next(empty, None)) is not None:
                 del self._jobs[oldest]
 
@@ -169,20 +169,20 @@ async def plan_locks(store: Store, job_id: str, scope: str, change: LockChange) 
 
 async def lock_holders(store: Store, names: Iterable[str]) -> Mapping[str, Text]:
     """Return who holds each of these locks, as text."""
-    found: dict[str, Text] = {}
+    texts: dict[str, Text] = {}
     now = await server_time(store)
     for stored_lock in await locks.load(store, LockKind.EQUIPMENT, names):
         if stored_lock.lock:
             holder, waiting = stored_lock.lock.holder, len(stored_lock.lock.waiters)
-            held = Text.of(
+            text = Text.of(
                 "held by {owner} for {seconds:.0f} s",
                 owner=f"{holder.owner} ({holder.reason})" if holder.reason else holder.owner,
                 seconds=max(0, now - holder.since) / 1000,
             )
-            found[stored_lock.object_id] = (
-                Text.of("{held}, {count} waiting", held=held, count=waiting) if waiting > 1 else held
+            texts[stored_lock.object_id] = (
+                Text.of("{held}, {count} waiting", held=text, count=waiting) if waiting > 1 else text
             )
-    return found
+    return texts
 
 
 logger = structlog.get_logger(__name__)
@@ -278,14 +278,14 @@ class Runs:
         Raises Unavailable when the store is gone; the signal can then be repeated.
         """
         while True:
-            known = self._loaded.get(job_id)
-            loaded = known or await self.load(job_id)
+            loaded_job = self._loaded.get(job_id)
+            loaded = loaded_job or await self.load(job_id)
             if loaded is None:
                 return NoRun()
             unsent, mirrors = self.outbox.unsent(job_id), self.mirrors_for(loaded.net)
             decision = decide(self.context, loaded, unsent, signal, request, self.clock(), mirrors)
             if not isinstance(decision, Decision):
-                if known is None:
+                if loaded_job is None:
                     return decision
                 # The cache may be old because another instance decided: a refusal must be based on the store.
                 self.invalidate(job_id)
@@ -340,15 +340,15 @@ class Runs:
     async def load(self, job_id: str) -> LoadedJob | None:
         """Read a job with its run, and queue its new commands; None when it has no run."""
         while True:
-            known = self.outbox.get(job_id)
-            stored = await runs.load(self.store, job_id)
-            job = await jobs.load(self.store, job_id) if stored else None
-            if stored is None or job is None:
+            job_outbox = self.outbox.get(job_id)
+            stored_run = await runs.load(self.store, job_id)
+            job = await jobs.load(self.store, job_id) if stored_run else None
+            if stored_run is None or job is None:
                 self.outbox.drop_run(job_id)
                 return None
-            loaded = LoadedJob(job, stored, net_of(stored.recipe, self.compiled))
+            loaded = LoadedJob(job, stored_run, net_of(stored_run.recipe, self.compiled))
             current = self.outbox.get(job_id)
-            if current is not known and current is not None and current.is_as_new(stored):
+            if current is not job_outbox and current is not None and current.is_as_new(stored_run):
                 # A state that became known meanwhile may be newer than this reply, also at the same revision: sent
                 # commands were removed from the outbox. The next reply has it.
                 continue
@@ -376,8 +376,8 @@ class Runs:
     def cache(self, loaded: LoadedJob) -> bool:
         """Cache a state of a job and queue its new commands; return False when a later state is known."""
         job_id = loaded.job.job_id
-        known = self.outbox.get(job_id)
-        if known and known.is_newer(loaded.stored):
+        job_outbox = self.outbox.get(job_id)
+        if job_outbox and job_outbox.is_newer(loaded.stored):
             return False
         self.invalidate(job_id)
         if loaded.job.ended_at is None:
@@ -402,14 +402,14 @@ class Runs:
 
         Every command without an answer is sent again, for the answer may be lost; a stop that was due is still due.
         """
-        job_id, stored = loaded.job.job_id, loaded.stored
-        logger.warning("run resumed from an older state", job=job_id, stored=stored.revision, lost=known.revision)
+        job_id, stored_run = loaded.job.job_id, loaded.stored
+        logger.warning("run resumed from an older state", job=job_id, stored=stored_run.revision, lost=known.revision)
         known.commands = {command: False for command, sent in known.commands.items() if not sent}
         again = (msgspec.structs.replace(outgoing, again=True) for outgoing in loaded.unanswered())
-        outbox = tuple(dict.fromkeys((*known.unsent_stops(), *stored.outbox, *again)))
+        outbox = tuple(dict.fromkeys((*known.unsent_stops(), *stored_run.outbox, *again)))
         keys, consumer = self.context.keys, self.context.consumer
         # Stale when another instance has moved it meanwhile: either way the next reading shows the result.
-        await self.store.commit(runs.resume_after_loss(keys, known.revision, stored, outbox, consumer))
+        await self.store.commit(runs.resume_after_loss(keys, known.revision, stored_run, outbox, consumer))
 
     def _own_keys(self, job_id: str) -> tuple[str, str]:
         return self.context.keys.joborder(job_id), self.context.keys.sfc_execution(job_id)

@@ -85,9 +85,11 @@ class SafingSender:
     def open_at(self, equipment: EquipmentPort) -> Sequence[OpenSafing]:
         """Return what a piece of equipment has not confirmed: stops and resets, the oldest first, and its release."""
         commands = self._commands_of(equipment)
-        found = [self._tries[_key(command)].described(command.phase.value, command.command_id) for command in commands]
+        open_safings = [
+            self._tries[_key(command)].described(command.phase.value, command.command_id) for command in commands
+        ]
         release = release_of(equipment)
-        return (*found, release) if release else found
+        return (*open_safings, release) if release else open_safings
 
     async def refresh(self) -> None:
         """Read the open commands, and remove those that an operator has released."""

@@ -203,8 +203,8 @@ def permit_start(store: Store) -> None:
 def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, offered_again: bool = False) -> Command:
     """Return a command that a committed decision asks for; only its flags differ between repetitions."""
     request = request_of(loaded.net, loaded.stored.run, phase, command_id, step)
-    found = find_command(loaded.stored.run, command_id)
-    begun = found is not None and found.begun != ""
+    association = find_command(loaded.stored.run, command_id)
+    begun = association is not None and association.begun != ""
     return Command(
         command_id=command_id,
         phase=phase,
@@ -217,7 +217,7 @@ def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, o
         parameters=request.parameters,
         begun=begun,
         offered_again=offered_again or begun,
-        expires_at=found.deadline if found else None,
+        expires_at=association.deadline if association else None,
         causation_id=loaded.job.causation_id,
         trace=loaded.job.trace,
     )

@@ -208,8 +208,8 @@ class StationSettings:
                 return self._resources(scope, ResourceKind(kind), what, payload), ()
 
     def _listed(self, kind: str) -> ListedSetting:
-        found: ListedSetting = pkgutil.resolve_name(self._further[kind])
-        return found
+        listed_setting: ListedSetting = pkgutil.resolve_name(self._further[kind])
+        return listed_setting
 
     async def _work_masters(
         self, scope: str, what: SettingsMethod, masters: Sequence[WorkMaster]

@@ -88,8 +88,8 @@ class RecipeLookup:
 
     def forget(self, stale: str) -> None:
         """Remove the recipes of the Work Master at a key from the cache."""
-        for name, known in tuple(self._known.items()):
-            if any(guard.key == stale for guard in known.guard.guards):
+        for name, known_master in tuple(self._known.items()):
+            if any(guard.key == stale for guard in known_master.guard.guards):
                 del self._known[name]
 
     async def find(self, scope: str, order: JobOrder) -> FoundRecipe | NoRecipe:
@@ -99,8 +99,8 @@ class RecipeLookup:
             return NoRecipe(Text.of("the job order names no Work Master"))
         if len(masters) > 1:
             return NoRecipe(Text.of("the job order names {count} Work Masters; name one", count=len(masters)))
-        named = masters[0]
-        known = self._known.get((scope, named.id)) or await self._load(scope, named.id)
+        work_master = masters[0]
+        known = self._known.get((scope, work_master.id)) or await self._load(scope, work_master.id)
         if isinstance(known, NoRecipe):
             return known
         if unrouted := self._unrouted(known.net):
@@ -111,7 +111,7 @@ class RecipeLookup:
                     "its conditions ask for a mirror that this gateway has not: [mirror.{mirror}]", mirror=absent[0]
                 )
             )
-        parameters = _parameters(known.parameters, named.parameters, order.job_order_parameters)
+        parameters = _parameters(known.parameters, work_master.parameters, order.job_order_parameters)
         return FoundRecipe(known.net, parameters, known.guard)
 
     async def _load(self, scope: str, work_master_id: str) -> _KnownMaster | NoRecipe:
@@ -139,11 +139,11 @@ class RecipeLookup:
                     faults=faults,
                 )
             )
-        known = _KnownMaster(net, master.parameters, Commit(guards=(revision,)))
-        self._known[scope, work_master_id] = known
+        known_master = _KnownMaster(net, master.parameters, Commit(guards=(revision,)))
+        self._known[scope, work_master_id] = known_master
         if len(self._known) > _MAX_KNOWN:
             del self._known[next(iter(self._known))]
-        return known
+        return known_master
 
 
 def _parameters(*lists: tuple[Parameter, ...] | None) -> dict[str, Any]:

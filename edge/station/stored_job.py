@@ -67,11 +67,11 @@ async def find(store: Store, job_id: str, clock: Clock = now_ms) -> StoredJob | 
     """Read a job; None when there is none. Raises Refused when the stored data cannot be decoded."""
     try:
         job = None if any(validate_id("JobOrderID", job_id)) else await jobs.load(store, job_id)
-        stored = await runs.load(store, job_id) if job else None
+        stored_run = await runs.load(store, job_id) if job else None
         response = await responses.load(store, job) if job else None
-        missing = stored.run.locks.missing if stored else ()
+        missing = stored_run.run.locks.missing if stored_run else ()
         holders = await lock_holders(store, missing) if missing else {}
-        net = net_of(stored.recipe) if stored else None
+        net = net_of(stored_run.recipe) if stored_run else None
         copies = await load_copies(store, net.mirrors) if net and net.mirrors else {}
     except (ValueError, KeyError) as error:
         reason = Text.of(
@@ -80,9 +80,9 @@ async def find(store: Store, job_id: str, clock: Clock = now_ms) -> StoredJob | 
         raise Refused("unreadable", reason, "Restore a backup: edge restore --help") from error
     if job is None:
         return None
-    if stored is None:
+    if stored_run is None:
         return StoredJob(job, None, None, response)
-    return StoredJob(job, stored.run, net, response, holders, copies, _unsent(stored, clock()))
+    return StoredJob(job, stored_run.run, net, response, holders, copies, _unsent(stored_run, clock()))
 
 
 def _unsent(stored: StoredRun, now: int) -> frozenset[str]:
@@ -98,12 +98,12 @@ def _unsent(stored: StoredRun, now: int) -> frozenset[str]:
 
 async def load(store: Store, job_id: str) -> StoredJob:
     """Read a job. Raises Refused when there is none."""
-    found = await find(store, job_id)
-    if found is None:
+    stored_job = await find(store, job_id)
+    if stored_job is None:
         raise Refused(
             "unknown_job", Text.of("there is no job order {job_id!r}", job_id=job_id), "Find its id: edge jobs list"
         )
-    return found
+    return stored_job
 
 
 class RecordedRun(Struct, frozen=True):
@@ -143,17 +143,19 @@ async def load_recorded(store: Store, job_id: str, newest: int = 0, rest_s: floa
     It pauses `rest_s` seconds after each millisecond: a gateway has other work.
     """
     try:
-        stored = await runs.load(store, job_id)
-        if stored is None:
+        stored_run = await runs.load(store, job_id)
+        if stored_run is None:
             return NotRecorded(f"there is no run of job {job_id!r}: a job has one once it was started")
-        net = net_of(stored.recipe)
-        found = await runs.load_decisions(store, job_id, stored.run.started_at or 0, newest)
-        records = tuple(await in_slices((read_record(net, stored.run, decision) for decision in found), rest_s))
+        net = net_of(stored_run.recipe)
+        stored_decisions = await runs.load_decisions(store, job_id, stored_run.run.started_at or 0, newest)
+        records = tuple(
+            await in_slices((read_record(net, stored_run.run, decision) for decision in stored_decisions), rest_s)
+        )
     except (Defect, DocumentTooNew, KeyError, ValueError) as error:
         return NotRecorded(f"the run of job {job_id!r} cannot be read: {error}")
     if not records:
         return NotRecorded(f"no decision about job {job_id!r} is recorded: see [retention] decisions")
-    return RecordedRun(stored, net, records)
+    return RecordedRun(stored_run, net, records)
 
 
 def replay_recorded(recorded: RecordedRun, other: Net | None = None) -> JobReplay | NotRecorded:

@@ -45,13 +45,13 @@ class TrafficPublisher:
     async def look(self) -> None:
         """Update the recorders, and publish the present state to them."""
         try:
-            found = Counter(await traffic_channel.listeners(self._store, self._names))
+            counter = Counter(await traffic_channel.listeners(self._store, self._names))
         except Unavailable as error:
             logger.debug("recorders unknown", reason=error.message)
-            found = Counter()
-        self._listening = found
+            counter = Counter()
+        self._listening = counter
         # A recorder that knows the state ignores the record; a new one cannot be distinguished from another that left.
-        for name in +found:
+        for name in +counter:
             self._take(name, TrafficKind.BEGUN, {"process": self._process, "state": self._state.get(name)})
 
     @asynccontextmanager

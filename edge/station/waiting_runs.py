@@ -67,12 +67,12 @@ class LockSweep:
 
     async def sweep(self) -> None:
         """Repair every lock, and every run that waits, once."""
-        for stored in await locks.load_all(self._runs.store, (LockKind.EQUIPMENT,)):
-            claims = (stored.lock.holder, *stored.lock.waiters) if stored.lock else ()
+        for stored_lock in await locks.load_all(self._runs.store, (LockKind.EQUIPMENT,)):
+            claims = (stored_lock.lock.holder, *stored_lock.lock.waiters) if stored_lock.lock else ()
             for job_id in [claim.job_id for claim in claims if claim.job_id]:
                 # The lock of a job that cannot be read stays: a newer release may run it.
-                with Isolated(logger, "lock cannot be checked", job=job_id, lock=stored.object_id):
-                    await self._release_unneeded(stored, job_id)
+                with Isolated(logger, "lock cannot be checked", job=job_id, lock=stored_lock.object_id):
+                    await self._release_unneeded(stored_lock, job_id)
         for job_id, loaded in tuple(self._active_runs.loaded.items()):
             if loaded.stored.run.locks.missing:
                 with Isolated(logger, "lock cannot be acquired", job=job_id):
@@ -178,7 +178,7 @@ class MirrorWatch:
         states = await mirrors.load_states(store, self._names)
         copies = {}
         for name, state in states.items():
-            known = self._copies.get(name) if self._states.get(name) == state else None
+            mirror_copy = self._copies.get(name) if self._states.get(name) == state else None
             is_stale = state.freshness is Freshness.STALE
-            copies[name] = known or MirrorCopy(await mirrors.load(store, name), is_stale=is_stale)
+            copies[name] = mirror_copy or MirrorCopy(await mirrors.load(store, name), is_stale=is_stale)
         self._states, self._copies, self._read_at = states, copies, asked_at

@@ -95,15 +95,15 @@ async def load_all(store: Store) -> dict[str, KnownComponent]:
             )
         ]
     )
-    found = {}
+    known_components = {}
     for id, text in sorted(components.items()):
         try:
             component = msgspec.json.decode(text, type=Component)
             states = msgspec.json.decode(plugins.get(id, "[]"), type=tuple[PluginState, ...])
         except (msgspec.DecodeError, RecursionError):
             continue
-        found[id] = KnownComponent(component, _seconds(seen.get(id)), tokens.get(id, ""), states)
-    return found
+        known_components[id] = KnownComponent(component, _seconds(seen.get(id)), tokens.get(id, ""), states)
+    return known_components
 
 
 async def load_settings(store: Store) -> Mapping[str, str]:

@@ -111,8 +111,8 @@ def remove_safing(keys: Keys, command_id: str) -> Commit:
 async def load_all_safing(store: Store) -> list[SafingCommand]:
     """Return every command that is not confirmed, the oldest first; one that cannot be read is logged and left out."""
     stored: dict[str, str] = await store.execute("HGETALL", store.keys.safing())
-    found = [command for field, text in stored.items() if (command := _read(field, text)) is not None]
-    return sorted(found, key=lambda safing_command: (safing_command.since, safing_command.command_id))
+    safing_commands = [command for field, text in stored.items() if (command := _read(field, text)) is not None]
+    return sorted(safing_commands, key=lambda safing_command: (safing_command.since, safing_command.command_id))
 
 
 async def load_safing(store: Store, command_id: str) -> list[SafingCommand]:

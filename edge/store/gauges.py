@@ -85,15 +85,15 @@ def _of_scope(store: Store, scope: str) -> tuple[tuple[str | int, ...], ...]:
 
 
 async def _states(store: Store, job_ids: Sequence[str], batch: int) -> Mapping[JobState, int]:
-    found: Counter[JobState] = Counter()
+    counter: Counter[JobState] = Counter()
     for at in range(0, len(job_ids), batch):
         # In parts: measuring must not delay decisions.
         states = await store.read(
             [("HGET", store.keys.joborder(job_id), "state") for job_id in job_ids[at : at + batch]]
         )
         # A job that was removed in between has no state.
-        found.update(JobState[state] for state in states if state in JobState.__members__)
-    return found
+        counter.update(JobState[state] for state in states if state in JobState.__members__)
+    return counter
 
 
 async def _oldest_unpublished(store: Store, cursors: Mapping[str, str]) -> Mapping[str, int]:

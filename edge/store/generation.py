@@ -96,16 +96,16 @@ async def adopt_generation(
     Unavailable.
     """
     while True:
-        stored, now = await load_generation(connection, keys)
+        generation, now = await load_generation(connection, keys)
         jobs_ms = jobs_clock() if jobs_clock else None
-        new = next_generation(stored, primary.config_epoch, secrets.token_hex(_ID_BYTES), jobs_ms, now)
-        if new == stored:
+        new = next_generation(generation, primary.config_epoch, secrets.token_hex(_ID_BYTES), jobs_ms, now)
+        if new == generation:
             return new
         key = keys.generation()
-        guards = [HashField(key, "id", stored.id if stored else None)]
-        if stored is not None:
-            guards.append(HashField(key, "clock", str(stored.clock_ms)))
-        is_begun = stored is None or new.id != stored.id
+        guards = [HashField(key, "id", generation.id if generation else None)]
+        if generation is not None:
+            guards.append(HashField(key, "clock", str(generation.clock_ms)))
+        is_begun = generation is None or new.id != generation.id
         fields = ("id", new.id, "epoch", new.config_epoch, "clock", new.clock_ms, "clock_epoch", new.clock_epoch)
         begun = ("begun", now + new.clock_ms) if is_begun else ()
         commit = Commit(tuple(guards), (("HSET", key, *fields, *begun),))

@@ -362,15 +362,15 @@ class JobRank(Struct, frozen=True):
 
 async def load_ranks(store: Store, job_ids: Sequence[str]) -> list[JobRank]:
     """Read what these jobs are sorted by, some hundred at a time; one that is missing or unreadable is left out."""
-    found = []
+    job_ranks = []
     for start in range(0, len(job_ids), _JOBS_AT_ONCE):
         ids = job_ids[start : start + _JOBS_AT_ONCE]
         names = ("state", "stored_at", "ended_at")
         replies = await store.read([("HMGET", store.keys.joborder(identifier), *names) for identifier in ids])
         for job_id, (state, stored_at, ended_at) in zip(ids, replies, strict=True):
             with contextlib.suppress(KeyError, ValueError, TypeError):
-                found.append(JobRank(job_id, JobState[state], int(stored_at), int(ended_at or 0)))
-    return found
+                job_ranks.append(JobRank(job_id, JobState[state], int(stored_at), int(ended_at or 0)))
+    return job_ranks
 
 
 async def load_some(store: Store, job_ids: Sequence[str]) -> list[Job]:

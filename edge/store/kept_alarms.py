@@ -73,15 +73,15 @@ async def revision(store: Store) -> int:
 
 
 def _read(stored: Mapping[str, str]) -> StoredAlarms:
-    found: dict[str, Alarm] = {}
+    alarms: dict[str, Alarm] = {}
     for alarm_id, text in stored.items():
         if alarm_id == _REVISION:
             continue
         try:
-            found[alarm_id] = msgspec.json.decode(text, type=Alarm)
+            alarms[alarm_id] = msgspec.json.decode(text, type=Alarm)
         except msgspec.DecodeError as error:
             logger.error("alarm cannot be read", alarm=alarm_id, reason=str(error))
-    return StoredAlarms(int(stored.get(_REVISION, 0)), found)
+    return StoredAlarms(int(stored.get(_REVISION, 0)), alarms)
 
 
 async def count(store: Store) -> int:

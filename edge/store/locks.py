@@ -57,11 +57,11 @@ def save(keys: Keys, before: StoredLock, lock: Lock | None) -> Commit:
     if lock is None:
         return Commit((guard,), (("HDEL", key, before.object_id),))
     text = msgspec.json.encode(lock).decode()
-    written = Commit((guard,), (("HSET", key, before.object_id, text),))
+    commit = Commit((guard,), (("HSET", key, before.object_id, text),))
     holder, was = lock.holder, before.lock.holder.owner if before.lock else ""
     if not holder.job_id or holder.owner == was:
-        return written
-    return join((written, work.add(keys, holder.scope, WorkKind.LOCK, holder.job_id)))
+        return commit
+    return join((commit, work.add(keys, holder.scope, WorkKind.LOCK, holder.job_id)))
 
 
 def _stored(kind: LockKind, object_id: str, text: str | None) -> StoredLock:

@@ -50,10 +50,10 @@ async def load_last_activity(store: Store) -> Mapping[str, str]:
 async def load_all_sessions(store: Store) -> dict[str, tuple[Session, str]]:
     """Return every session with its last activity, the one active last first; remove the activity of ended ones."""
     activity = await load_last_activity(store)
-    found = await load_sessions(store, list(activity))
-    if gone := activity.keys() - found.keys():
+    sessions = await load_sessions(store, list(activity))
+    if gone := activity.keys() - sessions.keys():
         await store.commit(remove_sessions(store.keys, sorted(gone)))
-    return {id: (found[id], activity[id]) for id in sorted(found, key=lambda id: activity[id], reverse=True)}
+    return {id: (sessions[id], activity[id]) for id in sorted(sessions, key=lambda id: activity[id], reverse=True)}
 
 
 def _session(text: str | None) -> Session | None:

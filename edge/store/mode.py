@@ -91,10 +91,10 @@ def _read(text: str | None, details: str | None, message: str | None) -> Mainten
     if not _is_on(text):
         return None
     try:
-        found = msgspec.json.decode(details or "{}", type=Maintenance)
+        maintenance = msgspec.json.decode(details or "{}", type=Maintenance)
     except (msgspec.DecodeError, RecursionError):
-        found = Maintenance()
-    return msgspec.structs.replace(found, message=message or DEFAULT_MESSAGE)
+        maintenance = Maintenance()
+    return msgspec.structs.replace(maintenance, message=message or DEFAULT_MESSAGE)
 
 
 def _guard(key: str, text: str | None) -> Guard:

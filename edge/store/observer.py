@@ -66,7 +66,7 @@ class StoreObserver:
         )
         fence, answers = await asyncio.gather(self._fence_state(primary), asyncio.gather(*questions))
         nodes = {report.address: report for report, _ in answers}
-        generation = next((found for _, found in answers if found), None)
+        generation = next((generation_state for _, generation_state in answers if generation_state), None)
         return state_of(
             self._sentinels.reports,
             nodes,
@@ -182,11 +182,13 @@ async def open_observer(settings: RedisSettings) -> AsyncIterator[StoreObserver]
             with contextlib.suppress(Unavailable):
                 fence = await ask_fence(sentinels.refresh)
                 await stack.enter_async_context(watched(sentinels, fence))
-            found = StoreObserver(address.server, keys.generation(), settings.durability, sentinels, lambda: fence)
+            store_observer = StoreObserver(
+                address.server, keys.generation(), settings.durability, sentinels, lambda: fence
+            )
         else:
-            found = StoreObserver(await _endpoint(settings), keys.generation(), settings.durability)
-        stack.callback(found.close)
-        yield found
+            store_observer = StoreObserver(await _endpoint(settings), keys.generation(), settings.durability)
+        stack.callback(store_observer.close)
+        yield store_observer
 
 
 async def _endpoint(settings: RedisSettings) -> Endpoint:

@@ -30,9 +30,9 @@ async def load_all(store: Store) -> list[StoredOperation]:
     documents, progress = await store.read(
         [("HGETALL", store.keys.operations()), ("HGETALL", store.keys.operations_progress())]
     )
-    found = [_stored(id, text, progress.get(id)) for id, text in documents.items()]
+    stored_operations = [_stored(id, text, progress.get(id)) for id, text in documents.items()]
     return sorted(
-        (operation for operation in found if operation),
+        (operation for operation in stored_operations if operation),
         key=lambda stored_operation: (-stored_operation.operation.created, stored_operation.operation.id),
     )
 

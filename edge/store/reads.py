@@ -100,8 +100,8 @@ def position_key(position: str) -> tuple[int, int]:
     Raises ValueError for a text that Redis does not accept as a position.
     """
     # `int` accepts more than Redis: blanks, signs, digits of other scripts, numbers of any size.
-    found = _POSITION.fullmatch(position)
-    order = (int(found[1]), int(found[2])) if found else None
+    match = _POSITION.fullmatch(position)
+    order = (int(match[1]), int(match[2])) if match else None
     if order is None or max(order) > _LARGEST:
         raise ValueError(f"{position!r} is not a position of a stream")
     return order

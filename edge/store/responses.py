@@ -81,8 +81,10 @@ def _rows(attempts: Sequence[ActionAttempt], since: int) -> str:
 def _attempts(text: str) -> Sequence[ActionAttempt]:
     """Read the attempts; an array of an earlier release has no start, and instants since 1970."""
     since, *rows = msgspec.json.decode(text, type=list[int | ActionAttempt])
-    found = [row for row in (since, *rows) if isinstance(row, ActionAttempt)]
-    return found if isinstance(since, ActionAttempt) else [_moved(attempt, since) for attempt in found]
+    action_attempts = [row for row in (since, *rows) if isinstance(row, ActionAttempt)]
+    return (
+        action_attempts if isinstance(since, ActionAttempt) else [_moved(attempt, since) for attempt in action_attempts]
+    )
 
 
 def _moved(action_attempt: ActionAttempt, by: int) -> ActionAttempt:
@@ -114,8 +116,8 @@ def _response(stored: Mapping[str, str]) -> JobResponse:
         response = msgspec.structs.replace(response, job_state=_states(state))
     if not (text := fields.get("attempts")):
         return response
-    shown = attempts_parameter(_attempts(text))
-    return msgspec.structs.replace(response, job_response_data=(*(response.job_response_data or ()), shown))
+    parameter = attempts_parameter(_attempts(text))
+    return msgspec.structs.replace(response, job_response_data=(*(response.job_response_data or ()), parameter))
 
 
 async def find_job(store: Store, correlation_id: str) -> str | None:

@@ -237,12 +237,12 @@ async def load(store: Store, job_id: str) -> StoredRun | None:
 
 
 def _read(prefix: str, text: str | None) -> Outbox:
-    found = msgspec.json.decode(text, type=Outbox) if text else ()
+    outgoings = msgspec.json.decode(text, type=Outbox) if text else ()
     return tuple(
         msgspec.structs.replace(outgoing, command_id=prefix + outgoing.command_id)
         if _is_short(outgoing.command_id)
         else outgoing
-        for outgoing in found
+        for outgoing in outgoings
     )
 
 
@@ -355,10 +355,10 @@ async def load_decisions(store: Store, job_id: str, started_at: int, newest: int
     With 0 all that are kept.
     """
     bound = ("COUNT", newest) if newest else ()
-    found = []
+    stored_decisions = []
     for entry in entries(await store.execute("XREVRANGE", store.keys.sfc_history(job_id), "+", "-", *bound)):
         number, _, second = entry.entry_id.partition("-")
         at = int(second) if int(second) >= _INSTANT else started_at + int(second)
         ((name, text),) = entry.fields.items()
-        found.append(StoredDecision(int(number), at, name, text))
-    return found[::-1]
+        stored_decisions.append(StoredDecision(int(number), at, name, text))
+    return stored_decisions[::-1]

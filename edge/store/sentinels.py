@@ -202,8 +202,8 @@ def agreed(views: Iterable[SentinelView]) -> Primary | None:
     A sentinel that was away names an older one. Several of one epoch exist only while a person changes the sentinels:
     then most of them decide.
     """
-    named = Counter(view.primary for view in views)
-    return max(named, key=lambda primary: (primary.config_epoch, named[primary]), default=None)
+    counter = Counter(view.primary for view in views)
+    return max(counter, key=lambda primary: (primary.config_epoch, counter[primary]), default=None)
 
 
 def has_majority(views: Collection[SentinelView]) -> bool:

@@ -111,12 +111,12 @@ async def load_states(store: Store, names: Collection[str]) -> dict[str, MirrorS
     if not names:
         return {}
     listed = tuple(names)
-    found = {}
+    mirror_states = {}
     for name, text in zip(listed, await store.execute("HMGET", store.keys.mirrors(), *listed), strict=True):
         freshness, _, changed_at = (text or "").partition(" ")
         if freshness in _FRESHNESS and changed_at.isdigit():
-            found[name] = MirrorState(Freshness(freshness), int(changed_at))
-    return found
+            mirror_states[name] = MirrorState(Freshness(freshness), int(changed_at))
+    return mirror_states
 
 
 async def load_copies(store: Store, names: Iterable[str]) -> dict[str, MirrorCopy]:

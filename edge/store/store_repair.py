@@ -168,13 +168,15 @@ def repair_store(directory: Path, program: Path, now: int) -> StoreRepair | None
 
 def load_repairs(directory: Path) -> tuple[StoreRepair, ...]:
     """Return the repairs whose damaged files are kept, the oldest first. Raises OSError."""
-    found = []
+    store_repairs = []
     for report in sorted((directory / KEPT).glob(f"*/{_REPORT}")):
         try:
-            found.append(StoreRepair(msgspec.json.decode(report.read_bytes(), type=RepairReport), report.parent))
+            store_repairs.append(
+                StoreRepair(msgspec.json.decode(report.read_bytes(), type=RepairReport), report.parent)
+            )
         except msgspec.DecodeError:
             continue
-    return tuple(found)
+    return tuple(store_repairs)
 
 
 async def find_repairs(store: Store, url: str) -> tuple[StoreRepair, ...]:
@@ -219,12 +221,12 @@ def _repair(directory: Path, program: Path, now: int) -> StoreRepair | None:
         case Rest.TORN:
             _check(files, program, content[: found.whole])
     report = RepairReport(at=now, file=last.name, cut_bytes=len(content) - found.whole, whole_bytes=found.whole)
-    kept = _new_folder(directory, now)
+    path = _new_folder(directory, now)
     # The damaged file is kept before it is replaced: after a power cut in between, the repair begins again.
-    os.link(last, kept / last.name)
-    write_atomically(kept / _REPORT, msgspec.json.encode(report) + b"\n", 0o640)
+    os.link(last, path / last.name)
+    write_atomically(path / _REPORT, msgspec.json.encode(report) + b"\n", 0o640)
     write_atomically(last, content[: found.whole], last.stat().st_mode & 0o777)
-    return StoreRepair(report, kept)
+    return StoreRepair(report, path)
 
 
 def _new_folder(directory: Path, now: int) -> Path:

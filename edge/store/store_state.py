@@ -153,16 +153,18 @@ def state_of(
     answers = [sentinel.view for sentinel in sentinels if sentinel.view and not sentinel.error]
     known = {f"{host}:{port}" for view in answers for host, port in view.known.values()}
     # One that was removed is silent, and no other sentinel knows it any more.
-    shown = [sentinel for sentinel in sentinels if not sentinel.error or sentinel.address in known or not answers]
+    sentinel_reports = [
+        sentinel for sentinel in sentinels if not sentinel.error or sentinel.address in known or not answers
+    ]
     named = agreed(answers)
     own = nodes.get(str(named)) if named else None
     return StoreState(
         durability=durability,
         primary=_primary(own, named) if own else None,
         replicas=tuple(_replica(views, nodes, own) for views in _by_replica(answers, named).values()),
-        sentinels=tuple(_sentinel(report) for report in shown),
+        sentinels=tuple(_sentinel(report) for report in sentinel_reports),
         quorum=min((view.quorum for view in answers), default=0),
-        majority=max((view.majority for view in answers), default=len(shown) // 2 + 1),
+        majority=max((view.majority for view in answers), default=len(sentinel_reports) // 2 + 1),
         fence=fence,
         generation=generation,
     )
@@ -170,7 +172,7 @@ def state_of(
 
 def replicas_of(views: Sequence[SentinelView]) -> Mapping[str, tuple[str, int]]:
     """Return the replicas of the agreed primary by their addresses."""
-    return {name: found[0].place for name, found in _by_replica(views, agreed(views)).items()}
+    return {name: replica_views[0].place for name, replica_views in _by_replica(views, agreed(views)).items()}
 
 
 def _by_replica(views: Sequence[SentinelView], primary: Primary | None) -> Mapping[str, list[ReplicaView]]:
@@ -239,9 +241,9 @@ def find_problems(state: StoreState) -> tuple[StoreProblem, ...]:
 
 def _of_store(state: StoreState) -> Iterator[StoreProblem]:
     if state.fence and state.fence.reason:
-        found = Text.of("no majority of the sentinels confirms the primary: {reason}", reason=state.fence.reason)
+        text = Text.of("no majority of the sentinels confirms the primary: {reason}", reason=state.fence.reason)
         advice = Text.of("Work waits until a majority does. Start the sentinels that are away. See: edge store status")
-        yield StoreProblem(ProblemKind.NO_MAJORITY, "store", found, advice)
+        yield StoreProblem(ProblemKind.NO_MAJORITY, "store", text, advice)
 
 
 def _of_primary(state: StoreState) -> Iterator[StoreProblem]:
@@ -250,29 +252,27 @@ def _of_primary(state: StoreState) -> Iterator[StoreProblem]:
         return
     subject = f"primary {primary.address}" if state.fence else "store server"
     if primary.error:
-        found = Text.of(
-            "the primary {address} does not answer: {reason}", address=primary.address, reason=primary.error
-        )
+        text = Text.of("the primary {address} does not answer: {reason}", address=primary.address, reason=primary.error)
         advice = Text.of("Check its service and the network.")
-        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, found, advice)
+        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, text, advice)
         return
     if not primary.is_primary:
-        found = Text.of("{address} is a replica, not the primary", address=primary.address)
+        text = Text.of("{address} is a replica, not the primary", address=primary.address)
         advice = (
             Text.of("Sentinel corrects this within seconds.")
             if state.fence
             else Text.of("Point [redis] url at the primary server.")
         )
-        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, found, advice)
+        yield StoreProblem(ProblemKind.PRIMARY_AWAY, subject, text, advice)
     yield from _of_node(subject, primary, needs_aof=state.durability != "any")
 
 
 def _of_node(subject: str, node: PrimaryState | ReplicaState, *, needs_aof: bool) -> Iterator[StoreProblem]:
     if needs_aof and node.has_aof is False:
-        found = Text.of(
+        text = Text.of(
             "{address} keeps no append-only file: a power cut loses jobs while it is the primary", address=node.address
         )
-        yield StoreProblem(ProblemKind.NO_AOF, subject, found, Text.of("Set `appendonly yes` in its configuration."))
+        yield StoreProblem(ProblemKind.NO_AOF, subject, text, Text.of("Set `appendonly yes` in its configuration."))
     if node.clock_s is not None and abs(node.clock_s) * 1000 > MOST_DIFFERENCE_MS:
         address, seconds = node.address, abs(node.clock_s)
         ahead = Text.of(
@@ -281,9 +281,9 @@ def _of_node(subject: str, node: PrimaryState | ReplicaState, *, needs_aof: bool
         behind = Text.of(
             "the clock of {address} is {seconds:.1f} s behind that of this machine", address=address, seconds=seconds
         )
-        found = ahead if node.clock_s > 0 else behind
+        text = ahead if node.clock_s > 0 else behind
         advice = Text.of("Synchronise the clocks of both machines (chrony, NTP).")
-        yield StoreProblem(ProblemKind.CLOCK_DIFFERS, subject, found, advice)
+        yield StoreProblem(ProblemKind.CLOCK_DIFFERS, subject, text, advice)
 
 
 def _of_sentinels(state: StoreState) -> Iterator[StoreProblem]:
@@ -294,22 +294,22 @@ def _of_sentinels(state: StoreState) -> Iterator[StoreProblem]:
             advice = Text.of("Start it: without a majority of them the line stands still.")
             yield StoreProblem(ProblemKind.SENTINEL_AWAY, f"sentinel {sentinel.address}", sentinel.error, advice)
     if state.answering and state.quorum < state.majority:
-        found = Text.of(
+        text = Text.of(
             "the quorum is {quorum}, less than {majority}, the majority of the sentinels",
             quorum=state.quorum,
             majority=state.majority,
         )
-        yield StoreProblem(ProblemKind.QUORUM, "sentinel quorum", found, QUORUM_ADVICE)
+        yield StoreProblem(ProblemKind.QUORUM, "sentinel quorum", text, QUORUM_ADVICE)
     if len(state.sentinels) < LEAST_SENTINELS:
-        found = Text.of("only {count}: after the loss of one no majority is left", count=len(state.sentinels))
+        text = Text.of("only {count}: after the loss of one no majority is left", count=len(state.sentinels))
         advice = Text.of("Run three sentinels on three machines.")
-        yield StoreProblem(ProblemKind.FEW_SENTINELS, "sentinels", found, advice)
+        yield StoreProblem(ProblemKind.FEW_SENTINELS, "sentinels", text, advice)
 
 
 def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
     if state.answering and not state.replicas:
-        found = Text.of("no replica: the loss of the primary stops the line")
-        yield StoreProblem(ProblemKind.REPLICA_AWAY, "replicas", found, Text.of("Start a replica of the primary."))
+        text = Text.of("no replica: the loss of the primary stops the line")
+        yield StoreProblem(ProblemKind.REPLICA_AWAY, "replicas", text, Text.of("Start a replica of the primary."))
     for replica in state.replicas:
         subject = f"replica {replica.address}"
         if replica.error or replica.is_down or not replica.is_linked:
@@ -317,14 +317,14 @@ def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
                 Text.of("no sentinel reaches it") if replica.is_linked else Text.of("it has no link to the primary")
             )
             reason = replica.error or unlinked
-            found = Text.of("the replica {address} is away: {reason}", address=replica.address, reason=reason)
+            text = Text.of("the replica {address} is away: {reason}", address=replica.address, reason=reason)
             advice = Text.of("Check its service, its log and the network.")
-            yield StoreProblem(ProblemKind.REPLICA_AWAY, subject, found, advice)
+            yield StoreProblem(ProblemKind.REPLICA_AWAY, subject, text, advice)
         elif (replica.lag_bytes or 0) > MOST_LAG_BYTES or (replica.lag_s or 0.0) > MOST_LAG_S:
             lag = lag_text(replica)
-            found = Text.of("the replica {address} lags behind by {lag}", address=replica.address, lag=lag)
+            text = Text.of("the replica {address} lags behind by {lag}", address=replica.address, lag=lag)
             advice = Text.of("Check the network and the load of its machine.")
-            yield StoreProblem(ProblemKind.REPLICA_LAGS, subject, found, advice)
+            yield StoreProblem(ProblemKind.REPLICA_LAGS, subject, text, advice)
         yield from _of_node(subject, replica, needs_aof=state.durability != "any" and replica.priority > 0)
     if state.durability == "replicated":
         yield from _of_replication(
@@ -335,15 +335,15 @@ def _of_replicas(state: StoreState) -> Iterator[StoreProblem]:
 def _of_replication(priorities: Sequence[int]) -> Iterator[StoreProblem]:
     """Yield the problems of `durability = "replicated"` by the priorities of the replicas that may be promoted."""
     if 0 < len(priorities) < LEAST_REPLICAS_REPLICATED:
-        found = Text.of('two with durability = "replicated": the loss of one stops the line')
-        yield StoreProblem(ProblemKind.FEW_NODES, "data nodes", found, Text.of("Add a third data node."))
+        text = Text.of('two with durability = "replicated": the loss of one stops the line')
+        yield StoreProblem(ProblemKind.FEW_NODES, "data nodes", text, Text.of("Add a third data node."))
     if len(set(priorities)) > 1:
-        found = Text.of(
+        text = Text.of(
             "their priorities are {priorities}: a failover may promote one that is behind",
             priorities=", ".join(map(str, priorities)),
         )
         advice = Text.of("Set one `replica-priority` for all, and 0 for those that must not be promoted.")
-        yield StoreProblem(ProblemKind.PRIORITIES, "replicas", found, advice)
+        yield StoreProblem(ProblemKind.PRIORITIES, "replicas", text, advice)
 
 
 def lag_text(replica: ReplicaState) -> str:

@@ -236,8 +236,8 @@ _OF_GATEWAY: Final = re.compile(r"((?:gateway|equipment)\..+)\[([^\[\]]+)\]")
 
 def save_last(keys: Keys, samples: Mapping[str, str], gone: Collection[str] = ()) -> Commit:
     """Write the last samples of tags, and remove those that are gone."""
-    written = spread("HSET", (keys.tags(),), [text for pair in samples.items() for text in pair])
-    return join((written, spread("HDEL", (keys.tags(),), gone)))
+    commit = spread("HSET", (keys.tags(),), [text for pair in samples.items() for text in pair])
+    return join((commit, spread("HDEL", (keys.tags(),), gone)))
 
 
 async def load_last(store: Store) -> dict[str, str]:

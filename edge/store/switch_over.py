@@ -73,21 +73,21 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
             Text.of("{to} is not a replica that can be promoted.", to=to),
             Text.of("Those that can: {names}. {status}", names=names, status=_STATUS),
         )
-    wanted = [replica_state for replica_state in promotable if not to or replica_state.address == to]
-    if not wanted:
+    replica_states = [replica_state for replica_state in promotable if not to or replica_state.address == to]
+    if not replica_states:
         raise Refused(
             KIND,
             "no replica can be promoted.",
             Text.of("Start a replica with a priority above 0. {status}", status=_STATUS),
         )
-    for item in wanted:
+    for item in replica_states:
         if item.error:
             raise NotAnswering(item.address, item.error)
         if reason := _obstacle(item, needs_aof=state.durability != "any"):
             raise Refused(
                 KIND, Text.of("the replica {address} {reason}.", address=item.address, reason=reason), _REPAIR
             )
-    for element in wanted:
+    for element in replica_states:
         if not element.is_linked or element.is_down:
             raise NotLinked(element.address)
     if to and any(
@@ -103,7 +103,7 @@ def candidates_of(state: StoreState, to: str) -> Sequence[ReplicaState]:
             ),
             advice,
         )
-    return wanted
+    return replica_states
 
 
 def _obstacle(replica: ReplicaState, *, needs_aof: bool) -> str:

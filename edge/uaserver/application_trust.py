@@ -204,8 +204,8 @@ class TrustList:
                 tuple(entry.certificate for entry in certificate_files(directory)) for directory in directories
             )
             revocations = tuple(found for directory in directories for _, found in revocation_files(directory))
-            known = KnownCertificates(trusted, issuers, revocations, self._requires_revocations)
-            self._content = _Content(state, known)
+            known_certificates = KnownCertificates(trusted, issuers, revocations, self._requires_revocations)
+            self._content = _Content(state, known_certificates)
             logger.info("OPC UA trust list read", directory=str(self._trusted), certificates=len(trusted))
         return self._content.known
 
@@ -241,8 +241,8 @@ class RejectedList:
             make_directory(self._directory, _OPEN_DIRECTORY)
             with replace_atomically(path, _OPEN_FILE) as file:
                 file.write(der)
-            kept = sorted(self._directory.glob("*.der"), key=lambda file: file.stat().st_mtime_ns)
-            for oldest in kept[: -self.MOST]:
+            paths = sorted(self._directory.glob("*.der"), key=lambda file: file.stat().st_mtime_ns)
+            for oldest in paths[: -self.MOST]:
                 oldest.unlink(missing_ok=True)
         except OSError as error:
             logger.warning("rejected certificate not stored", file=error.filename, reason=error.strerror)

@@ -78,8 +78,8 @@ class CertificateRenewal:
             return None
         directory = Path(self._settings.pki)
         try:
-            stored = certificates.load(directory)
-            if stored is None or stored.certificate != own.certificate:
+            own_certificate = certificates.load(directory)
+            if own_certificate is None or own_certificate.certificate != own.certificate:
                 return None  # An administrator has replaced it, and the next start will serve that one.
             former = host_names(own.certificate) if self._uri in application_uris(own.certificate) else ()
             names = dict.fromkeys([*certificates.server_hosts(self._settings, self._listening), *former])

@@ -108,7 +108,7 @@ def _type_items() -> Iterator[ua.AddNodesItem]:
 
 def _modelling_rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
     for type_id, members in ((STEP_TYPE, STEP), (ACTION_TYPE, ACTION), (CHART_TYPE, CHART)):
-        yield from ((type_node(type_id.Identifier, shown.name), MANDATORY) for shown in members)
+        yield from ((type_node(type_id.Identifier, variable_spec.name), MANDATORY) for variable_spec in members)
     yield from ((type_node("RunningChartType", name), MANDATORY) for name in ("Steps", "Actions", *CHART_METHODS))
     yield type_node("RunningChartType", "Steps", "<Step>"), PLACEHOLDER
     yield type_node("RunningChartType", "Actions", "<Action>"), PLACEHOLDER

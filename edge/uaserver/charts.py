@@ -91,7 +91,7 @@ def nodes_of(path: str, name: str, folder: NodeData, read_view: ViewReader) -> I
         ("Steps", STEP_TYPE, STEP, view.steps),
         ("Actions", ACTION_TYPE, ACTION, view.actions),
     )
-    for kind, type_id, shown, members in parts:
+    for kind, type_id, variable_specs, members in parts:
         group = object_node(chart_node_id(path, kind), type_name(kind), FOLDER_TYPE, root)
         root.references.append(reference_to(group, HAS_COMPONENT))
         yield group
@@ -100,7 +100,7 @@ def nodes_of(path: str, name: str, folder: NodeData, read_view: ViewReader) -> I
             node = object_node(chart_node_id(below), ua.QualifiedName(member, Namespace.CHARTS), type_id, group)
             group.references.append(reference_to(node, HAS_COMPONENT))
             yield node
-            yield from _variables(below, node, shown, read_view, _part(kind, member))
+            yield from _variables(below, node, variable_specs, read_view, _part(kind, member))
 
 
 def _part(kind: str, name: str) -> Part:
@@ -113,11 +113,11 @@ def _variables(
     path: str, owner: NodeData, variables: tuple[VariableSpec, ...], read_view: ViewReader, part: Part
 ) -> Iterator[NodeData]:
     back = reference_to(owner, HAS_COMPONENT, is_forward=False)
-    for shown in variables:
-        node = NodeData(chart_node_id(path, shown.name))
+    for variable_spec in variables:
+        node = NodeData(chart_node_id(path, variable_spec.name))
         value = AttributeValue(ua.DataValue())
-        value.value_callback = _reader(shown, read_view, part)
-        node.attributes = {**_OF_VARIABLES[shown], A.NodeId: scalar(node.nodeid, T.NodeId), A.Value: value}
+        value.value_callback = _reader(variable_spec, read_view, part)
+        node.attributes = {**_OF_VARIABLES[variable_spec], A.NodeId: scalar(node.nodeid, T.NodeId), A.Value: value}
         node.references = [reference_to_type(_VARIABLE_TYPE, ua.NodeClass.VariableType), back]
         owner.references.append(reference_to(node, HAS_COMPONENT))
         yield node

@@ -198,7 +198,7 @@ def _types() -> Iterator[ua.AddNodesItem]:
 
 def _rules() -> Iterator[tuple[ua.NodeId, ua.NodeId]]:
     for type_id, members in ((EQUIPMENT_TYPE, EQUIPMENT), (GATEWAY_TYPE, GATEWAY)):
-        yield from ((type_node(type_id.Identifier, shown.name), MANDATORY) for shown in members)
+        yield from ((type_node(type_id.Identifier, variable_spec.name), MANDATORY) for variable_spec in members)
     yield _RELEASE_OF_TYPE, MANDATORY
     yield type_node("GatewayType", "Equipment"), MANDATORY
     yield type_node("GatewayType", "Equipment", "<Name>"), PLACEHOLDER
@@ -220,8 +220,8 @@ def _instances(equipment: Sequence[str]) -> Iterator[ua.AddNodesItem]:
 
 
 def _variables(owner: ua.NodeId, members: Sequence[VariableSpec]) -> Iterator[ua.AddNodesItem]:
-    for shown in members:
-        asked = variable_item(_node(owner.Identifier, shown.name), owner, shown)
+    for variable_spec in members:
+        asked = variable_item(_node(owner.Identifier, variable_spec.name), owner, variable_spec)
         asked.NodeAttributes.Value = ua.Variant()
         yield asked
 

@@ -154,5 +154,5 @@ async def _publish_event(store: Store, server: UaServer, change: Change, job: Jo
 
 async def _response_in(store: Store, job: Job, state: tuple[State, ...]) -> JobResponse:
     """Return the response of a job; before its start the store holds none, and a new one is built."""
-    stored = await responses.load(store, job) if has_response(job.status) else None
-    return msgspec.structs.replace(stored or job_response(job, None), job_state=state)
+    response = await responses.load(store, job) if has_response(job.status) else None
+    return msgspec.structs.replace(response or job_response(job, None), job_state=state)

@@ -252,7 +252,7 @@ class JobMethodService(MethodService):
 
     async def _ask(self, scope: str, name: str, call: OrderCall | IdCall) -> ua.CallMethodResult:
         # An OPC UA call carries no identifier, so a repeated call counts as a new one.
-        asked = JobCall(
+        job_call = JobCall(
             scope,
             Cause(name),
             call,
@@ -261,7 +261,7 @@ class JobMethodService(MethodService):
             languages=LOCALES.get(),
             by=Text.of("{user} over OPC UA", user=CALLER.get().name or "anonymous"),
         )
-        answer = await self._services.jobs.call(asked)
+        answer = await self._services.jobs.call(job_call)
         if self.refresh is not None and answer.status is ReturnStatus.NO_ERROR:
             job_order_id = call.job_order.job_order_id if isinstance(call, OrderCall) else call.job_order_id
             await self.refresh(scope, job_order_id)

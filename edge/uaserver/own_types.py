@@ -80,8 +80,8 @@ def _variable_attributes(shown: VariableSpec) -> ua.VariableAttributes:
 def object_type(type_id: ua.NodeId, members: Iterable[VariableSpec]) -> Iterator[ua.AddNodesItem]:
     """Yield the nodes of an object type: the type, then its variables."""
     yield item(type_id, _BASE_OBJECT_TYPE, _HAS_SUBTYPE, ua.NodeClass.ObjectType, ua.ObjectTypeAttributes())
-    for shown in members:
-        yield variable_item(type_node(type_id.Identifier, shown.name), type_id, shown)
+    for variable_spec in members:
+        yield variable_item(type_node(type_id.Identifier, variable_spec.name), type_id, variable_spec)
 
 
 def item(

@@ -48,8 +48,8 @@ class AccessControl:
 
     def is_application_trusted(self, chain: Sequence[x509.Certificate], address: str) -> bool:
         """Return whether the application with this certificate may open a channel; record a refusal."""
-        certificate, *sent = chain
-        fault = self._trust.fault(certificate, sent)
+        certificate, *certificates = chain
+        fault = self._trust.fault(certificate, certificates)
         if fault:
             self.record_refusal(
                 "OPC UA client turned away",
@@ -70,8 +70,8 @@ class AccessControl:
 
     async def user(self, name: str, password: str, peer: Peer, *, is_confirmed: bool = False) -> Caller | None:
         """Return the caller with this user name and password; None when the login is refused."""
-        given = Credentials(name, password, peer.address, is_confirmed)
-        found = await self._users.log_in(given) if peer.is_encrypted else LoginRefusal.WRONG
+        credentials = Credentials(name, password, peer.address, is_confirmed)
+        found = await self._users.log_in(credentials) if peer.is_encrypted else LoginRefusal.WRONG
         if isinstance(found, LoginRefusal):
             self.record_refusal(
                 "OPC UA login refused", peer.address, user=name, application=peer.application, reason=found.value
@@ -84,9 +84,11 @@ class AccessControl:
 
         The certificate of a user who has its key and is not trusted is stored for the administrator.
         """
-        certificate, *sent = chain
+        certificate, *certificates = chain
         name = user_name(certificate)
-        fault = self._trusted_users.fault(certificate, sent) if is_proved else "the signature of the user is wrong"
+        fault = (
+            self._trusted_users.fault(certificate, certificates) if is_proved else "the signature of the user is wrong"
+        )
         found = await self._users.log_in_certified(name, peer.address, fault)
         if isinstance(found, Role):
             return Caller(name, found, peer.application, peer.address, tuple(chain))

@@ -348,14 +348,16 @@ async def _add_machines(
 def _add_charts(server: ProtocolServer, nodes: Mapping[str, MachineNodes]) -> Charts:
     add_chart_types(server.iserver)
     charts = Charts(server.iserver)
-    for scope, found in nodes.items():
-        charts.add_machine(scope, found.machine)
+    for scope, machine_nodes in nodes.items():
+        charts.add_machine(scope, machine_nodes.machine)
     return charts
 
 
 def _targets(nodes: Mapping[str, MachineNodes]) -> dict[ua.NodeId, Target]:
     return {
-        node_id: Target(scope, methods) for scope, found in nodes.items() for node_id, methods in found.methods.items()
+        node_id: Target(scope, methods)
+        for scope, machine_nodes in nodes.items()
+        for node_id, methods in machine_nodes.methods.items()
     }
 
 

@@ -32,8 +32,8 @@ async def actions(store: Store) -> list[str]:
 
 
 async def faults(store: Store) -> list[str]:
-    found = [sealed_record async for sealed_record in audit.read_all(store)]
-    return [fault.problem for fault in find_faults(found, await audit.load_head(store), KEEP)]
+    sealed_records = [sealed_record async for sealed_record in audit.read_all(store)]
+    return [fault.problem for fault in find_faults(sealed_records, await audit.load_head(store), KEEP)]
 
 
 async def test_records_of_several_writers_form_one_chain(store: Store) -> None:

@@ -62,9 +62,9 @@ async def listed(store: Store, check: Check = lambda _: True, id: str = "worker-
     """Return the component once it is listed and as expected."""
     async with asyncio.timeout(60):
         while True:
-            found = (await components.load_all(store)).get(id)
-            if found and check(found):
-                return found
+            known_component = (await components.load_all(store)).get(id)
+            if known_component and check(known_component):
+                return known_component
             await asyncio.sleep(BEAT_S)
 
 
@@ -226,10 +226,14 @@ AGAIN = replace(CAMERA, token="second-start")
 async def test_sidecar_is_listed_with_its_last_heartbeat(store: Store) -> None:
     for now_s in (1_000, 1_015):
         assert await register_sidecar(store, CAMERA, now_s) == 15
-    found = (await components.load_all(store))["camera-1"]
-    assert (found.seen_s, found.token) == (1_015, "first-start")
-    assert (found.component.kind, found.component.version, found.component.labels) == ("sidecar", "1.2", {"line": "3"})
-    assert found.component.started == 1_000_000
+    known_component = (await components.load_all(store))["camera-1"]
+    assert (known_component.seen_s, known_component.token) == (1_015, "first-start")
+    assert (known_component.component.kind, known_component.component.version, known_component.component.labels) == (
+        "sidecar",
+        "1.2",
+        {"line": "3"},
+    )
+    assert known_component.component.started == 1_000_000
 
 
 async def test_second_sidecar_of_a_name_is_refused_while_the_first_runs(store: Store) -> None:
@@ -261,6 +265,6 @@ async def test_number_of_sidecars_is_limited(store: Store) -> None:
         await register_sidecar(store, replace(CAMERA, id="camera-new"), 1_044)
     await register_sidecar(store, CAMERA, 1_044)
     await register_sidecar(store, replace(CAMERA, id="camera-new"), 1_045)
-    found = await components.load_all(store)
-    assert len(found) == MOST_SIDECARS
-    assert "camera-0" not in found
+    known_components = await components.load_all(store)
+    assert len(known_components) == MOST_SIDECARS
+    assert "camera-0" not in known_components

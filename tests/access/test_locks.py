@@ -42,8 +42,12 @@ async def put(store: Store, kind: LockKind, object_id: str, *owners: str, lease_
 
 
 async def owners(store: Store, kind: LockKind, object_id: str) -> list[str]:
-    (found,) = await locks.load(store, kind, [object_id])
-    return [found.lock.holder.owner, *(waiter.owner for waiter in found.lock.waiters)] if found.lock else []
+    (stored_lock,) = await locks.load(store, kind, [object_id])
+    return (
+        [stored_lock.lock.holder.owner, *(waiter.owner for waiter in stored_lock.lock.waiters)]
+        if stored_lock.lock
+        else []
+    )
 
 
 async def nothing(_: Sequence[StoredLock]) -> Commit:
@@ -119,21 +123,21 @@ async def test_sweep_is_repeated(store: Store) -> None:
 async def test_lock_of_a_live_owner_is_deleted_only_by_force(store: Store) -> None:
     await put(store, JOB, "J1", "anna", "ben")
     await put(store, JOB, "J2", "dead", lease_ms=-1)
-    found = await find_locks(store, LockKind, ())
+    stored_locks = await find_locks(store, LockKind, ())
     with pytest.raises(Refused, match="'anna' holds the lock of job 'J1' and is alive"):
-        await delete_locks(store, found, nothing)
+        await delete_locks(store, stored_locks, nothing)
     assert await owners(store, JOB, "J2") == ["dead"]
-    await delete_locks(store, found, nothing, force=True)
+    await delete_locks(store, stored_locks, nothing, force=True)
     assert await owners(store, JOB, "J1") == ["ben"]
     assert await owners(store, JOB, "J2") == []
 
 
 async def test_deletion_of_a_changed_lock_is_refused(store: Store) -> None:
     await put(store, JOB, "J1", "dead", lease_ms=-1)
-    found = await find_locks(store, (JOB,), ("J1",))
+    stored_locks = await find_locks(store, (JOB,), ("J1",))
     async with hold_lock(store, JOB, "J1", "anna", "test"):
         with pytest.raises(Refused, match="anna"):
-            await delete_locks(store, found, nothing)
+            await delete_locks(store, stored_locks, nothing)
 
 
 LEASE = 10

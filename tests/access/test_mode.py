@@ -55,9 +55,9 @@ def test_pausing_mode_takes_precedence_over_draining_mode() -> None:
 async def test_mode_of_one_gateway_does_not_affect_other_gateways(store: Store) -> None:
     await switch(store, SwitchOn("anna", DRAIN, "cell 1"), "gw-1")
     assert mode_in_force(await mode.load(store, "gw-2")) is None
-    found = mode_in_force(await mode.load(store, "gw-1"))
-    assert found
-    assert (found.message, found.by) == ("cell 1", "anna")
+    maintenance = mode_in_force(await mode.load(store, "gw-1"))
+    assert maintenance
+    assert (maintenance.message, maintenance.by) == ("cell 1", "anna")
     assert await store.execute("GET", store.keys.mode_of("gw-1")) == "1"
     assert await store.execute("GET", store.keys.mode()) is None
     assert await switch(store, SwitchOff(), "gw-1") is None

@@ -17,14 +17,14 @@ async def switch(store: Store, to: Maintenance | None, gateway: str = "") -> Non
 
 async def test_listeners_get_each_change_once(store: Store, wait_until: WaitUntil) -> None:
     watch = ModeWatch(store, "gw-1", 0.01)
-    seen: list[Maintenance | None] = []
-    watch.listeners.append(seen.append)
+    maintenances: list[Maintenance | None] = []
+    watch.listeners.append(maintenances.append)
     async with background_task(watch.run(), "mode"):
         await switch(store, Maintenance(message="{$Why}"))
         await wait_until(lambda: watch.in_force)
         await switch(store, None)
         await wait_until(lambda: watch.in_force is None)
-    assert seen == [Maintenance(message="{$Why}"), None]
+    assert maintenances == [Maintenance(message="{$Why}"), None]
 
 
 async def test_commit_under_an_old_mode_is_stale(store: Store) -> None:

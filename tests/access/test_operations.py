@@ -37,16 +37,16 @@ async def scheduled(store: Store, due: int = 0, daily: str = "") -> Operation:
 
 
 async def found(store: Store, id: str) -> StoredOperation:
-    stored = await operations.load(store, id)
-    assert stored
-    return stored
+    stored_operation = await operations.load(store, id)
+    assert stored_operation
+    return stored_operation
 
 
 async def until(store: Store, id: str, condition: Callable[[StoredOperation], bool]) -> StoredOperation:
     async with asyncio.timeout(60):
-        while not condition(stored := await found(store, id)):  # noqa: ASYNC110 - the store has no event
+        while not condition(stored_operation := await found(store, id)):  # noqa: ASYNC110 - the store has no event
             await asyncio.sleep(0.01)
-    return stored
+    return stored_operation
 
 
 async def test_due_operation_is_executed_once_by_one_of_two_instances(store: Store) -> None:
@@ -62,8 +62,12 @@ async def test_due_operation_is_executed_once_by_one_of_two_instances(store: Sto
     for _ in range(6):
         await asyncio.gather(runner(store, work).look(), runner(store, work, "gw-2").look())
     assert sorted(executed) == sorted(ids)
-    stored = await found(store, ids[0])
-    assert (stored.operation.state, stored.operation.result, stored.progress) == ("done", "file", 100.0)
+    stored_operation = await found(store, ids[0])
+    assert (stored_operation.operation.state, stored_operation.operation.result, stored_operation.progress) == (
+        "done",
+        "file",
+        100.0,
+    )
     assert (await found(store, later.id)).operation.state is OperationState.SCHEDULED
     assert await store.execute("ZCARD", store.keys.operations_queue("backup")) == 1
 
@@ -79,8 +83,12 @@ async def test_operation_of_a_dead_instance_is_interrupted_with_its_progress(sto
     shown = listed(await found(store, operation.id), await server_time(store))
     assert (before.operation.state, shown.state, shown.error) == ("scheduled", "failed", "interrupted")
     await runner(store, work).look()
-    stored = await found(store, operation.id)
-    assert (stored.operation.state, stored.operation.error, stored.progress) == ("failed", "interrupted", 40.0)
+    stored_operation = await found(store, operation.id)
+    assert (stored_operation.operation.state, stored_operation.operation.error, stored_operation.progress) == (
+        "failed",
+        "interrupted",
+        40.0,
+    )
 
 
 async def test_running_operation_is_cancelled_by_a_person(store: Store) -> None:

@@ -46,8 +46,8 @@ def test_operation_of_a_dead_owner_is_interrupted_after_its_lease() -> None:
 
 
 def test_requested_cancellation_is_executed_by_the_owner() -> None:
-    asked = after(CLAIMED, (Cancel("ben"), 6))
-    assert (asked.state, asked.cancelled_by) == ("running", "ben")
+    operation = after(CLAIMED, (Cancel("ben"), 6))
+    assert (operation.state, operation.cancelled_by) == ("running", "ben")
     assert after(CLAIMED, (Cancel("ben"), 6), (Finish("gw-1", error="cancelled"), 7)).state is OperationState.CANCELLED
     # It was complete before its owner saw the request.
     assert after(CLAIMED, (Cancel("ben"), 6), (Finish("gw-1", "file"), 7)).state is OperationState.DONE

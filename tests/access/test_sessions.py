@@ -30,10 +30,10 @@ class Server:
 
 async def test_open_sessions_are_stored_and_closed_ones_removed(store: Store) -> None:
     server = Server()
-    shown = SessionList(store, server.open_sessions)
+    session_list = SessionList(store, server.open_sessions)
     server.open("s1")
     server.open("s2", "ben")
-    await shown.look()
+    await session_list.look()
     assert {id: session.user for id, (session, _) in (await logins.load_all_sessions(store)).items()} == {
         "s1": "anna",
         "s2": "ben",
@@ -41,9 +41,9 @@ async def test_open_sessions_are_stored_and_closed_ones_removed(store: Store) ->
     assert await logins.load_last_activity(store) == dict.fromkeys(("s1", "s2"), "2027-01-15T08:00:00.000Z")
     assert 0 < await store.execute("PTTL", store.keys.session("s1")) <= LIFETIME_MS
     del server.live["s1"]
-    await shown.look()
+    await session_list.look()
     assert list(await logins.load_all_sessions(store)) == ["s2"]
-    await shown.close()
+    await session_list.close()
     assert await logins.load_all_sessions(store) == {}
     assert await logins.load_last_activity(store) == {}
 
@@ -63,10 +63,10 @@ async def test_session_marked_as_ended_is_closed_at_its_server(store: Store, wai
 async def test_sessions_lost_by_the_store_are_written_again(store: Store) -> None:
     server = Server()
     server.open("s1")
-    shown = SessionList(store, server.open_sessions)
-    await shown.look()
+    session_list = SessionList(store, server.open_sessions)
+    await session_list.look()
     await store.execute("DEL", store.keys.session("s1"), store.keys.last_activity())
-    await shown.look()
+    await session_list.look()
     assert list(server.live) == list(await logins.load_all_sessions(store)) == ["s1"]
 
 

@@ -38,10 +38,10 @@ def keep_packages(root: Path, packages: str) -> None:
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["chroot", root, "sh", "-ec", fetch], check=True, env=environment, stdout=subprocess.DEVNULL)
     (root / "etc/resolv.conf").write_text("")
-    kept = root / "srv/debian"
-    shutil.copytree(root / "var/cache/apt/archives", kept, ignore=shutil.ignore_patterns("partial", "lock"))
-    listed = subprocess.run(["apt-ftparchive", "packages", "."], cwd=kept, check=True, capture_output=True)
-    (kept / "Packages").write_bytes(listed.stdout)
+    path = root / "srv/debian"
+    shutil.copytree(root / "var/cache/apt/archives", path, ignore=shutil.ignore_patterns("partial", "lock"))
+    listed = subprocess.run(["apt-ftparchive", "packages", "."], cwd=path, check=True, capture_output=True)
+    (path / "Packages").write_bytes(listed.stdout)
     for source in (root / "etc/apt").glob("sources.list*"):
         shutil.rmtree(source) if source.is_dir() else source.unlink()
     (root / "etc/apt/sources.list.d").mkdir()

@@ -48,13 +48,13 @@ def test_certificate_finding_depends_on_its_remaining_validity(
     mqtt = MqttSettings(url="mqtts://localhost", ca_file=str(pem))
     wrench = MqttEquipmentSettings(type_ids=("tighten",), url="mqtts://localhost", ca_file=str(pem))
     whole = Settings(opcua=settings.opcua, mqtt=mqtt, southbound={"wrench": wrench})
-    found = list(certificates_of(whole))
-    assert [(finding.subject, finding.level) for finding in found] == [
+    findings = list(certificates_of(whole))
+    assert [(finding.subject, finding.level) for finding in findings] == [
         ("OPC UA certificate", level),
         ("certificate mqtt.ca_file", level),
         ("certificate southbound.wrench.ca_file", level),
     ]
-    assert reported in found[0].found
+    assert reported in findings[0].found
 
 
 def test_certificate_of_another_host_is_a_warning(opcua: OpcuaSettings, tmp_path: Path) -> None:

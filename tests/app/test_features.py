@@ -56,9 +56,9 @@ def test_commands_below_a_noun_of_the_core_take_no_place_of_another() -> None:
         assert isinstance(group, OpenGroup)
         assert name not in group.commands
         assert name in group.list_commands(click.Context(group))
-        found = group.get_command(click.Context(group), name)
-        assert found is not None
-        assert found.name == name
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        assert command.name == name
 
 
 def test_every_location_that_a_feature_names_exists() -> None:
@@ -98,5 +98,5 @@ def test_sections_of_features_follow_those_that_they_name() -> None:
 
 def test_section_that_is_not_given_has_its_default_values() -> None:
     assert Settings().section(FlowsSettings) == FlowsSettings()
-    given = FlowsSettings(run="on")
-    assert Settings(sections={"flows": given}).section(FlowsSettings) is given
+    flows_settings = FlowsSettings(run="on")
+    assert Settings(sections={"flows": flows_settings}).section(FlowsSettings) is flows_settings

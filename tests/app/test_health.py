@@ -192,8 +192,11 @@ async def test_a_store_that_cannot_write_to_its_disk_is_reported(store: Store) -
 
 
 async def test_an_expired_certificate_is_reported_each_time_and_logged_once(store: Store) -> None:
-    found = [failing("certificate mqtt.ca_file", "ca.pem has expired", "renew it"), ok("certificate rpc.ca_file", "")]
-    looking = health_of(store, certificates=lambda: found)
+    findings = [
+        failing("certificate mqtt.ca_file", "ca.pem has expired", "renew it"),
+        ok("certificate rpc.ca_file", ""),
+    ]
+    looking = health_of(store, certificates=lambda: findings)
     with structlog.testing.capture_logs() as reported:
         for _ in range(2):
             assert (await looking.check()).startswith("certificate mqtt.ca_file: ca.pem has expired; 0 jobs")
@@ -202,8 +205,11 @@ async def test_an_expired_certificate_is_reported_each_time_and_logged_once(stor
 
 async def test_a_certificate_to_renew_is_noted_without_a_problem(store: Store) -> None:
     """A note: clients that use other names are served, so the gateway is as good as another."""
-    found = [warning("OPC UA certificate", "it does not name 192.0.2.9", "renew it"), ok("certificate rpc.ca_file", "")]
-    looking = health_of(store, certificates=lambda: found)
+    findings = [
+        warning("OPC UA certificate", "it does not name 192.0.2.9", "renew it"),
+        ok("certificate rpc.ca_file", ""),
+    ]
+    looking = health_of(store, certificates=lambda: findings)
     assert (await looking.check()).endswith("OPC UA certificate: it does not name 192.0.2.9")
     assert (looking.problem_line, looking.certificates.expiring) == ("", 1)
 

@@ -30,9 +30,9 @@ async def test_client_switches_the_maintenance_mode_of_this_gateway(
 ) -> None:
     opcua = msgspec.structs.replace(opcua_in(tmp_path), anonymous="engineer")
     async with open_gateway(Settings(redis=redis, mqtt=MqttSettings(url=""), opcua=opcua)) as opened:
-        found = re.search(r"opc\.tcp://\S+", opened.serving)
-        assert found
-        async with patient_client(found[0].rstrip(";")) as client:
+        match = re.search(r"opc\.tcp://\S+", opened.serving)
+        assert match
+        async with patient_client(match[0].rstrip(";")) as client:
             index = await client.get_namespace_index(TYPES_URI)
             gateway = await client.nodes.objects.get_child(f"{index}:Gateway")
             place = await gateway.get_child(f"{index}:Maintenance")

@@ -134,8 +134,8 @@ def _names(path: Path, node: ast.AST) -> Iterator[str]:
         yield f"{path}:{line}: {name} has {len(name)} characters, at most {LONGEST_TEST_NAME} are allowed"
     if name.startswith("test_"):
         yield from _prose(path, line, name.replace("_", " "))
-        if found := _TEST_OPENINGS.match(name):
-            yield f"{path}:{line}: {name} opens with {found[0]}: name the thing that is tested"
+        if match := _TEST_OPENINGS.match(name):
+            yield f"{path}:{line}: {name} opens with {match[0]}: name the thing that is tested"
     words = {value.lower() for value in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     if wrong := words & _FORBIDDEN_NAMES:
         yield f"{path}:{line}: the name {name!r} holds {', '.join(sorted(wrong))!r}"
@@ -143,9 +143,9 @@ def _names(path: Path, node: ast.AST) -> Iterator[str]:
 
 def _prose(path: Path, line: int, words: str) -> Iterator[str]:
     for pattern, instead in _FORBIDDEN.items():
-        for found in pattern.finditer(words):
-            at = line + words.count("\n", 0, found.start())
-            yield f"{path}:{at}: {found[0]!r}: write instead: {instead}"
+        for match in pattern.finditer(words):
+            at = line + words.count("\n", 0, match.start())
+            yield f"{path}:{at}: {match[0]!r}: write instead: {instead}"
 
 
 def _without_code(words: str) -> str:

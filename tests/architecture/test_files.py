@@ -79,8 +79,8 @@ def _tests_in(folder: Path) -> tuple[Path, ...]:
 def mirrors_of(path: Path) -> list[Path]:
     """Return the tests at a module's side: `test_<name>.py`, and `test_<name>_<aspect>.py` for one aspect."""
     names = (f"test_{path.stem}", f"test_{path.stem}_")
-    found = _tests_in(Path("tests", *path.parts[1:-1]))
-    return [test for test in found if test.stem == names[0] or test.stem.startswith(names[1])]
+    paths = _tests_in(Path("tests", *path.parts[1:-1]))
+    return [test for test in paths if test.stem == names[0] or test.stem.startswith(names[1])]
 
 
 @pytest.mark.parametrize("folder", ["edge", "tests"])

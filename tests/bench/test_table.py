@@ -50,6 +50,6 @@ def test_a_job_without_steps_is_where_the_line_of_two_lengths_begins() -> None:
         )
         for steps in (10, 200)
     )
-    found = fixed_per_job(short, long)
-    assert (found.cpu_ms_per_job, found.round_trips_per_job, found.aof_bytes_per_job) == (2.0, 5.0, 6000)
-    assert with_ratios(found, ROWS[0]).cpu_ratio == 20.0
+    row = fixed_per_job(short, long)
+    assert (row.cpu_ms_per_job, row.round_trips_per_job, row.aof_bytes_per_job) == (2.0, 5.0, 6000)
+    assert with_ratios(row, ROWS[0]).cpu_ratio == 20.0

@@ -238,8 +238,8 @@ async def _watch_deadlines(store: Store, seen: Seen) -> None:
     while True:
         with contextlib.suppress(Unavailable):
             for job_id in await runs.active_jobs(store):
-                stored = await runs.load(store, job_id)
-                for key, association in stored.run.associations.items() if stored else ():
+                stored_run = await runs.load(store, job_id)
+                for key, association in stored_run.run.associations.items() if stored_run else ():
                     if association.deadline is not None and association.armed_at is not None:
                         seen.deadlines[job_id, str(key)].add(association.deadline - association.armed_at)
                         seen.deadlines[job_id, f"{key} instant"].add(association.deadline)

@@ -45,11 +45,11 @@ def faults(seen: Seen) -> list[str]:
 
 
 def _of_store(seen: Seen, job_id: str, demand: Demand) -> Iterator[str]:
-    job, stored = seen.stored[job_id]
-    if job is None or stored is None:
+    job, stored_run = seen.stored[job_id]
+    if job is None or stored_run is None:
         yield "it was accepted, and the store knows nothing of it"
         return
-    run = stored.run
+    run = stored_run.run
     if job.status.state is not JobState.ENDED or run.outcome is not Outcome.COMPLETED:
         yield f"it is {job.status.state.name} and its run {run.outcome}: {run.error}"
         return
@@ -67,12 +67,12 @@ def _of_store(seen: Seen, job_id: str, demand: Demand) -> Iterator[str]:
 
 def _forgettable(seen: Seen, job_id: str) -> set[str]:
     """Return the actions whose last command the broker may have lost: no step waits for their answer."""
-    _, stored = seen.stored[job_id]
-    if stored is None or not seen.kills["broker"] + seen.kills["all"]:
+    _, stored_run = seen.stored[job_id]
+    if stored_run is None or not seen.kills["broker"] + seen.kills["all"]:
         return set()
     return {
         association.action
-        for association in stored.run.associations.values()
+        for association in stored_run.run.associations.values()
         if association.state is ActionState.TIMED_OUT
     }
 
@@ -107,8 +107,8 @@ def _pictures(run: Run) -> list[str]:
 
 def _of_pictures(seen: Seen) -> Iterator[str]:
     owners: dict[str, list[str]] = defaultdict(list)
-    for job_id, (_, stored) in seen.stored.items():
-        for picture in _pictures(stored.run) if stored else ():
+    for job_id, (_, stored_run) in seen.stored.items():
+        for picture in _pictures(stored_run.run) if stored_run else ():
             owners[picture].append(job_id)
     for picture, takers in owners.items():
         if len(takers) > 1:

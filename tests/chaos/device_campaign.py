@@ -222,10 +222,12 @@ async def _run_job(
     end = time.monotonic() + JOB_ENDS_WITHIN_S
     while time.monotonic() < end:
         with suppress(Unavailable):
-            stored = await runs.load(store, job_id)
-            if stored is not None and stored.run.ended:
+            stored_run = await runs.load(store, job_id)
+            if stored_run is not None and stored_run.run.ended:
                 (work,) = [
-                    association for key, association in stored.run.associations.items() if association.action == "work"
+                    association
+                    for key, association in stored_run.run.associations.items()
+                    if association.action == "work"
                 ]
                 return work.state
         await asyncio.sleep(0.05)
@@ -237,8 +239,8 @@ async def _compare(number: int, device: Device, store: Store, figures: Figures) 
     letters = {letter.job_id for letter in (await dead_letters.load_all(store)).values()}
     for n in range(number):
         job_id = f"J{n}"
-        stored = await runs.load(store, job_id)
-        associations = stored.run.associations.values() if stored else ()
+        stored_run = await runs.load(store, job_id)
+        associations = stored_run.run.associations.values() if stored_run else ()
         attempts = max([association.attempt for association in associations] or [1])
         figures.started += device.started(job_id)
         if device.started(job_id) == 0 and any(

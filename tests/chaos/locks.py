@@ -112,10 +112,10 @@ async def _has_ended(store: Store, job_id: str) -> bool:
     end = time.monotonic() + JOB_ENDS_WITHIN_S
     while time.monotonic() < end:
         try:
-            stored = await runs.load(store, job_id)
+            stored_run = await runs.load(store, job_id)
         except Unavailable:
-            stored = None
-        if stored is not None and stored.run.ended:
+            stored_run = None
+        if stored_run is not None and stored_run.run.ended:
             return True
         await asyncio.sleep(0.05)
     return False

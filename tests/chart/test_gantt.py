@@ -17,8 +17,8 @@ NET = net_of(chain("Load Screw<b>", action("one & only", "Load"), action("two", 
 
 
 def drawn(*signals: tuple[Signal, int], until: int) -> ET.Element:
-    run, stored = played(NET, new_run("J1", "s", "R1", {}), list(signals))
-    records = [read_record(NET, run, decision) for decision in stored]
+    run, stored_decisions = played(NET, new_run("J1", "s", "R1", {}), list(signals))
+    records = [read_record(NET, run, decision) for decision in stored_decisions]
     return ET.fromstring(gantt_svg("job <J1>", NET, timeline(records), until))  # noqa: S314 - the text is our own
 
 

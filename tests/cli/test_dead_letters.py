@@ -41,8 +41,8 @@ async def test_letters_are_listed_for_people_and_programs(edge: Edge, letter_id:
 
 
 async def test_dead_letter_is_shown_completely(edge: Edge, letter_id: str) -> None:
-    shown = await edge("dead-letters", "show", letter_id)
-    assert "the job runs again from its beginning" in shown.output
+    result = await edge("dead-letters", "show", letter_id)
+    assert "the job runs again from its beginning" in result.output
     assert json.loads((await edge("dead-letters", "show", letter_id, "--json")).output)["scope"] == SCOPE
 
 

@@ -133,10 +133,10 @@ async def test_ping_of_a_controller_with_one_client_names_the_gateway(
             settings.write(
                 f'\n[southbound.op]\nkind = "openprotocol"\ntype_ids = ["op.v1"]\nurl = "tcp://127.0.0.1:{port}"\n'
             )
-        shown = await edge("equipment", "ping", "op")
-    assert shown.exit_code == status
-    assert ("works: gateway edge is its client, and it takes no second one" in shown.output) == connected
-    assert "another client is connected already" in shown.output
+        result = await edge("equipment", "ping", "op")
+    assert result.exit_code == status
+    assert ("works: gateway edge is its client, and it takes no second one" in result.output) == connected
+    assert "another client is connected already" in result.output
 
 
 async def test_open_stop_is_released_in_the_name_of_the_user(edge: Edge, settings_file: Path, store: Store) -> None:
@@ -156,8 +156,8 @@ async def test_open_stop_is_released_in_the_name_of_the_user(edge: Edge, setting
     await store.commit(equipment_memory.save_safing(store.keys, open_stop))
     released = await edge("equipment", "release", "wrench", "--reason", "air cut off")
     assert (released.exit_code, released.output) == (0, "released: stop of J1/R/tighten/1, job J1\n")
-    (kept,) = await equipment_memory.load_all_safing(store)
-    assert (kept.released_by, kept.release_reason) == (getpass.getuser(), "air cut off")
+    (safing_command,) = await equipment_memory.load_all_safing(store)
+    assert (safing_command.released_by, safing_command.release_reason) == (getpass.getuser(), "air cut off")
     again = await edge("equipment", "release", "wrench", "--reason", "air cut off", "--json")
     assert again.exit_code == 1
     assert (await edge("equipment", "release", "wretch", "--reason", "x")).exit_code == 2

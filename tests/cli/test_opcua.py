@@ -38,9 +38,9 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def stranger(tmp_path: Path) -> x509.Certificate:
     """An application that was turned away."""
-    made = certificates.load_or_make(tmp_path / "stranger", "urn:stranger", ("here",)).certificate
-    add_certificate(made, tmp_path / "pki" / "rejected")
-    return made
+    certificate = certificates.load_or_make(tmp_path / "stranger", "urn:stranger", ("here",)).certificate
+    add_certificate(certificate, tmp_path / "pki" / "rejected")
+    return certificate
 
 
 def trust_list(directory: Path) -> TrustList:

@@ -50,9 +50,9 @@ async def test_call_with_wrong_arguments_schedules_no_operation(
 async def test_interrupted_operation_is_shown_without_a_gateway(edge: Edge, store: Store) -> None:
     scheduled = await schedule_operation(store, OperationType.BACKUP, "anna", 0, {})
     claimed = await change_operation(store, scheduled.id, Claim("gw-1", await server_time(store) - 1))
-    found = await operations.load(store, scheduled.id)
-    assert found
-    await store.commit(operations.save(store.keys, found, claimed, 40.0))
+    stored_operation = await operations.load(store, scheduled.id)
+    assert stored_operation
+    await store.commit(operations.save(store.keys, stored_operation, claimed, 40.0))
     shown = json.loads((await edge("operations", "show", scheduled.id, "--json")).output)
     assert (shown["state"], shown["error"], shown["progress"], shown["owner"]) == (
         "failed",

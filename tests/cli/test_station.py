@@ -58,9 +58,9 @@ async def test_recipe_with_an_id_becomes_a_work_master(edge: Edge, store: Store,
     file.write_text(json.dumps(LINEAR))
     assert (await edge("station", "set", "workmaster", file, "--id", "axle")).exit_code == 0
     assert (await shown(edge))["work_masters"] == [{"id": "axle", "description": "", "steps": 2, "actions": 2}]
-    stored = await work_master(store, "axle")
-    assert stored
-    assert stored.dataschema == RECIPE_DATASCHEMA
+    master = await work_master(store, "axle")
+    assert master
+    assert master.dataschema == RECIPE_DATASCHEMA
     await edge("station", "set", "workmaster", "axle", "--delete")
     assert (await shown(edge))["work_masters"] == []
 

@@ -181,9 +181,9 @@ async def test_trust_in_an_application_is_recorded(
 ) -> None:
     with settings_file.open("a") as settings:
         settings.write(f'[opcua]\npki = "{tmp_path / "pki"}"\ntrusted = "{tmp_path / "trusted"}"\n')
-    made = certificates.load_or_make(tmp_path / "scada", "urn:scada", ("here",)).certificate
+    certificate = certificates.load_or_make(tmp_path / "scada", "urn:scada", ("here",)).certificate
     assert (await edge("opcua", "trust", tmp_path / "scada" / "own.der")).exit_code == 0
-    assert (await edge("opcua", "reject", certificates.thumbprint(made)[:6])).exit_code == 0
+    assert (await edge("opcua", "reject", certificates.thumbprint(certificate)[:6])).exit_code == 0
     assert (await edge("opcua", "renew")).exit_code == 0
     assert await actions(store) == [("opcua trust", "Good"), ("opcua reject", "Good"), ("opcua renew", "Good")]
 

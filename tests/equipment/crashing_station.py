@@ -37,7 +37,7 @@ class StoringStation(DurableStation):
     """A station that knows each stored result: it keeps a late one once."""
 
     async def late(self, result: LateResult) -> None:
-        if result.key not in {kept.key for kept in self.late_results}:
+        if result.key not in {late_result.key for late_result in self.late_results}:
             await super().late(result)
 
     async def has_result(self, command_id: str, result_id: str) -> bool:

@@ -79,15 +79,15 @@ def test_release_declined_after_a_completed_action_is_retried_in_seconds() -> No
     device, station = Lockable(declined=3), RecordingStation()
 
     async def released() -> list[OpenSafing | None]:
-        found = []
+        open_safings = []
         async with opened(device, station) as equipment:
             await asyncio.sleep(1)
             await equipment.send(WORK)
             await asyncio.sleep(1)
-            found.append(equipment.open_release)
+            open_safings.append(equipment.open_release)
             await asyncio.sleep(60)
-            found.append(equipment.open_release)
-        return found
+            open_safings.append(equipment.open_release)
+        return open_safings
 
     with capture_logs():
         open_release, after = run_virtual(released())

@@ -38,9 +38,9 @@ def test_missing_attributes_of_an_answer_are_completed() -> None:
 
 
 def test_result_without_an_own_command_is_unsolicited() -> None:
-    found = to_unsolicited(CloudEvent(id="7", source="/w", type="t", data={"torque": 1}), "station-1")
-    assert found
-    assert (found.source, found.key, found.scope) == ("/w", "7", "station-1")
+    late_result = to_unsolicited(CloudEvent(id="7", source="/w", type="t", data={"torque": 1}), "station-1")
+    assert late_result
+    assert (late_result.source, late_result.key, late_result.scope) == ("/w", "7", "station-1")
 
 
 def test_event_without_scope_is_unreadable() -> None:

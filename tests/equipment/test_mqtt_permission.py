@@ -58,9 +58,9 @@ async def test_the_tool_is_enabled_from_the_start_to_the_answer(
         await wait_until(lambda: tool.noted[-1] == b"false")
     # The permission outlives the gateway: a tool that starts now has it too.
     async with open_session(mqtt, f"{unique}-late") as late:
-        found = await late.read_retained(f"{unique}/wrench/enabled", 60)
-        assert found is not None
-        assert found.payload == b"false"
+        message = await late.read_retained(f"{unique}/wrench/enabled", 60)
+        assert message is not None
+        assert message.payload == b"false"
 
 
 def test_permission_that_cannot_be_withdrawn_is_retried_in_seconds() -> None:

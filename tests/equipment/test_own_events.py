@@ -44,6 +44,6 @@ async def test_image_without_a_command_and_error_are_events(wait_until: WaitUnti
         await wait_until(lambda: bench.station.late_results)
         await camera.break_down()
         await wait_until(lambda: len(bench.station.events) == 3)
-    seen, _, broken = bench.station.events
-    assert (seen.type_id, seen.data["meas_id"]) == ("com.example.seen.v1", "by hand")
+    equipment_event, _, broken = bench.station.events
+    assert (equipment_event.type_id, equipment_event.data["meas_id"]) == ("com.example.seen.v1", "by hand")
     assert (broken.type_id, broken.data) == ("com.example.broken.v1", {"state": "Error"})

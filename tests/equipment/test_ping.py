@@ -96,6 +96,6 @@ DECLINED = PingResult(answers=False, detail="MID 0001 declined", fault=Connectio
 def test_equipment_of_one_client_works_while_a_gateway_is_connected(
     result: PingResult, clients: list[str], *, answers: bool | None
 ) -> None:
-    found = with_clients(result, clients)
-    assert found.answers is answers
-    assert ("gateway a is its client" in found.detail) == (answers is True)
+    ping_result = with_clients(result, clients)
+    assert ping_result.answers is answers
+    assert ("gateway a is its client" in ping_result.detail) == (answers is True)

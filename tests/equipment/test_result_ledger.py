@@ -315,12 +315,12 @@ def test_result_is_settled_as_it_came_last() -> None:
     """It was requested, then came by itself, then once more: it is one result, and the last frame is acknowledged."""
     book = ledger()
     take(book, mine(requested()))
-    (kept,) = book.parts(MINE.command_id)
+    (reported_result,) = book.parts(MINE.command_id)
     live = mine(frame(received=1.0))
     assert book.judge(live).standing is Standing.REPEATED
     assert book.waits(live)
     book.renew(replace(live, payload="in the inbox"))
-    (settled,) = book.settle([kept])
+    (settled,) = book.settle([reported_result])
     assert (settled.frame, settled.payload, book.unsettled()) == (live.frame, "in the inbox", ())
     assert book.owes(live)
 

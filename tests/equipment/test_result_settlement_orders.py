@@ -134,8 +134,8 @@ class Workshop:
 
     async def _replay(self) -> None:
         """Take what is in the inbox, as at the beginning of each connection."""
-        for kept in list(self.inbox.values()):
-            await self.take(self.result(kept.payload, is_live=True), is_earlier=True)
+        for reported_result in list(self.inbox.values()):
+            await self.take(self.result(reported_result.payload, is_live=True), is_earlier=True)
 
     def _may_come(self, number: int) -> bool:
         """Return whether a bolt may be requested: after a restart, only one that is not durable."""

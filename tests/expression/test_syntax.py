@@ -67,8 +67,8 @@ def test_kind_is_derived_from_the_expression(text: str, kind: Kind | None) -> No
     ],
 )
 def test_names_need_the_kind_of_their_position(text: str, needed: dict[str, Kind]) -> None:
-    found = {part.path[0]: kind for part, kind in needed_kinds(parse(text), Kind.TRUTH) if isinstance(part, Name)}
-    assert found == needed
+    kinds = {part.path[0]: kind for part, kind in needed_kinds(parse(text), Kind.TRUTH) if isinstance(part, Name)}
+    assert kinds == needed
 
 
 def test_syntax_error_counts_positions_from_one() -> None:

@@ -85,12 +85,12 @@ def test_directory_mode_does_not_depend_on_the_umask(tmp_path: Path) -> None:
 
 
 def test_existing_directory_is_left_unchanged(tmp_path: Path) -> None:
-    made = tmp_path / "new" / "pki"
-    make_directory(made, 0o700)
-    (made / "file").touch()
-    make_directory(made, 0o755)
-    assert mode_of(made) == 0o700
-    assert (made / "file").exists()
+    path = tmp_path / "new" / "pki"
+    make_directory(path, 0o700)
+    (path / "file").touch()
+    make_directory(path, 0o755)
+    assert mode_of(path) == 0o700
+    assert (path / "file").exists()
 
 
 def test_a_file_where_a_directory_belongs_is_reported(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_files_made_by_root_belong_to_the_owner_of_the_folder(tmp_path: Path) ->
     os.chown(tmp_path, 4840, 4841)
     make_directory(tmp_path / "made", 0o755)
     write_atomically(tmp_path / "made" / "file", b"", 0o644)
-    for made in (tmp_path / "made", tmp_path / "made" / "file"):
-        assert (made.stat().st_uid, made.stat().st_gid) == (4840, 4841)
+    for path in (tmp_path / "made", tmp_path / "made" / "file"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (4840, 4841)
 
 
 def test_content_is_appended_with_its_size(tmp_path: Path) -> None:

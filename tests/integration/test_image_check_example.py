@@ -64,9 +64,9 @@ async def test_net_judges_a_file_of_a_camera(process: WorkerProcess, training: A
     pixels = bytes(max(0, min(255, round(value))) for row in rows for value in row)
     (tmp_path / "p5.pgm").write_bytes(b"P5\n# a camera\n16 16\n255\n" + pixels)
     (tmp_path / "p2.pgm").write_bytes(b"P2 16 16 255\n" + b" ".join(b"%d" % pixel for pixel in pixels))
-    found = [await judge(process, str(tmp_path / name)) for name in ("p5.pgm", "p2.pgm")]
-    assert found[0].value == found[1].value
-    assert found[0].value["good"]
+    task_results = [await judge(process, str(tmp_path / name)) for name in ("p5.pgm", "p2.pgm")]
+    assert task_results[0].value == task_results[1].value
+    assert task_results[0].value["good"]
 
 
 async def test_script_makes_weights_that_judge_new_images(training: Any) -> None:

@@ -83,13 +83,13 @@ async def test_jobs_of_a_killed_gateway_are_completed_and_reported_by_the_other(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, pair: Pair, wait_until: WaitUntil
 ) -> None:
     async with (
-        ready(pair.file(redis, mqtt, unique, "one")) as one,
+        ready(pair.file(redis, mqtt, unique, "one")) as gateway,
         ready(pair.file(redis, mqtt, unique, "two")),
     ):
         master = WorkMaster(id="WM-1", data=PUSHING, dataschema=RECIPE_DATASCHEMA)
         await pair.mes.configure(SCOPE, "workmaster", master)
         await pair.start_jobs()
-        one.send(signal.SIGKILL)
+        gateway.send(signal.SIGKILL)
         await wait_until(lambda: pair.ended() == JOBS)
     for number in range(JOBS):
         assert pair.heard.states(f"J{number}") == ["Running", "Ended/Completed"]

@@ -86,10 +86,12 @@ async def test_job_is_ordered_monitored_paused_and_queried_over_opcua(
             results = await management.get_child([space.name("JobOrderResults", UA + "Machinery/Jobs/")])
             isa95, types = space.index[UA + "ISA95-JOBCONTROL_V2/"], space.index[TYPES_URI]
 
-            asked = order("J1").job_order
+            job_order = order("J1").job_order
             limit = Parameter(id="limit", value={"UaType": 6, "Value": 7})
-            asked = msgspec.structs.replace(asked, job_order_parameters=(limit,))
-            assert await call(control, "StoreAndStart", isa95, ua.Variant(extension_object(asked)), NO_COMMENT) == [1]
+            job_order = msgspec.structs.replace(job_order, job_order_parameters=(limit,))
+            assert await call(control, "StoreAndStart", isa95, ua.Variant(extension_object(job_order)), NO_COMMENT) == [
+                1
+            ]
 
             chart = await chart_of(space, "J1")
             await wait_until(lambda: plant.wrench.commands)

@@ -227,8 +227,8 @@ async def test_tool_is_disabled_within_two_round_trips_of_its_result(wait_until:
         bench.controller.quirks.latency = 0.3
         tool.tighten()
         await wait_until(lambda: not tool.enabled)
-        (made,), disabled = tool.entries("tightened"), tool.entries("disabled")[-1]
-        assert disabled.at - made.at < 2.5
+        (entry,), disabled = tool.entries("tightened"), tool.entries("disabled")[-1]
+        assert disabled.at - entry.at < 2.5
         await wait_until(lambda: bench.station.answers)
 
 

@@ -93,8 +93,8 @@ async def fault(peer: Peer, host: str, port: int) -> tuple[ConnectionFault, str]
 
 @pytest.mark.parametrize("peer", [openprotocol, opcua, mqtt, lines])
 async def test_closed_port_is_refused(peer: Peer) -> None:
-    found, message = await fault(peer, "127.0.0.1", NO_PORT)
-    assert found is ConnectionFault.REFUSED
+    connection_fault, message = await fault(peer, "127.0.0.1", NO_PORT)
+    assert connection_fault is ConnectionFault.REFUSED
     assert f"127.0.0.1:{NO_PORT}" in message
 
 

@@ -51,10 +51,10 @@ async def test_messages_of_one_subscription_are_handled_in_order(
 
 
 async def test_message_arrives_with_all_its_properties(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
-    seen: list[Message] = []
+    messages: list[Message] = []
 
     async def handle(message: Message) -> None:
-        seen.append(message)
+        messages.append(message)
 
     sent = Message(
         topic=f"{unique}/a",
@@ -68,9 +68,9 @@ async def test_message_arrives_with_all_its_properties(mqtt: MqttSettings, uniqu
     async with open_session(mqtt, unique) as session:
         await session.subscribe(f"{unique}/a", handle)
         await session.send(sent)
-        await wait_until(lambda: seen)
-    assert seen == [sent]
-    assert seen[0].expiry is not None
+        await wait_until(lambda: messages)
+    assert messages == [sent]
+    assert messages[0].expiry is not None
 
 
 async def test_slow_subscription_does_not_delay_another(mqtt: MqttSettings, unique: str, wait_until: WaitUntil) -> None:
@@ -125,11 +125,11 @@ async def test_message_is_acknowledged_after_its_handler_settled(
     mqtt: MqttSettings, unique: str, sender: MqttSession, wait_until: WaitUntil
 ) -> None:
     """The next messages are handled meanwhile; acknowledgements keep their order."""
-    stored, seen, again = [asyncio.Event() for _ in range(4)], [], []
+    events, seen, again = [asyncio.Event() for _ in range(4)], [], []
 
     async def handle(message: Message) -> Settle:
         seen.append(message.payload)
-        return _waiting_for(stored[int(message.payload)])
+        return _waiting_for(events[int(message.payload)])
 
     async def handle_again(message: Message) -> None:
         again.append(message.payload)
@@ -140,8 +140,8 @@ async def test_message_is_acknowledged_after_its_handler_settled(
         for number in range(4):
             await sender.publish(f"{unique}/a", str(number).encode())
         await wait_until(lambda: len(seen) == 4)
-        stored[0].set()
-        stored[2].set()
+        events[0].set()
+        events[2].set()
         # Its acknowledgement, and the one of the first message before it, are on their way when it comes back.
         await session.publish(f"{unique}/other", b"")
         await wait_until(lambda: again)

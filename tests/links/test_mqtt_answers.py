@@ -17,16 +17,16 @@ ANSWER = CloudEvent(id="1", source="/edge", type="t", data={"n": 1})
 async def test_answer_has_the_correlation_data_of_its_request(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
-    seen: list[Message] = []
+    messages: list[Message] = []
 
     async def take(message: Message) -> None:
-        seen.append(message)
+        messages.append(message)
 
     async with open_session(mqtt, unique) as session:
         await session.subscribe(f"{unique}/#", take)
         await session.answer(Message("asked", response_topic=f"{unique}/a", correlation_data=b"it"), ANSWER)
-        await wait_until(lambda: seen)
-    assert (seen[0].payload, seen[0].correlation_data) == (b'{"n":1}', b"it")
+        await wait_until(lambda: messages)
+    assert (messages[0].payload, messages[0].correlation_data) == (b'{"n":1}', b"it")
 
 
 @pytest.mark.parametrize("topic", [None, "$SYS/not-ours", "a/+/b", "", "\x01"])

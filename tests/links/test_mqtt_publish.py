@@ -46,15 +46,15 @@ def decode_by_paho(flags: int, body: bytes) -> Message:
     (length,) = struct.unpack("!H", body[:2])
     topic, rest = struct.unpack(f"!{length}s{len(body) - 2 - length}s", body[2:])
     rest = rest[2:] if qos else rest
-    found = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
-    _, size = found.unpack(rest)  # type: ignore[no-untyped-call]
+    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+    _, size = properties.unpack(rest)  # type: ignore[no-untyped-call]
     return Message(
         topic.decode(),
         bytes(rest[size:]),
-        getattr(found, "ContentType", None),
-        dict(getattr(found, "UserProperty", ())),
-        getattr(found, "ResponseTopic", None),
-        getattr(found, "CorrelationData", None),
+        getattr(properties, "ContentType", None),
+        dict(getattr(properties, "UserProperty", ())),
+        getattr(properties, "ResponseTopic", None),
+        getattr(properties, "CorrelationData", None),
         retain=bool(flags & 1),
     )
 

@@ -68,7 +68,7 @@ async def test_qos_0_is_bounded_by_topic_and_qos_1_is_not() -> None:
 
 
 async def test_message_with_a_defect_is_finished_after_earlier_messages() -> None:
-    stored, finished = asyncio.Event(), list[str]()
+    event, finished = asyncio.Event(), list[str]()
 
     async def handle(message: Message) -> Settle:
         if message.topic == "a/defect":
@@ -76,7 +76,7 @@ async def test_message_with_a_defect_is_finished_after_earlier_messages() -> Non
         return wait_for_stored
 
     async def wait_for_stored() -> None:
-        await stored.wait()
+        await event.wait()
 
     subscription = Subscription("a/#", handle, None, Connection.subscribe)
     for number, topic in enumerate(("a/1", "a/defect", "a/2"), 1):
@@ -93,7 +93,7 @@ async def test_message_with_a_defect_is_finished_after_earlier_messages() -> Non
         for _ in range(20):
             await asyncio.sleep(0)
         assert finished == []
-        stored.set()
+        event.set()
         await last.wait()
     assert finished == ["a/1", "a/defect", "a/2"]
 

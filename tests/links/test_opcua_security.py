@@ -33,11 +33,11 @@ def pem(
 
 @pytest.fixture
 def own(tmp_path: Path) -> OwnCertificate:
-    made = renew(tmp_path / "own", "urn:test:client", ["127.0.0.1"])
-    (tmp_path / "key.pem").write_bytes(pem(made.key))
-    (tmp_path / "cert.pem").write_bytes(made.certificate.public_bytes(Encoding.PEM))
+    own_certificate = renew(tmp_path / "own", "urn:test:client", ["127.0.0.1"])
+    (tmp_path / "key.pem").write_bytes(pem(own_certificate.key))
+    (tmp_path / "cert.pem").write_bytes(own_certificate.certificate.public_bytes(Encoding.PEM))
     (tmp_path / "trusted").mkdir()
-    return made
+    return own_certificate
 
 
 def settings(url: str, directory: Path) -> OpcuaEquipmentSettings:

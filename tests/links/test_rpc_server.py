@@ -172,8 +172,8 @@ async def test_calls_beyond_the_limit_wait_until_one_is_answered(plant: Plant, w
 
 
 async def test_large_calls_of_many_clients_are_not_all_read_at_once(plant: Plant, wait_until: WaitUntil) -> None:
-    async with serving(plant, in_hand_bytes=2500) as server, connected(server) as one, connected(server) as two:
-        one.send(Request(1, "wait", ["x" * 1000]), Request(2, "wait", ["x" * 1000]))
+    async with serving(plant, in_hand_bytes=2500) as server, connected(server) as line, connected(server) as two:
+        line.send(Request(1, "wait", ["x" * 1000]), Request(2, "wait", ["x" * 1000]))
         await wait_until(lambda: len(plant.begun) == 2)
         two.send(Request(3, "wait", ["x" * 1000]), Request(4, "wait", ["x" * 3000]))
         with pytest.raises(TimeoutError):
@@ -181,7 +181,7 @@ async def test_large_calls_of_many_clients_are_not_all_read_at_once(plant: Plant
                 await two.hear()
         assert len(plant.begun) == 2
         plant.resume.set()
-        assert sorted([(await one.hear()).id for _ in range(2)]) == [1, 2]
+        assert sorted([(await line.hear()).id for _ in range(2)]) == [1, 2]
         # What is larger than all the room there is has it alone.
         assert sorted([(await two.hear()).id for _ in range(2)]) == [3, 4]
 

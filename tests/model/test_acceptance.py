@@ -136,5 +136,5 @@ def test_large_order_is_accepted(order: JobOrder) -> None:
     ],
 )
 def test_order_too_large_or_too_deep_for_the_job_list_is_refused(order: JobOrder, fault: str) -> None:
-    (found,) = validate_order(order)
-    assert fault in str(found)
+    (text,) = validate_order(order)
+    assert fault in str(text)

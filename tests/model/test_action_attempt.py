@@ -15,23 +15,23 @@ def values(parameter: Parameter) -> dict[str, object]:
 
 
 def test_successful_attempt_has_only_state_and_times() -> None:
-    (shown,) = attempts_parameter([ActionAttempt("bolt/1", "completed", 1_000, 2_500)]).subparameters or ()
-    assert shown.id == "bolt/1"
+    (parameter,) = attempts_parameter([ActionAttempt("bolt/1", "completed", 1_000, 2_500)]).subparameters or ()
+    assert parameter.id == "bolt/1"
     times = {"start": "1970-01-01T00:00:01.000+00:00", "end": "1970-01-01T00:00:02.500+00:00"}
-    assert values(shown) == {"state": "completed"} | times
+    assert values(parameter) == {"state": "completed"} | times
 
 
 def test_late_attempt_has_error_operator_and_result() -> None:
     late = ActionAttempt("bolt/r2", "failed", None, None, "broken", "ops", late=True, result={"value": 1, "unit": "Nm"})
-    (shown,) = attempts_parameter([late]).subparameters or ()
-    assert [subparameter.id for subparameter in shown.subparameters or ()] == [
+    (parameter,) = attempts_parameter([late]).subparameters or ()
+    assert [subparameter.id for subparameter in parameter.subparameters or ()] == [
         "state",
         "late",
         "error",
         "resolved_by",
         "result",
     ]
-    assert (shown.subparameters or ())[-1] == result_parameter("result", {"value": 1, "unit": "Nm"})
+    assert (parameter.subparameters or ())[-1] == result_parameter("result", {"value": 1, "unit": "Nm"})
 
 
 def test_attempt_is_stored_as_an_array_whose_end_may_be_missing() -> None:

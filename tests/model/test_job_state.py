@@ -85,15 +85,15 @@ def test_only_removal_is_allowed_in_an_end_state(state: JobState) -> None:
 
 
 def test_every_state_can_be_reached() -> None:
-    seen = {status.state for status in NEW.values()}
+    job_states = {status.state for status in NEW.values()}
     for _ in JobState:
-        seen |= {
+        job_states |= {
             target.state
-            for state in seen
+            for state in job_states
             for cause in Cause
             if isinstance(target := next_status(state, cause), JobStatus)
         }
-    assert seen == set(JobState)
+    assert job_states == set(JobState)
 
 
 def test_storing_and_removing_are_not_transitions() -> None:

@@ -30,6 +30,6 @@ def refusing_subscriptions(directory: Path, *topics: str) -> tuple[str, str]:
         "roles": [{"rolename": "guest", "acls": rules}],
         "clients": [],
     }
-    written = directory / "dynamic-security.json"
-    written.write_text(json.dumps(settings))
-    return f"plugin {found}", f"plugin_opt_config_file {written}"
+    path = directory / "dynamic-security.json"
+    path.write_text(json.dumps(settings))
+    return f"plugin {found}", f"plugin_opt_config_file {path}"

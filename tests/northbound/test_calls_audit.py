@@ -57,14 +57,14 @@ async def test_changing_calls_are_recorded_with_source_and_result(calls: CallHan
 async def test_call_that_two_gateways_receive_is_recorded_once(store: Store) -> None:
     station = await opened_station(store)
     service = JobService(store, station.runs, max_job_orders=1000, dedupe_ms=60_000)
-    stored = CloudEvent(id="1", source="/mes", type=METHOD_TYPE.format("Store"), data=order("J1"))
+    cloud_event = CloudEvent(id="1", source="/mes", type=METHOD_TYPE.format("Store"), data=order("J1"))
     setting = CloudEvent(id="2", source="/mes", type=CONFIG_TYPE.format("equipment"), data=[{"ID": "wrench"}])
-    async with open_trail(store, "gw-1", 1000, now_ms) as one, open_trail(store, "gw-2", 1000, now_ms) as two:
+    async with open_trail(store, "gw-1", 1000, now_ms) as audit_trail, open_trail(store, "gw-2", 1000, now_ms) as two:
         gateways = [
             CallHandler("urn:edge", (SCOPE,), store, CallServices(service, station.settings), now_ms, trail=trail)
-            for trail in (one, two)
+            for trail in (audit_trail, two)
         ]
-        for event in (stored, setting, stored):
+        for event in (cloud_event, setting, cloud_event):
             for gateway in gateways:
                 await gateway.answer(IncomingCall(event, {}, SCOPE, TOPIC))
     records = [json.loads(sealed_record.text) for sealed_record in await audit.newest(store, 10)]

@@ -208,9 +208,9 @@ async def test_deletion_of_a_work_master_used_by_jobs_is_reported(calls: CallHan
 async def test_settings_can_be_read_back(calls: CallHandler) -> None:
     await calls.answer(setting("materialclass", "1", [{"MaterialClassID": "bolt"}, {"MaterialClassID": "axle"}], "PUT"))
     await calls.answer(setting("jobacceptance", "2", {"max_downloadable_job_orders": 7}, "PUT"))
-    found = await calls.answer(setting("materialclass", "3", None, "GET"))
-    assert isinstance(found.data, list)
-    assert [value.material_class_id for value in found.data] == ["axle", "bolt"]
+    cloud_event = await calls.answer(setting("materialclass", "3", None, "GET"))
+    assert isinstance(cloud_event.data, list)
+    assert [value.material_class_id for value in cloud_event.data] == ["axle", "bolt"]
     limit = await calls.answer(setting("jobacceptance", "4", None, "GET"))
     assert limit.data
     assert limit.data.max_job_orders == 7
@@ -226,10 +226,10 @@ async def test_microdcs_call_types_are_answered_with_microdcs_types(calls: CallH
     await calls.answer(call(f"{namespace}.AbortCall.v2", "2", {"JobOrderID": "J1"}))
     jobs_namespace = "org.opcfoundation.Machinery.Jobs"
     query = {"JobOrderState": [{"StateText": {"Text": "Aborted"}}]}
-    found = await calls.answer(call(f"{jobs_namespace}.RequestJobResponseByJobOrderStateCall.v1", "3", query))
-    assert found.type == f"{jobs_namespace}.RequestJobResponseByJobOrderStateResponse.v1"
-    assert isinstance(found.data, ResponsesAnswer)
-    assert [response.job_order_id for response in found.data.job_responses] == ["J1"]
+    cloud_event = await calls.answer(call(f"{jobs_namespace}.RequestJobResponseByJobOrderStateCall.v1", "3", query))
+    assert cloud_event.type == f"{jobs_namespace}.RequestJobResponseByJobOrderStateResponse.v1"
+    assert isinstance(cloud_event.data, ResponsesAnswer)
+    assert [response.job_order_id for response in cloud_event.data.job_responses] == ["J1"]
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ async def test_the_mes_completes_a_step_once(calls: CallHandler, station: Statio
     await store.commit(resources.save_work_master(store.keys, SCOPE, master))
     async with station.at_work():
         attended = order("J1") | {"JobOrder": order("J1")["JobOrder"] | {"WorkMasterID": [{"ID": "attended"}]}}
-        stored = await calls.answer(call(METHOD_TYPE.format("StoreAndStart"), "1", attended))
-        assert status(stored) == ReturnStatus.NO_ERROR
+        cloud_event = await calls.answer(call(METHOD_TYPE.format("StoreAndStart"), "1", attended))
+        assert status(cloud_event) == ReturnStatus.NO_ERROR
 
         async def runs() -> bool:
             return await station.runs.load("J1") is not None

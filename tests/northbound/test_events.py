@@ -78,8 +78,8 @@ def test_changed_response_has_an_event_and_a_wait_for_a_person_too(question: str
     assert (update.id, update.type) == (f"{SCOPE}/7-0", RESPONSE_UPDATE_TYPE)
     assert update.data == JobStatusEvent(job_order=JOB.order, job_state=state_entries(ENDED), job_response=response)
     found = [(cloud_event.id, cloud_event.type, cloud_event.data.questions) for cloud_event in waits]
-    asked = (OpenQuestion(kind=kind, action="tighten", reason="jammed"),)
-    assert found == ([(f"{SCOPE}/7-0/person", AWAITS_PERSON_TYPE, asked)] if kind else [])
+    open_questions = (OpenQuestion(kind=kind, action="tighten", reason="jammed"),)
+    assert found == ([(f"{SCOPE}/7-0/person", AWAITS_PERSON_TYPE, open_questions)] if kind else [])
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_intervention_that_awaits_a_second_person_is_a_question(
     response = msgspec.structs.replace(RESPONSE, job_response_data=data)
     moved = msgspec.structs.replace(change(Cause.RESULT_UPDATE), status=state, at=1_767_323_070_000)
     _, *waits = change_events("/edge", moved, JOB, response)
-    asked = OpenQuestion(
+    open_question = OpenQuestion(
         kind="AwaitsSecondPerson", action="tighten", reason=f"skip, asked for by anna, until {until}: seen"
     )
-    assert [cloud_event.data.questions for cloud_event in waits] == ([(asked,)] if is_asked else [])
+    assert [cloud_event.data.questions for cloud_event in waits] == ([(open_question,)] if is_asked else [])
 
 
 def test_changed_response_of_a_removed_job_has_no_event() -> None:

@@ -337,11 +337,11 @@ async def test_defect_is_answered_as_internal_error_and_the_inbox_continues(mes:
 async def test_no_answer_is_published_to_a_topic_of_equipment(
     mes: Caller, station: Station, mqtt: MqttSettings, unique: str
 ) -> None:
-    seen: asyncio.Queue[Message] = asyncio.Queue()
+    queue: asyncio.Queue[Message] = asyncio.Queue()
     foreign = f"{unique}-equipment/wrench/commands"
 
     async def take(message: Message) -> None:
-        seen.put_nowait(message)
+        queue.put_nowait(message)
 
     async with open_session(mqtt, f"{unique}-wrench", session_expiry=0) as session:
         await session.subscribe(foreign, take)
@@ -356,8 +356,8 @@ async def test_no_answer_is_published_to_a_topic_of_equipment(
         # Answered in order: the answer of the first would have come before that of the second.
         assert status_of(await mes.call("Start", {"JobOrderID": "J1"})) == ReturnStatus.NO_ERROR
         await session.send(Message(foreign, b"last"))
-        first = await asyncio.wait_for(seen.get(), 60)
-    assert (first.payload, seen.empty()) == (b"last", True)
+        first = await asyncio.wait_for(queue.get(), 60)
+    assert (first.payload, queue.empty()) == (b"last", True)
     assert await state_of(station.store, "J1") is JobState.ALLOWED_TO_START
 
 

@@ -135,8 +135,8 @@ async def opened_bench(
 ) -> AsyncIterator[Bench]:
     topics, heard = Topics(prefix, SCOPE), Listener()
     station = await opened_station(store)
-    kept = keep_session(mqtt, f"{prefix}-edge", answer_s=answer_s)
-    async with kept as ours, open_session(mqtt, f"{prefix}-mes") as theirs:
+    manager = keep_session(mqtt, f"{prefix}-edge", answer_s=answer_s)
+    async with manager as ours, open_session(mqtt, f"{prefix}-mes") as theirs:
         await ours.wait_connected(10.0)
         await theirs.subscribe(f"{prefix}/{SCOPE}/#", heard.take)
         yield Bench(station, ours, topics, heard)

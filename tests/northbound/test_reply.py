@@ -8,8 +8,8 @@ from edge.station.job_call import CallAnswer, JobCall
 
 def test_effect_of_a_job_method_names_job_and_comment() -> None:
     texts = (LocalizedText(text="lunch"), LocalizedText(), LocalizedText(text="late"))
-    named = JobCall("s", Cause.PAUSE, IdCall(job_order_id="J1", comment=texts), "/mes", "1")
-    assert change_of(named) == CallEffect("Pause", "J1", "lunch / late")
+    job_call = JobCall("s", Cause.PAUSE, IdCall(job_order_id="J1", comment=texts), "/mes", "1")
+    assert change_of(job_call) == CallEffect("Pause", "J1", "lunch / late")
     ordered = JobCall("s", Cause.STORE, OrderCall(job_order=JobOrder(job_order_id="J2")), "/mes", "2")
     assert change_of(ordered) == CallEffect("Store", "J2")
 

@@ -118,9 +118,9 @@ async def test_refused_event_is_answered_with_its_kind_and_stored(client: Client
     (unreadable,) = await client.call("publish", {"id": "7", "type": "none.v1"})
     assert (unreadable["mdcserrorkind"], unreadable["causationid"]) == ("unreadable", "7")
     await client.call("publish", {"id": "8", "": b"\xff", (1, 2): {3: None}})
-    kept = await dead_letters.newest_refused(bench.store, 3)
-    assert kept[0].payload == b"{'id': '8', '': b'\\xff', (1, 2): {3: None}}"
-    assert [item.event_id for item in kept] == ["8", "7", "1"]
+    refuseds = await dead_letters.newest_refused(bench.store, 3)
+    assert refuseds[0].payload == b"{'id': '8', '': b'\\xff', (1, 2): {3: None}}"
+    assert [item.event_id for item in refuseds] == ["8", "7", "1"]
 
 
 @pytest.mark.parametrize("params", [[], [5], [{}, 5], [{}, {}, {}], [[]], ["event", {}]])
@@ -152,24 +152,26 @@ def noting(received: list[CloudEvent]) -> OnEvent:
 async def test_transitions_and_progress_are_reported_to_every_client_in_order(
     bench: Bench, wait_until: WaitUntil
 ) -> None:
-    one: list[CloudEvent] = []
+    cloud_events: list[CloudEvent] = []
     two: list[CloudEvent] = []
     async with (
         bench.station.at_work(),
-        open_client(bench.url, on_event=noting(one)) as client,
+        open_client(bench.url, on_event=noting(cloud_events)) as client,
         open_client(bench.url, on_event=noting(two)) as other,
     ):
         await other.call("heartbeat")
         await client.publish(call("StoreAndStart", order("J1", WORK_MASTER.id)))
-        await wait_until(lambda: states(one))
+        await wait_until(lambda: states(cloud_events))
         await client.publish(call("Stop", {"JobOrderID": "J1"}))
-        await wait_until(lambda: states(one)[-1:] == [["Ended", "Closed"]] and states(two) == states(one))
-    assert states(one) == [["Running"], ["Ended", "Closed"]]
-    assert len({event.id for event in one}) == len(one)
-    assert [event.id for event in one if event.type == STATUS_EVENT_TYPE] == [
+        await wait_until(
+            lambda: states(cloud_events)[-1:] == [["Ended", "Closed"]] and states(two) == states(cloud_events)
+        )
+    assert states(cloud_events) == [["Running"], ["Ended", "Closed"]]
+    assert len({event.id for event in cloud_events}) == len(cloud_events)
+    assert [event.id for event in cloud_events if event.type == STATUS_EVENT_TYPE] == [
         event.id for event in two if event.type == STATUS_EVENT_TYPE
     ]
-    progress = [event.data for event in one if event.type == PROGRESS_TYPE]
+    progress = [event.data for event in cloud_events if event.type == PROGRESS_TYPE]
     assert progress[0]["job_order_id"] == "J1"
     assert progress[0]["steps"] == [{"step": "Wait", "active": True}]
 

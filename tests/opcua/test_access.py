@@ -89,8 +89,8 @@ def test_certificate_is_proved_by_a_signature_of_the_server_nonce() -> None:
         (NONCE, False),
     ):
         signature, algorithm = sign_asymmetric(pki.key(pki.CLIENT), data, policy.URI)
-        found = read_certificate_token(policy, NONCE, token, ua.SignatureData(algorithm, signature))
-        assert (found.chain, found.is_proved) == ((user,), is_proved)
+        certificate_token = read_certificate_token(policy, NONCE, token, ua.SignatureData(algorithm, signature))
+        assert (certificate_token.chain, certificate_token.is_proved) == ((user,), is_proved)
     assert not read_certificate_token(policy, NONCE, token, None).is_proved
     assert not read_certificate_token(policy, NONCE, token, ua.SignatureData(policy.AsymmetricSignatureURI)).is_proved
 

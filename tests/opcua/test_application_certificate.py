@@ -171,10 +171,10 @@ def test_certificate_chain_is_unchanged_after_write_and_read() -> None:
 def test_damaged_chain_raises_value_error(garbage: bytes, size: int) -> None:
     for data in (garbage, chain_bytes([CERTIFICATE]) + garbage, chain_bytes([CERTIFICATE])[:size] + garbage):
         try:
-            found = read_chain(data)
+            certificates = read_chain(data)
         except ValueError:
             continue
-        assert chain_bytes(found) == data
+        assert chain_bytes(certificates) == data
 
 
 CERTIFICATE = certificate()

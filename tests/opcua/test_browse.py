@@ -73,8 +73,8 @@ async def test_objects_with_circular_references_are_browsed_once(vendor: Vendor,
         await vendor.refer(folder, ua.ObjectIds.Organizes, folder)
         tool = await below.add_object(vendor.index, "Tool", objecttype=ua.NodeId(TOOL.number, vendor.index))
         await vendor.refer(folder, ua.ObjectIds.HasComponent, tool)
-        found = await session.instances(TOOL)
-    assert [node.id for node in found] == [tool.nodeid.to_string()]
+        nodes = await session.instances(TOOL)
+    assert [node.id for node in nodes] == [tool.nodeid.to_string()]
 
 
 async def test_types_derived_from_each_other_do_not_end_the_search(vendor: Vendor, session: ClientSession) -> None:

@@ -213,11 +213,11 @@ def renamed(application: Application, directory: Path) -> Application:
 
 
 def opened(lifetime: int, clock: Callable[[], float] = time.monotonic) -> ServerChannel:
-    made = ServerChannel(NegotiatedLimits(), AccessControl(SETTINGS), "127.0.0.1", clock)
-    made.set_policy_factories([PLAIN])
-    made.select_policy(SecurityPolicyNone.URI, None)
-    made.open(ua.OpenSecureChannelParameters(RequestedLifetime=lifetime), _Ids())
-    return made
+    server_channel = ServerChannel(NegotiatedLimits(), AccessControl(SETTINGS), "127.0.0.1", clock)
+    server_channel.set_policy_factories([PLAIN])
+    server_channel.select_policy(SecurityPolicyNone.URI, None)
+    server_channel.open(ua.OpenSecureChannelParameters(RequestedLifetime=lifetime), _Ids())
+    return server_channel
 
 
 class _Ids:
@@ -241,34 +241,34 @@ async def test_channel_lifetime_is_one_hour_at_most(asked: int, granted: int) ->
 
 async def test_token_that_was_never_used_has_an_id_of_its_own() -> None:
     """Two renewals without a message between them had one id for two keys."""
-    made = opened(600_000)
+    server_channel = opened(600_000)
     renewal = ua.OpenSecureChannelParameters(RequestType=ua.SecurityTokenRequestType.Renew, RequestedLifetime=600_000)
-    first, second, third = (made.open(renewal, _Ids()).SecurityToken.TokenId for _ in range(3))
-    assert made.security_token.TokenId < first < second < third
-    header, body = message_for(made, 1)
-    made.receive_from_header_and_body(header, body)
+    first, second, third = (server_channel.open(renewal, _Ids()).SecurityToken.TokenId for _ in range(3))
+    assert server_channel.security_token.TokenId < first < second < third
+    header, body = message_for(server_channel, 1)
+    server_channel.receive_from_header_and_body(header, body)
 
 
 async def test_token_that_a_renewal_replaced_is_refused_after_its_own_lifetime() -> None:
     """OPC 10000-6, 6.7.4: the server accepts it until it expires; each renewal prolonged it."""
     now = 1000.0
-    made = opened(600_000, lambda: now)
+    server_channel = opened(600_000, lambda: now)
     now += 450
-    made.open(
+    server_channel.open(
         ua.OpenSecureChannelParameters(RequestType=ua.SecurityTokenRequestType.Renew, RequestedLifetime=600_000), _Ids()
     )
-    made.receive_from_header_and_body(*message_for(made, 1))
+    server_channel.receive_from_header_and_body(*message_for(server_channel, 1))
     now += 301
     with pytest.raises(ua.UaStatusCodeError) as caught:
-        made.receive_from_header_and_body(*message_for(made, 2))
+        server_channel.receive_from_header_and_body(*message_for(server_channel, 2))
     assert caught.value.code == ua.StatusCodes.BadSecureChannelTokenUnknown
 
 
 async def test_key_that_was_not_renewed_is_refused_after_its_lifetime() -> None:
     now = 1000.0
-    made = opened(600_000, lambda: now)
-    made.receive_from_header_and_body(*message_for(made, 1))
+    server_channel = opened(600_000, lambda: now)
+    server_channel.receive_from_header_and_body(*message_for(server_channel, 1))
     now += 751
     with pytest.raises(ua.UaStatusCodeError) as caught:
-        made.receive_from_header_and_body(*message_for(made, 2))
+        server_channel.receive_from_header_and_body(*message_for(server_channel, 2))
     assert caught.value.code == ua.StatusCodes.BadSecureChannelTokenUnknown

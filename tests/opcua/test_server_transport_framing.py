@@ -156,11 +156,11 @@ class Core:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def framing() -> AsyncIterator[ChunkProtocol]:
-    made = ChunkProtocol(Core(), [], [], [], NegotiatedLimits())
-    made.connection_made(Transport())
-    made.processor = CallProcessor()
-    yield made
-    made.connection_lost(None)
+    chunk_protocol = ChunkProtocol(Core(), [], [], [], NegotiatedLimits())
+    chunk_protocol.connection_made(Transport())
+    chunk_protocol.processor = CallProcessor()
+    yield chunk_protocol
+    chunk_protocol.connection_lost(None)
     await settled()
 
 

@@ -153,10 +153,10 @@ async def reads_of_another(server: UaServer, latencies: list[float]) -> None:
 
 def can_be_shown(order: JobOrder) -> bool:
     """Return whether an order is unchanged after storage and can be encoded for the list."""
-    stored = msgspec.json.decode(msgspec.json.encode(order), type=JobOrder)
-    shown = JobOrderAndState(job_order=stored, state=state_entries(JobStatus(JobState.RUNNING)))
-    as_it_came = JobOrderAndState(job_order=order, state=shown.state)
-    return bool(extension_object(shown) == extension_object(as_it_came))
+    job_order = msgspec.json.decode(msgspec.json.encode(order), type=JobOrder)
+    job_order_and_state = JobOrderAndState(job_order=job_order, state=state_entries(JobStatus(JobState.RUNNING)))
+    as_it_came = JobOrderAndState(job_order=order, state=job_order_and_state.state)
+    return bool(extension_object(job_order_and_state) == extension_object(as_it_came))
 
 
 async def test_malformed_calls_do_not_affect_the_server_or_other_sessions(server: UaServer, station: Station) -> None:

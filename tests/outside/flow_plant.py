@@ -138,16 +138,16 @@ class FlowPlant:
 def open_flow_plant(directory: Path, clock: Clock | None = None) -> Iterator[FlowPlant]:
     """Start broker and store, which may have a clock of its own; gateways are started by the test."""
     broker, store, counter = Broker(directory / "broker"), Store(directory / "store", clock), Counter()
-    found = FlowPlant(directory, broker, store, counter)
-    found.nodes.mkdir()
+    flow_plant = FlowPlant(directory, broker, store, counter)
+    flow_plant.nodes.mkdir()
     with ended(broker, store), contextlib.ExitStack() as stack:
         stack.callback(counter.close)
         broker.start()
         store.start()
         try:
-            yield found
+            yield flow_plant
         finally:
-            for worker in (*found.workers, *found.gateways.values()):
+            for worker in (*flow_plant.workers, *flow_plant.gateways.values()):
                 worker.kill()
 
 

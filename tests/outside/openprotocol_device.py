@@ -15,12 +15,12 @@ _START_SECONDS = 30.0
 @contextmanager
 def running_controller(quirks: Quirks, habits: Habits) -> Iterator[StrictController]:
     """Run a controller for the length of the block; a test changes its quirks and habits, and reads its logs."""
-    found: list[StrictController] = []
+    strict_controllers: list[StrictController] = []
     listening, ends = threading.Event(), threading.Event()
 
     async def serve() -> None:
         async with open_strict_controller(quirks, habits) as controller:
-            found.append(controller)
+            strict_controllers.append(controller)
             listening.set()
             await asyncio.to_thread(ends.wait)
 
@@ -28,7 +28,7 @@ def running_controller(quirks: Quirks, habits: Habits) -> Iterator[StrictControl
     thread.start()
     assert listening.wait(_START_SECONDS), "the controller does not listen"
     try:
-        yield found[0]
+        yield strict_controllers[0]
     finally:
         ends.set()
         thread.join(_START_SECONDS)

@@ -28,8 +28,8 @@ def page_commands(page: str) -> Iterator[PageCommand]:
         if language in _LANGUAGES:
             yield from (PageCommand(_words(call), is_whole=True) for call in _SHOWN.findall(fenced or indented))
     for quoted in re.findall(r"`([^`\n]+)`", _BLOCK.sub("", written)):
-        if named := _NAMED.fullmatch(quoted):
-            yield PageCommand(_words(named[1]), is_whole=False)
+        if match := _NAMED.fullmatch(quoted):
+            yield PageCommand(_words(match[1]), is_whole=False)
 
 
 def _words(call: str) -> tuple[str, ...]:

@@ -128,8 +128,8 @@ def test_page_with_this_certificate_keeps_it_and_is_verified(site: Site) -> None
     site.gateway.settings.write_text(f'{settings}[web]\nlisten = "tls://0.0.0.0:{PAGE}"\n')
     site.gateway.start()
     trusted = site.directory / "trusted.pem"
-    found = x509.load_der_x509_certificate(site.certificate.read_bytes())
-    trusted.write_bytes(found.public_bytes(Encoding.PEM))
+    certificate = x509.load_der_x509_certificate(site.certificate.read_bytes())
+    trusted.write_bytes(certificate.public_bytes(Encoding.PEM))
     asked = ("openssl", "s_client", "-connect", f"{FIRST}:{PAGE}", "-CAfile", trusted, "-verify_ip")
     # The page listens a moment after the gateway is ready.
     listening = f"0.0.0.0:{PAGE}"
@@ -144,10 +144,10 @@ def test_page_with_this_certificate_keeps_it_and_is_verified(site: Site) -> None
 
 def test_trusted_certificate_is_kept_and_a_missing_address_reported(site: Site) -> None:
     """Until the administrator renews it; then the clients trust again."""
-    kept = site.copy("kept.der")
+    path = site.copy("kept.der")
     (site.directory / "trusted").mkdir()
     shutil.copy(site.directory / "client" / "own.der", site.directory / "trusted")
-    assert site.connect(FIRST, kept) == {"names": True, "session": "good"}
+    assert site.connect(FIRST, path) == {"names": True, "session": "good"}
     site.gateway.stop()
     site.gateway.within = (*UNSHARED[:-2], NETWORK.replace(FIRST, THIRD), "sh")
     site.gateway.start()
@@ -160,13 +160,13 @@ def test_trusted_certificate_is_kept_and_a_missing_address_reported(site: Site) 
     ]
     assert [(value["level"], value["found"]) for value in found] == [("warning", expected)]
     assert "edge opcua renew" in found[0]["advice"]
-    assert site.connect(THIRD, kept) == {"names": False, "session": "good"}
-    assert site.certificate.read_bytes() == kept.read_bytes()
+    assert site.connect(THIRD, path) == {"names": False, "session": "good"}
+    assert site.certificate.read_bytes() == path.read_bytes()
     wait_for(lambda: "gateway.certificate_expiring" in site.gateway.cli("alarms", "list"), "the alarm")
     assert expected in site.gateway.log.read_text()
     site.edge("opcua", "renew")
     site.gateway.stop()
     site.gateway.start()
     assert site.names(THIRD)
-    assert "good" not in site.connect(THIRD, kept)["session"]
+    assert "good" not in site.connect(THIRD, path)["session"]
     assert site.connect(THIRD, site.copy("renewed.der")) == {"names": True, "session": "good"}

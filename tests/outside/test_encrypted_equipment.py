@@ -19,9 +19,9 @@ def test_bolt_of_an_encrypted_controller_counts_after_mutual_trust(tmp_path: Pat
     broker, store = Broker(tmp_path / "broker"), Store(tmp_path / "store")
     controller = OpcuaDevice(tmp_path / "controller", "controller", 300, "encrypted")
     make_certificate(tmp_path)
-    known = tmp_path / "controller" / "pki" / "trusted" / "certs"
-    known.mkdir(parents=True)
-    shutil.copy(tmp_path / "opcua-client.pem", known)
+    path = tmp_path / "controller" / "pki" / "trusted" / "certs"
+    path.mkdir(parents=True)
+    shutil.copy(tmp_path / "opcua-client.pem", path)
     trusted = tmp_path / "opcua-devices"
     trusted.mkdir()
     with ended(controller, store, broker):

@@ -19,26 +19,26 @@ _PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 
 def block(page: str, language: str) -> str:
     """Return the first block of a language on a page."""
-    found = re.search(rf"^```{language}\n(.*?)^```$", (_PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
-    assert found
-    return found[1]
+    match = re.search(rf"^```{language}\n(.*?)^```$", (_PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
+    assert match
+    return match[1]
 
 
 def make_certificate(folder: Path) -> None:
     """Run the command of the page about certificates, for a folder."""
     page = (_PAGES / "opcua-equipment.md").read_text()
-    found = re.search(r"^    (openssl req .*?)\n    chgrp", page, re.MULTILINE | re.DOTALL)
-    assert found
-    command = found[1].replace("/etc/microdcs-edge", str(folder))
+    match = re.search(r"^    (openssl req .*?)\n    chgrp", page, re.MULTILINE | re.DOTALL)
+    assert match
+    command = match[1].replace("/etc/microdcs-edge", str(folder))
     subprocess.run(["bash", "-euc", command], check=True, capture_output=True, timeout=60)
 
 
 def test_source_reads_an_encrypted_server_after_mutual_trust(tmp_path: Path) -> None:
     store, oven = Store(tmp_path / "store"), OpcuaDevice(tmp_path / "oven", "oven", 1)
     make_certificate(tmp_path)
-    known = tmp_path / "oven" / "pki" / "trusted" / "certs"
-    known.mkdir(parents=True)
-    shutil.copy(tmp_path / "opcua-client.pem", known)
+    path = tmp_path / "oven" / "pki" / "trusted" / "certs"
+    path.mkdir(parents=True)
+    shutil.copy(tmp_path / "opcua-client.pem", path)
     (tmp_path / "opcua-devices").mkdir()
     (tmp_path / "rules.json").write_text(block("samples-from-opcua.md", "json"))
     settings = block("samples-from-opcua.md", "toml").replace("/etc/microdcs-edge", str(tmp_path))

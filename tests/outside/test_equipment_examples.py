@@ -79,10 +79,10 @@ def test_a_command_has_the_attributes_of_the_example(plant: Plant) -> None:
     (command,) = plant.wrench.commands
     assert trace.items() <= command.attributes.items()
     assert set(command.attributes) <= set(schema("command.attributes")["$defs"]["CommandAttributes"]["properties"])
-    shown = example_on("commands", "start")
-    assert set(shown.attributes) <= set(command.attributes)
-    assert set(json.loads(shown.payload)) == set(command.data)
-    assert shown.properties["response-topic"].rpartition("/")[2] == (command.response_topic or "").rpartition("/")[2]
+    example = example_on("commands", "start")
+    assert set(example.attributes) <= set(command.attributes)
+    assert set(json.loads(example.payload)) == set(command.data)
+    assert example.properties["response-topic"].rpartition("/")[2] == (command.response_topic or "").rpartition("/")[2]
     assert command.correlation_data
     for name, found in (("command", command.data), ("command.attributes", command.attributes)):
         jsonschema.validate(found, schema(name))
@@ -90,10 +90,10 @@ def test_a_command_has_the_attributes_of_the_example(plant: Plant) -> None:
 
 @pytest.mark.parametrize("phase", ["start", "stop", "reset"])
 def test_command_of_the_examples_matches_its_schema(phase: str) -> None:
-    shown = example_on("commands", phase)
-    jsonschema.validate(shown.attributes, schema("command.attributes"))
-    jsonschema.validate(json.loads(shown.payload), schema("command"))
-    assert uuid.UUID(shown.attributes["correlationid"]).bytes == shown.properties["correlation-data"].encode()
+    example = example_on("commands", phase)
+    jsonschema.validate(example.attributes, schema("command.attributes"))
+    jsonschema.validate(json.loads(example.payload), schema("command"))
+    assert uuid.UUID(example.attributes["correlationid"]).bytes == example.properties["correlation-data"].encode()
 
 
 def test_answer_presence_and_event_of_the_examples_match_their_schemas() -> None:

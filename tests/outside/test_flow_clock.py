@@ -27,10 +27,10 @@ def clock(tmp_path: Path, shim: Path) -> Clock:
 @pytest.fixture
 def plant(tmp_path: Path, clock: Clock) -> Iterator[FlowPlant]:
     """Two gateways on a store with a clock of its own."""
-    with open_flow_plant(tmp_path, clock) as found:
-        found.start("edge")
-        found.start("other")
-        yield found
+    with open_flow_plant(tmp_path, clock) as flow_plant:
+        flow_plant.start("edge")
+        flow_plant.start("other")
+        yield flow_plant
 
 
 def cycles(plant: FlowPlant) -> tuple[int, float, int]:

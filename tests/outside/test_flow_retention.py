@@ -21,10 +21,10 @@ def clock(tmp_path: Path, shim: Path) -> Clock:
 @pytest.fixture
 def plant(tmp_path: Path, clock: Clock) -> Iterator[FlowPlant]:
     """A gateway on a store with a clock of its own."""
-    with open_flow_plant(tmp_path, clock) as found:
-        found.flows = "kept_mb = 1\n"
-        found.start("edge")
-        yield found
+    with open_flow_plant(tmp_path, clock) as flow_plant:
+        flow_plant.flows = "kept_mb = 1\n"
+        flow_plant.start("edge")
+        yield flow_plant
 
 
 def keys(plant: FlowPlant) -> set[str]:

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def plant(tmp_path: Path) -> Iterator[FlowPlant]:
     """A plant without a gateway yet."""
-    with open_flow_plant(tmp_path) as found:
-        yield found
+    with open_flow_plant(tmp_path) as flow_plant:
+        yield flow_plant
 
 
 ENDED = {"completed", "skipped", "failed", "terminated"}

@@ -271,8 +271,8 @@ def test_failed_pulse_retried_over_all_interfaces_starts_once(site: Site) -> Non
     why = site.edge("jobs", "why", "J1").stdout
     assert "allowed: edge jobs retry J1 open --step Tighten --reason" in why
     with ThreadPoolExecutor() as pool:
-        asked = [pool.submit(site.ask, way, "olga", "retry", "air is on", Action="open") for way in WAYS]
-        answers = [future.result() for future in asked]
+        futures = [pool.submit(site.ask, way, "olga", "retry", "air is on", Action="open") for way in WAYS]
+        answers = [future.result() for future in futures]
     assert answers.count(DONE) == 1, answers
     plant.wrench.client.wait(lambda: len(plant.wrench.starts()) == 2, "the retry", 60)
     plant.wrench.release()

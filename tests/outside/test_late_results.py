@@ -48,8 +48,8 @@ def test_late_result_of_a_removed_job_is_published_in_its_scope(plant: Plant) ->
 
 
 def _late(plant: Plant) -> dict[str, dict[str, Any]]:
-    found = [received for received in list(plant.mes.client.received) if received.attributes.get("type") == _TYPE]
-    return {received.attributes["id"]: received.data for received in found}
+    receiveds = [received for received in list(plant.mes.client.received) if received.attributes.get("type") == _TYPE]
+    return {received.attributes["id"]: received.data for received in receiveds}
 
 
 @pytest.mark.slow

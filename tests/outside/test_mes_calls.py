@@ -44,9 +44,9 @@ def setting(mes: Mes, kind: str, items: object, method: str) -> Received:
     """Send a setting and return its answer."""
     correlation = mes.send(SETTING.format(kind), items, method=method)
     mes.client.wait(lambda: mes.answer_to(correlation), f"an answer to {method} {kind}", DEADLINE)
-    found = mes.answer_to(correlation)
-    assert found
-    return found
+    received = mes.answer_to(correlation)
+    assert received
+    return received
 
 
 def scan(client: MqttClient, event_id: str, response_topic: str | None = None, **attributes: str) -> None:

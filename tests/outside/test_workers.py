@@ -68,15 +68,15 @@ VALUES = node("values", "constant", value=[2, 4, 6])
 @pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlowPlant]:
     """A gateway with node kinds of its site."""
-    with open_flow_plant(tmp_path_factory.mktemp("workers")) as found:
+    with open_flow_plant(tmp_path_factory.mktemp("workers")) as flow_plant:
         for name, repeatable in (("check", "True"), ("press", "False")):
             text = CHECK.replace("NAME", name).replace("REPEATABLE", repeatable)
-            (found.nodes / f"{name}.py").write_text(text)
-        (found.nodes / "hostile.py").write_text(HOSTILE)
+            (flow_plant.nodes / f"{name}.py").write_text(text)
+        (flow_plant.nodes / "hostile.py").write_text(HOSTILE)
         # Neither the gateway nor a worker may end with it.
-        (found.nodes / "crashes.py").write_text("import os\nos.abort()\n")
-        found.start("edge")
-        yield found
+        (flow_plant.nodes / "crashes.py").write_text("import os\nos.abort()\n")
+        flow_plant.start("edge")
+        yield flow_plant
 
 
 @pytest.fixture(scope="module")

@@ -135,16 +135,16 @@ def test_value_out_of_range_is_uncertain(value: float, quality: str) -> None:
 
 
 def test_other_tags_and_bad_samples_are_unchanged() -> None:
-    known = defined(type="number", high=9)
+    tag_definitions = defined(type="number", high=9)
     for sample in (Sample(0, "other", "x"), Sample(0, "t", "x", Quality.BAD), Sample(0, "t", 99, Quality.BAD)):
-        assert known.judge(sample) is sample
-    assert known.find("other") is None
+        assert tag_definitions.judge(sample) is sample
+    assert tag_definitions.find("other") is None
 
 
 def test_change_of_definitions_creates_a_new_mapping() -> None:
     definitions = TagDefinitions([TagDefinition("a")])
-    known = definitions.known
-    assert list(known) == ["a"]
+    tag_definitions = definitions.known
+    assert list(tag_definitions) == ["a"]
     definitions.use_stored([TagDefinition("b")])
-    assert definitions.known is not known
+    assert definitions.known is not tag_definitions
     assert list(definitions.known) == ["a", "b"]

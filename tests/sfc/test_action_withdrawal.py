@@ -89,8 +89,8 @@ def test_withdrawal_is_recorded_and_read(signal: Withdrawn) -> None:
     before = driven.run
     advanced = advance(ENDING, before, signal, 6_010)
     assert isinstance(advanced, Advanced)
-    stored = record_decision(ENDING, before, signal, advanced, 3, 6_010)
-    assert read_record(ENDING, advanced.run, stored).signal == signal
+    stored_decision = record_decision(ENDING, before, signal, advanced, 3, 6_010)
+    assert read_record(ENDING, advanced.run, stored_decision).signal == signal
 
 
 def limited(qualifier: str = "L") -> Driven:

@@ -137,8 +137,8 @@ def drive(net: Net, run: Run, now: int, *, good: bool = True) -> Run:
             signal = Event(min(waiting), {"n": 1}, f"drive{len(sent)}", named=False)
         elif deadline is not None:
             now, signal = max(now, deadline), Tick()
-        elif held := held_failures(net, run):
-            signal = Intervene(Intervention.SKIP, held[0].action, held[0].step, by="anna")
+        elif failures := held_failures(net, run):
+            signal = Intervene(Intervention.SKIP, failures[0].action, failures[0].step, by="anna")
         else:
             break
         advanced = advance(net, run, signal, now)

@@ -203,10 +203,10 @@ def test_unknown_outcome_and_past_attempts_survive_the_store() -> None:
     driven = unknown()
     driven.signal(Resolve("bolt", Resolution.REPEAT, by="ops"), 300)
     driven.signal(Unknown("J1/R1/bolt/2", "again"), 400)
-    stored = decode(encode(driven.run))
-    assert stored.associations == driven.run.associations
-    assert stored.past == driven.run.past
-    assert stored.open == driven.run.open
+    run = decode(encode(driven.run))
+    assert run.associations == driven.run.associations
+    assert run.past == driven.run.past
+    assert run.open == driven.run.open
 
 
 def test_run_stored_by_release_0_9_is_read() -> None:

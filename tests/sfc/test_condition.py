@@ -123,9 +123,9 @@ def test_value_of_a_wrong_kind_raises_naming_the_part() -> None:
 
 
 def test_condition_lists_the_steps_and_actions_that_make_it_live() -> None:
-    found = made("steps.A.T > 2s or actions.a.failed or actions.b.result.x or steps.B.X")
-    assert found.timed_steps == {"A"}
-    assert found.state_actions == {"a"}
+    condition = made("steps.A.T > 2s or actions.a.failed or actions.b.result.x or steps.B.X")
+    assert condition.timed_steps == {"A"}
+    assert condition.state_actions == {"a"}
     for prop in ("failed", "timed_out", "state == 'x'", "done"):
         assert made(f"actions.a.{prop}").state_actions == {"a"}
     assert made("actions.a.attempts > 1").state_actions == frozenset()
@@ -161,9 +161,9 @@ def test_bound_that_cannot_be_evaluated_has_no_wake_time() -> None:
 
 
 def test_unmet_parts_are_reported_with_their_present_values() -> None:
-    found = made("ok and torque >= 80 and (left or right) and not steps.A.X")
+    condition = made("ok and torque >= 80 and (left or right) and not steps.A.X")
     view = Values(ok=True, torque=61, left=False, A_X=True)
-    assert [(unmet.text, str(unmet.because)) for unmet in found.explain(view)] == [
+    assert [(unmet.text, str(unmet.because)) for unmet in condition.explain(view)] == [
         ("torque >= 80", "torque is 61"),
         ("left", "left is false"),
         ("right", "right: no value yet"),
@@ -196,11 +196,11 @@ def test_identifier_that_raises_is_reported_by_name() -> None:
 @given(st.text(alphabet="abAT.()[]'\"<>=! 01sXstepsactions#-&|", max_size=80))
 def test_any_text_is_evaluated_or_refused(text: str) -> None:
     try:
-        found = made(text)
+        condition = made(text)
     except ExpressionSyntaxError:
         return
     try:
-        assert found.evaluate(Values(a=1, b=True, A_T=1.0)) in {True, False, UNKNOWN}
+        assert condition.evaluate(Values(a=1, b=True, A_T=1.0)) in {True, False, UNKNOWN}
     except EvaluationError:
         return
 

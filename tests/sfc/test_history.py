@@ -57,13 +57,13 @@ from tests.sfc.test_advance_properties import MANY, Day, fresh, play
 
 def played(net: Any, run: Run, signals: list[tuple[Signal, int]]) -> tuple[Run, list[StoredDecision]]:
     """Return the run after the signals, all of which must change it, and the records of the decisions."""
-    stored = []
+    stored_decisions = []
     for number, (signal, at) in enumerate(signals, 1):
         advanced = advance(net, run, signal, at)
         assert isinstance(advanced, Advanced), advanced
-        stored.append(record_decision(net, run, signal, advanced, number, at))
+        stored_decisions.append(record_decision(net, run, signal, advanced, number, at))
         run = advanced.run
-    return run, stored
+    return run, stored_decisions
 
 
 LINE = chain("A B C", action("one", "A"), action("two", "B"))
@@ -73,18 +73,18 @@ LINE = chain("A B C", action("one", "A"), action("two", "B"))
 @given(recipes(), DAY)
 def test_records_replay_a_run_exactly(document: dict[str, Any], day: Day) -> None:
     net, run = net_of(document), fresh()
-    stored = []
+    stored_decisions = []
     for number, (before, signal, now, advanced) in enumerate(play(net, run, day), 1):
         assert before.started_at is not None or number == 1
-        stored.append(record_decision(net, before, signal, advanced, number, now))
-        record = read_record(net, advanced.run, stored[-1])
+        stored_decisions.append(record_decision(net, before, signal, advanced, number, now))
+        record = read_record(net, advanced.run, stored_decisions[-1])
         # Whether an event named the job decides only about one that no action waits for.
         read = record.signal
         if isinstance(read, Event) and isinstance(signal, Event):
             read = replace(read, named=signal.named)
         assert (read, record.changes, record.is_whole) == (signal, changes_of(net, before, advanced), True)
         run = advanced.run
-    repeated = replay(net, run, [read_record(net, run, stored_decision) for stored_decision in stored])
+    repeated = replay(net, run, [read_record(net, run, stored_decision) for stored_decision in stored_decisions])
     assert repeated.differences == ()
     assert differing_fields(decode(encode(run)), repeated.run) == ()
 
@@ -120,8 +120,8 @@ def test_records_replay_a_run_exactly(document: dict[str, Any], day: Day) -> Non
 def test_signal_is_read_as_it_was_recorded(signal: Signal) -> None:
     net = net_of(LINE)
     run = new_run("J1", "station-1", "R1", {})
-    stored = record_decision(net, run, signal, Advanced(run, (), ()), 7, 1234)
-    assert read_record(net, run, stored) == DecisionRecord(7, 1234, signal, Changes())
+    stored_decision = record_decision(net, run, signal, Advanced(run, (), ()), 7, 1234)
+    assert read_record(net, run, stored_decision) == DecisionRecord(7, 1234, signal, Changes())
 
 
 def test_members_of_a_recorded_result_keep_their_order() -> None:
@@ -136,8 +136,10 @@ def test_members_of_a_recorded_result_keep_their_order() -> None:
 
 def test_record_refers_to_changes_by_recipe_index() -> None:
     net = net_of(LINE)
-    run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True), 9)])
-    assert [(stored_decision.name, stored_decision.text) for stored_decision in stored] == [
+    run, stored_decisions = played(
+        net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True), 9)]
+    )
+    assert [(stored_decision.name, stored_decision.text) for stored_decision in stored_decisions] == [
         ("start", '[[0,"S"],[0,1]]'),
         ("ok", '[[0,"c",1,"S"],[0,0,1,1]]'),
     ]
@@ -147,7 +149,7 @@ def test_record_refers_to_changes_by_recipe_index() -> None:
         (CommandChange(Phase.START, "B", "two"),),
         (("A", False), ("B", True)),
     )
-    assert read_record(net, run, stored[1]).changes == expected
+    assert read_record(net, run, stored_decisions[1]).changes == expected
 
 
 @pytest.mark.parametrize(
@@ -181,15 +183,17 @@ def test_result_is_read_from_its_own_attempt() -> None:
         (Resolve("one", Resolution.REPEAT, None, "seen", "anna"), 2),
         (Answer("J1/R1/one/2", ok=True, data={"torque": 5}), 3),
     ]
-    run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
-    assert (stored[3].name, stored[3].text) == ("ok", '[[0,"c",1,"S"],[0,0,1,1],[2]]')
-    assert read_record(net, run, stored[3]).signal == signals[3][0]
+    run, stored_decisions = played(net, new_run("J1", "s", "R1", {}), signals)
+    assert (stored_decisions[3].name, stored_decisions[3].text) == ("ok", '[[0,"c",1,"S"],[0,0,1,1],[2]]')
+    assert read_record(net, run, stored_decisions[3]).signal == signals[3][0]
 
 
 def test_record_without_its_result_is_incomplete() -> None:
     net = net_of(LINE)
-    run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True, data=4), 9)])
-    record = read_record(net, msgspec.structs.replace(run, associations={}), stored[1])
+    run, stored_decisions = played(
+        net, new_run("J1", "s", "R1", {}), [(Start(), 5), (Answer("J1/R1/one/1", ok=True, data=4), 9)]
+    )
+    record = read_record(net, msgspec.structs.replace(run, associations={}), stored_decisions[1])
     assert (record.signal, record.is_whole) == (Answer("J1/R1/one/1", ok=True), False)
 
 
@@ -200,8 +204,8 @@ def test_result_of_an_earlier_attempt_is_not_taken_for_the_latest() -> None:
     for attempt, (first, second) in enumerate([(1, 2), (3, 4)], 1):
         signals.append((Answer(f"J1/R1/one/{attempt}", ok=True, data={"torque": first}), attempt * 10))
         signals.append((Answer(f"J1/R1/two/{attempt}", ok=True, data={"angle": second}), attempt * 10 + 1))
-    run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
-    assert [read_record(net, run, stored_decision).signal for stored_decision in stored[1:]] == [
+    run, stored_decisions = played(net, new_run("J1", "s", "R1", {}), signals)
+    assert [read_record(net, run, stored_decision).signal for stored_decision in stored_decisions[1:]] == [
         signal for signal, _ in signals[1:]
     ]
 
@@ -229,13 +233,15 @@ def test_record_of_a_usual_step_takes_at_most_145_bytes() -> None:
     actions = [action(f"act{number}", name) for number, name in enumerate(names[:-1])]
     net = net_of(chain(" ".join(names), *actions))
     job = str(uuid.UUID(int=7))
-    run, stored = new_run(job, "station-1", "R1", {}), []
+    run, stored_decisions = new_run(job, "station-1", "R1", {}), []
     signals: list[Signal] = [Start(), *(Answer(f"{job}/R1/act{n}/1", ok=True, data={"n": n}) for n in range(100))]
     for number, signal in enumerate(signals, 1):
         advanced = advance(net, run, signal, number * 60_000)
         assert isinstance(advanced, Advanced), advanced
-        stored.append(record_decision(net, run, signal, advanced, number, number * 60_000))
+        stored_decisions.append(record_decision(net, run, signal, advanced, number, number * 60_000))
         run = advanced.run
-    written = [append_decision(Keys("microdcs-edge"), job, record, 60_000, 10_000).operations for record in stored]
+    written = [
+        append_decision(Keys("microdcs-edge"), job, record, 60_000, 10_000).operations for record in stored_decisions
+    ]
     sizes = [len(pack_command(command)) for (command,) in written[1:-1]]
     assert max(sizes) <= 145

@@ -51,8 +51,13 @@ def failed(net: Net) -> Driven:
 def test_failure_waits_for_an_operator_if_retry_or_skip_is_allowed() -> None:
     driven = failed(line(action("bolt", "A")))
     assert driven.run.outcome is Outcome.RUNNING
-    (held,) = held_failures(driven.net, driven.run)
-    assert (held.action, held.step, str(held.error), held.allowed) == ("bolt", "A", "failed: torque low", (RETRY, SKIP))
+    (held_failure,) = held_failures(driven.net, driven.run)
+    assert (held_failure.action, held_failure.step, str(held_failure.error), held_failure.allowed) == (
+        "bolt",
+        "A",
+        "failed: torque low",
+        (RETRY, SKIP),
+    )
     assert any(
         "waits for a person (retry, skip)" in str(waiting_for)
         for waiting_for in explain_waiting(driven.net, driven.run, 200)
@@ -332,8 +337,10 @@ def test_interventions_are_stored_and_replayed() -> None:
         before = driven.run
         driven.signal(signal, at)
         advanced = Advanced(driven.run, driven.requests, driven.steps)
-        stored = record_decision(net, before, signal, advanced, at, at)
-        assert read_record(net, driven.run, stored) == DecisionRecord(at, at, signal, changes_of(net, before, advanced))
+        stored_decision = record_decision(net, before, signal, advanced, at, at)
+        assert read_record(net, driven.run, stored_decision) == DecisionRecord(
+            at, at, signal, changes_of(net, before, advanced)
+        )
         restored = decode(encode(driven.run))
         assert (restored.interventions, restored.steps) == (driven.run.interventions, driven.run.steps)
     assert driven.run.outcome is Outcome.COMPLETED

@@ -18,12 +18,12 @@ OLD_HISTORIES = (Path(__file__).parent / "old_history.jsonl").read_bytes().split
 def test_history_that_release_0_9_stored_is_replayed(line: bytes) -> None:
     old = msgspec.json.decode(line)
     net, run = net_of(old["recipe"]), decode(old["run"])
-    stored = [StoredDecision(*record) for record in old["records"]]
-    repeated = replay(net, run, [read_record(net, run, decision) for decision in stored])
+    stored_decisions = [StoredDecision(*record) for record in old["records"]]
+    repeated = replay(net, run, [read_record(net, run, decision) for decision in stored_decisions])
     assert repeated.differences == ()
     assert differing_fields(run, repeated.run) == ()
     # What is recorded now is the same.
-    for decision in stored:
+    for decision in stored_decisions:
         record = read_record(net, run, decision)
         codes, steps = encode_changes(net, record.changes)
         assert decode_changes(net, codes, steps) == record.changes

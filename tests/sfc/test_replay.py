@@ -14,8 +14,8 @@ def test_events_before_the_start_are_recorded_with_it() -> None:
     net = net_of(chain("A B", wait("scan", "A"), action("two", "B")))
     early = advance(net, new_run("J1", "s", "R1", {}), Event("scan.v1", {"code": 4}, "e1", named=True), 1)
     assert isinstance(early, Advanced)
-    run, stored = played(net, early.run, [(Start(), 5)])
-    records = [read_record(net, run, stored_decision) for stored_decision in stored]
+    run, stored_decisions = played(net, early.run, [(Start(), 5)])
+    records = [read_record(net, run, stored_decision) for stored_decision in stored_decisions]
     assert records[0].early == (KeptEvent("scan.v1", "e1", {"code": 4}),)
     repeated = replay(net, run, records)
     assert repeated.differences == ()
@@ -29,8 +29,8 @@ def test_replay_with_another_recipe_reports_the_first_difference() -> None:
         (Answer("J1/R1/one/1", ok=True, data={"torque": 5}), 10),
         (Answer("J1/R1/two/1", ok=True), 20),
     ]
-    run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
-    records = [read_record(net, run, stored_decision) for stored_decision in stored]
+    run, stored_decisions = played(net, new_run("J1", "s", "R1", {}), signals)
+    records = [read_record(net, run, stored_decision) for stored_decision in stored_decisions]
     transitions = [transition("A", "B", "one.torque > 8"), transition("B", "C")]
     other = net_of(recipe("A B C", transitions, [action("one", "A"), action("two", "B")]))
     repeated = replay(other, run, records)
@@ -48,8 +48,8 @@ def test_records_without_the_start_cannot_be_replayed() -> None:
 
 def test_different_final_state_is_reported_by_its_fields() -> None:
     net = net_of(LINE)
-    run, stored = played(net, new_run("J1", "s", "R1", {}), [(Start(), 0)])
-    repeated = replay(net, run, [read_record(net, run, stored_decision) for stored_decision in stored])
+    run, stored_decisions = played(net, new_run("J1", "s", "R1", {}), [(Start(), 0)])
+    repeated = replay(net, run, [read_record(net, run, stored_decision) for stored_decision in stored_decisions])
     later, _ = played(net, run, [(Answer("J1/R1/one/1", ok=True, data={"torque": 5}), 10)])
     fields = differing_fields(later, repeated.run)
     assert {"var:torque", "step:A", "step:B", "action:one@A"} <= set(fields)
@@ -65,8 +65,8 @@ def test_timeline_shows_spans_of_steps_actions_and_pauses() -> None:
         (Resume(), 180),
         (Answer("J1/R1/one/2", ok=True), 200),
     ]
-    run, stored = played(net, new_run("J1", "s", "R1", {}), signals)
-    found = timeline([read_record(net, run, stored_decision) for stored_decision in stored])
+    run, stored_decisions = played(net, new_run("J1", "s", "R1", {}), signals)
+    found = timeline([read_record(net, run, stored_decision) for stored_decision in stored_decisions])
     assert (found.begin, found.end) == (100, 200)
     assert [(step.step, step.begin, step.end) for step in found.steps] == [("A", 100, 200), ("B", 200, None)]
     assert [(action.action, action.begin, action.end, action.state) for action in found.actions] == [

@@ -118,11 +118,11 @@ def test_instants_of_steps_and_actions_count_from_the_start_of_the_run() -> None
 def test_obsolete_fields_are_removed() -> None:
     driven = Driven(net_of(TWO), start=False)
     driven.signal(Event("part", {"n": 1}, "e1", named=True), 0)
-    kept = driven.run
+    run = driven.run
     started = Driven(net_of(TWO), start=False)
-    started.run = kept
+    started.run = run
     started.signal(Start(), 1)
-    assert changed_fields(kept, started.run)[1] == ("early:1",)
+    assert changed_fields(run, started.run)[1] == ("early:1",)
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False, allow_infinity=False) | st.text()

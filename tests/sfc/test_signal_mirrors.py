@@ -122,12 +122,12 @@ def test_recipe_without_mirror_records_no_mirror_query() -> None:
 
 
 def test_record_contains_only_queried_members() -> None:
-    asked = AskedMirrors(copies(*(f"C{number}" for number in range(10_000)), is_stale=True))
-    assert asked.has("carriers", "C7") is True
-    assert asked.has("carriers", "D7") is False
-    assert asked.has("tools", "T1") is UNKNOWN
+    asked_mirrors = AskedMirrors(copies(*(f"C{number}" for number in range(10_000)), is_stale=True))
+    assert asked_mirrors.has("carriers", "C7") is True
+    assert asked_mirrors.has("carriers", "D7") is False
+    assert asked_mirrors.has("tools", "T1") is UNKNOWN
     recorded = MirrorCopy(frozenset({"C7"}), is_stale=True, others=frozenset({"D7"}))
-    assert asked.recorded == {"carriers": recorded}
+    assert asked_mirrors.recorded == {"carriers": recorded}
     assert recorded.has("C8") is UNKNOWN
 
 
@@ -147,7 +147,7 @@ def test_run_with_mirror_matches_an_oracle_and_replays(chosen: list[str], states
     texts = [text.format(step=name) for text, name in zip(chosen, names, strict=False)]
     net = net_of(recipe(" ".join(names), [transition(*row) for row in zip(names, names[1:], texts, strict=False)]))
     run = new_run("J1", "s", "R1", {"carrier": "C1"})
-    stored: list[StoredDecision] = []
+    stored_decisions: list[StoredDecision] = []
     at, entered = 0, 0
     for number, state in enumerate(states):
         now = number * 1000
@@ -160,11 +160,11 @@ def test_run_with_mirror_matches_an_oracle_and_replays(chosen: list[str], states
             assert not isinstance(advanced, Advanced)
             break
         assert isinstance(advanced, Advanced)
-        stored.append(record_decision(net, run, signal, advanced, number + 1, now))
+        stored_decisions.append(record_decision(net, run, signal, advanced, number + 1, now))
         # A restart between two decisions changes nothing.
         run = decode(encode(advanced.run))
         assert run.active == {names[at]}
         assert run.ended is (at == len(chosen))
-    repeated = replay(net, run, [read_record(net, run, stored_decision) for stored_decision in stored])
+    repeated = replay(net, run, [read_record(net, run, stored_decision) for stored_decision in stored_decisions])
     assert repeated.differences == ()
     assert differing_fields(run, repeated.run) == ()

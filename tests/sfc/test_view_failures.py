@@ -73,8 +73,13 @@ def test_failed_pulse_blocks_the_run_until_an_operator_decides(
     allowed: tuple[str, ...], listed: tuple[Intervention, ...]
 ) -> None:
     driven = standing(*allowed)
-    (held,) = held_failures(driven.net, driven.run)
-    assert (held.action, held.step, str(held.error), held.allowed) == ("open", "A", NO_AIR, listed)
+    (held_failure,) = held_failures(driven.net, driven.run)
+    assert (held_failure.action, held_failure.step, str(held_failure.error), held_failure.allowed) == (
+        "open",
+        "A",
+        NO_AIR,
+        listed,
+    )
     driven.answer("b", 200)
     assert driven.run.active == {"B"}
     assert driven.sent == []
@@ -156,8 +161,8 @@ def test_a_pulse_of_an_earlier_round_can_be_skipped_and_not_retried() -> None:
     driven = loop("retry", "skip")
     assert driven.run.active == {"A"}
     driven.answer("open", 100, error="no air")
-    (held,) = held_failures(driven.net, driven.run)
-    assert (held.attempt, held.allowed) == (1, (SKIP,))
+    (held_failure,) = held_failures(driven.net, driven.run)
+    assert (held_failure.attempt, held_failure.allowed) == (1, (SKIP,))
     assert driven.ignored(of(RETRY), 200) is IgnoredKind.NOT_POSSIBLE
     driven.signal(of(SKIP, data={"by_hand": True}), 300)
     assert (held_failures(driven.net, driven.run), driven.run.faults) == ((), ())
@@ -245,14 +250,14 @@ def test_blocked_run_is_stored_and_replayed() -> None:
         of(SKIP, data={"open": True}),
         Answer("J1/R1/c/1", ok=True),
     ]
-    stored = []
+    stored_decisions = []
     for number, signal in enumerate(days, 1):
         before = driven.run = decode(encode(driven.run))
         driven.signal(signal, number * 1_000)
         advanced = Advanced(driven.run, driven.requests, driven.steps)
-        stored.append(record_decision(net, before, signal, advanced, number, number * 1_000))
+        stored_decisions.append(record_decision(net, before, signal, advanced, number, number * 1_000))
     assert driven.run.outcome is Outcome.COMPLETED
-    records = [read_record(net, driven.run, stored_decision) for stored_decision in stored]
+    records = [read_record(net, driven.run, stored_decision) for stored_decision in stored_decisions]
     repeated = replay(net, driven.run, records)
     assert (repeated.differences, differing_fields(driven.run, repeated.run)) == ((), ())
     # A recipe without the permission would have failed at the first answer.

@@ -59,16 +59,20 @@ async def started(plant: Plant, *job_ids: str, master: str = "linear") -> None:
 
 async def scanned(plant: Plant, job_id: str) -> list[str]:
     """Name the waits of a job that are over."""
-    stored = await runs.load(plant.store, job_id)
-    assert stored
-    associations = stored.run.associations.values()
-    return [one.action for one in associations if one.event_id and one.state is ActionState.COMPLETED]
+    stored_run = await runs.load(plant.store, job_id)
+    assert stored_run
+    associations = stored_run.run.associations.values()
+    return [
+        association.action
+        for association in associations
+        if association.event_id and association.state is ActionState.COMPLETED
+    ]
 
 
 async def revision(plant: Plant, job_id: str = "J1") -> int:
-    stored = await runs.load(plant.store, job_id)
-    assert stored
-    return stored.revision
+    stored_run = await runs.load(plant.store, job_id)
+    assert stored_run
+    return stored_run.revision
 
 
 async def test_answer_received_by_another_instance_advances_the_run(
@@ -188,10 +192,10 @@ async def test_cached_run_is_not_used_for_a_later_job_of_the_same_id(
         await plant.teach("linear", linear(action("x", "new")))
         await started(plant, "J1")
         assert (await other.ask(Cause.ABORT, "J1")).status == 1
-    stored = await runs.load(plant.store, "J1")
-    assert stored
-    assert set(stored.run.steps) == {"new"}
-    assert [association.state for association in stored.run.associations.values()] == [ActionState.STOPPED]
+    stored_run = await runs.load(plant.store, "J1")
+    assert stored_run
+    assert set(stored_run.run.steps) == {"new"}
+    assert [association.state for association in stored_run.run.associations.values()] == [ActionState.STOPPED]
 
 
 async def test_event_without_a_job_goes_to_the_longest_waiting_job(plant: Plant) -> None:
@@ -477,9 +481,9 @@ async def test_outstanding_commands_are_sent_and_unanswered(plant: Plant, tool: 
     await plant.answer(tool.commands[0])
     await plant.drive()
     answered, *open_ones = tool.commands
-    found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
-    assert sorted(command.command_id for command in found) == sorted(one.command_id for one in open_ones)
-    assert answered not in found
+    commands = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert sorted(command.command_id for command in commands) == sorted(one.command_id for one in open_ones)
+    assert answered not in commands
     each_by_itself = [await plant.answers.is_outstanding(command.command_id) for command in tool.commands]
     assert each_by_itself == [command is not answered for command in tool.commands]
     assert not await plant.answers.is_outstanding("nobody's")
@@ -503,5 +507,5 @@ async def test_begun_command_is_the_first_outstanding_one(plant: Plant, tool: Fa
     """The job with the earlier name took the tool of the begun one after a reconnect: its outcome was unknown."""
     await started(plant, "Jc", "Jb", "Ja")
     assert (await plant.answers.begin(tool.commands[1].command_id)) is Begin.NEW
-    found = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
-    assert [(command.job_id, command.begun) for command in found] == [("Jb", True), ("Jc", False), ("Ja", False)]
+    commands = await plant.answers.outstanding((SCOPE,), (TIGHTEN,))
+    assert [(command.job_id, command.begun) for command in commands] == [("Jb", True), ("Jc", False), ("Ja", False)]

@@ -17,9 +17,9 @@ async def started(plant: Plant, tool: FakeEquipment) -> EquipmentAnswer:
 
 
 async def revision(plant: Plant) -> int:
-    stored = await runs.load(plant.store, "J1")
-    assert stored
-    return stored.revision
+    stored_run = await runs.load(plant.store, "J1")
+    assert stored_run
+    return stored_run.revision
 
 
 async def test_answer_to_a_command_of_other_equipment_is_ignored(plant: Plant, tool: FakeEquipment) -> None:

@@ -99,12 +99,12 @@ async def test_begun_mark_is_committed_once_before_the_start(plant: Plant, redis
 async def test_begun_mark_of_a_former_generation_may_have_lost_its_answer(plant: Plant, tool: FakeEquipment) -> None:
     await started(plant, "J1")
     command = tool.commands[0].command_id
-    found = []
+    begins = []
     for generation in ("g1", "g1", "g2"):
         plant.store.keys = replace(plant.store.keys, generation_id=generation)
         answers = Answers(plant.store, plant.runs, DEDUPE_MS)
-        found.append(await answers.begin(command))
-    assert found == [Begin.NEW, Begin.AGAIN, Begin.LOST]
+        begins.append(await answers.begin(command))
+    assert begins == [Begin.NEW, Begin.AGAIN, Begin.LOST]
 
 
 async def test_begun_mark_with_an_unconfirmed_commit_allows_the_start(plant: Plant, tool: FakeEquipment) -> None:

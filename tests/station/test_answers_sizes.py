@@ -44,9 +44,9 @@ async def test_curve_of_an_event_is_stored_as_a_file_and_does_not_count(plant: P
     curve = {"channels": [{"name": "Torque", "values": [n / 10 for n in range(60_000)]}]}
     await plant.happens(data={"torque": 85, "trace": curve})
     assert await scanned(plant, "J1") == ["s"]
-    stored = await runs.load(plant.store, "J1")
-    assert stored
-    data = [association.result for association in stored.run.associations.values() if association.event_id]
+    stored_run = await runs.load(plant.store, "J1")
+    assert stored_run
+    data = [association.result for association in stored_run.run.associations.values() if association.event_id]
     (reference,) = stored_in(data[0])
     assert isinstance(reference, TraceReference)
     assert (reference.points, len(read_file(tmp_path, reference))) == (60_000, reference.size)

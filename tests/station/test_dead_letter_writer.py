@@ -43,8 +43,8 @@ async def the_letter(plant: Plant) -> Letter:
         return bool(await letters(plant))
 
     await until(is_there)
-    (found,) = await letters(plant)
-    return found
+    (letter,) = await letters(plant)
+    return letter
 
 
 async def test_start_with_a_defect_becomes_a_dead_letter_after_retries(plant: Plant, tool: FakeEquipment) -> None:
@@ -54,9 +54,9 @@ async def test_start_with_a_defect_becomes_a_dead_letter_after_retries(plant: Pl
     async with plant.at_work():
         job = await plant.until_state("J1", JobState.ABORTED)
         await until_all_is_acknowledged(plant)
-    found = await the_letter(plant)
-    assert (found.kind, found.scope, found.job_id, found.at) == (LetterKind.START, SCOPE, "J1", NOW)
-    assert found.reason == str(job.error) == "its start met a defect of this software: DecodeError"
+    letter = await the_letter(plant)
+    assert (letter.kind, letter.scope, letter.job_id, letter.at) == (LetterKind.START, SCOPE, "J1", NOW)
+    assert letter.reason == str(job.error) == "its start met a defect of this software: DecodeError"
 
 
 async def test_start_with_a_temporary_defect_succeeds(plant: Plant, tool: FakeEquipment) -> None:
@@ -77,10 +77,10 @@ async def test_work_of_an_unreadable_job_does_not_block_later_work(plant: Plant,
     await plant.store.execute("HSET", plant.store.keys.joborder("J1"), "state", "NO_STATE")
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J2"))
-        found = await the_letter(plant)
+        letter = await the_letter(plant)
         await until_all_is_acknowledged(plant)
-    assert found.kind is LetterKind.START
-    assert "KeyError" in found.reason
+    assert letter.kind is LetterKind.START
+    assert "KeyError" in letter.reason
 
 
 async def leave_a_decision(plant: Plant, tool: FakeEquipment) -> None:
@@ -100,10 +100,10 @@ async def test_decision_of_a_store_client_that_cannot_be_adopted_fails_its_job(
     await plant.store.execute("HSET", plant.store.keys.sfc_execution("J1"), "outbox:", "{")
     async with plant.at_work():
         job = await plant.until_state("J1", JobState.ABORTED)
-        found = await the_letter(plant)
+        letter = await the_letter(plant)
         await until_true(lambda: tool.received(Phase.STOP) == ["a"])
         await until_all_is_acknowledged(plant)
-    assert (found.kind, found.reason) == (LetterKind.DECISION, str(job.error))
+    assert (letter.kind, letter.reason) == (LetterKind.DECISION, str(job.error))
 
 
 async def test_job_with_an_unreadable_run_is_aborted(plant: Plant, tool: FakeEquipment) -> None:
@@ -112,9 +112,9 @@ async def test_job_with_an_unreadable_run_is_aborted(plant: Plant, tool: FakeEqu
     plant.runs.invalidate("J1")
     async with plant.at_work():
         job = await plant.until_state("J1", JobState.ABORTED)
-        found = await the_letter(plant)
+        letter = await the_letter(plant)
         await until_all_is_acknowledged(plant)
-    assert (found.kind, found.reason) == (LetterKind.DECISION, str(job.error))
+    assert (letter.kind, letter.reason) == (LetterKind.DECISION, str(job.error))
     assert await runs.active_jobs(plant.store) == []
 
 
@@ -149,11 +149,11 @@ async def test_unsendable_command_becomes_a_dead_letter_after_retries(
         if phase is Phase.STOP:
             await plant.ask(Cause.ABORT, "J1")
         await plant.until_state("J1", JobState.ABORTED)
-        found = await the_letter(plant)
+        letter = await the_letter(plant)
         await until_all_is_acknowledged(plant)
-    assert found.kind is LetterKind.COMMAND
-    assert found.reason == "cannot be sent: ZeroDivisionError: "
-    assert found.details == {
+    assert letter.kind is LetterKind.COMMAND
+    assert letter.reason == "cannot be sent: ZeroDivisionError: "
+    assert letter.details == {
         "phase": phase.value,
         "command_id": tried[0].command_id,
         "step": "one",
@@ -175,8 +175,8 @@ async def test_unreadable_job_at_the_head_of_the_queue_blocks_no_other(plant: Pl
         for job_id in ("J2", "J3", "J4"):
             await plant.until_state(job_id, JobState.ENDED)
         await until_all_is_acknowledged(plant)
-    found = await the_letter(plant)
-    assert (found.kind, found.job_id) == (LetterKind.START, "J1")
+    letter = await the_letter(plant)
+    assert (letter.kind, letter.job_id) == (LetterKind.START, "J1")
     assert await plant.store.execute("ZCARD", plant.store.keys.joborder_startable(SCOPE)) == 0
 
 

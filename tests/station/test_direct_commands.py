@@ -41,9 +41,9 @@ def command(number: int = 0) -> Command:
 @pytest.fixture
 def direct(plant: Plant, tool: FakeEquipment) -> DirectCommands:
     """The commands without a job, with the station that the tool answers."""
-    found = DirectCommands(plant.runs)
-    tool.station = Answers(plant.store, plant.runs, DEDUPE_MS, [TIGHTEN], found)
-    return found
+    direct_commands = DirectCommands(plant.runs)
+    tool.station = Answers(plant.store, plant.runs, DEDUPE_MS, [TIGHTEN], direct_commands)
+    return direct_commands
 
 
 async def test_answer_to_a_direct_command_is_returned(direct: DirectCommands, tool: FakeEquipment) -> None:
@@ -128,8 +128,12 @@ async def test_stop_of_a_command_is_kept_until_the_equipment_confirms_it(
     direct: DirectCommands, plant: Plant, tool: FakeEquipment
 ) -> None:
     await direct.perform(tool, [TIGHTEN], command(), 0.05)
-    (kept,) = await equipment_memory.load_all_safing(plant.store)
-    assert (kept.phase, kept.command_id, kept.type_id) == (Phase.STOP, command().command_id, TIGHTEN)
+    (safing_command,) = await equipment_memory.load_all_safing(plant.store)
+    assert (safing_command.phase, safing_command.command_id, safing_command.type_id) == (
+        Phase.STOP,
+        command().command_id,
+        TIGHTEN,
+    )
     assert tool.station
     assert await tool.station.has_open_stop(command().command_id)
     await tool.station.stopped(command().command_id, None)
@@ -142,12 +146,12 @@ async def test_stop_is_kept_before_the_start_and_due_after_the_answer_time(
     """A gateway that is killed meanwhile leaves the stop behind; it does not disturb the command before."""
     work = asyncio.create_task(direct.perform(tool, [TIGHTEN], command(), 30))
     await until_true(lambda: tool.commands)
-    (kept,) = await equipment_memory.load_all_safing(plant.store)
-    assert kept.since >= plant.runs.clock() + 20_000
+    (safing_command,) = await equipment_memory.load_all_safing(plant.store)
+    assert safing_command.since >= plant.runs.clock() + 20_000
     sender = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, plant.runs.clock)
     await send_due(sender, tool)
     assert [command_sent.phase for command_sent in tool.commands] == [Phase.START]
-    restarted = kept.since + 1
+    restarted = safing_command.since + 1
     late = SafingSender(plant.runs, [SCOPE], {TIGHTEN: tool}, lambda: restarted)
     await send_due(late, tool)
     assert [command_sent.phase for command_sent in tool.commands] == [Phase.START, Phase.STOP]

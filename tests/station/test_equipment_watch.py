@@ -119,17 +119,17 @@ async def test_reason_of_a_missing_connection_is_reported_at_once(store: Store, 
     async with watching(plant, tool) as watch:
         await wait_until(lambda: watch.health and watch.health[0].connected)
         tool.reachable = False
-        written: list[EquipmentReport | None] = []
+        equipment_reports: list[EquipmentReport | None] = []
 
         async def read() -> None:
-            written.append((await equipment_memory.load_registered_reports(store, (SCOPE,)))["edge"])
+            equipment_reports.append((await equipment_memory.load_registered_reports(store, (SCOPE,)))["edge"])
 
         watch.listeners.append(read)
         expected = "not connected: refused: wrench is away"
         await wait_until(
             lambda: any(
                 equipment_report and str(equipment_report.equipment[0].obstacle) == expected
-                for equipment_report in written
+                for equipment_report in equipment_reports
             )
         )
 
@@ -147,9 +147,9 @@ async def test_equipment_report_is_written_to_the_store(store: Store, wait_until
 
         watch.listeners.append(report_text)
         await wait_until(lambda: reported)
-    found = await equipment_memory.load_registered_reports(store, (SCOPE,))
+    equipment_reports = await equipment_memory.load_registered_reports(store, (SCOPE,))
     report = EquipmentReport(at=NOW, equipment=(msgspec.structs.replace(WRENCH, last_seen=NOW),))
-    assert found == {"edge": report}
+    assert equipment_reports == {"edge": report}
 
 
 async def test_outstanding_commands_are_counted_with_and_without_a_connection(
@@ -238,9 +238,9 @@ async def test_gateway_without_equipment_writes_no_report(store: Store) -> None:
     ],
 )
 def test_trouble_is_written_at_once_and_counts_at_intervals(change: dict[str, object], age: int, *, due: bool) -> None:
-    written = EquipmentReport(at=NOW, equipment=(WRENCH,))
+    equipment_report = EquipmentReport(at=NOW, equipment=(WRENCH,))
     report = EquipmentReport(at=NOW + age, equipment=(msgspec.structs.replace(WRENCH, **change),))
-    assert is_due(written, report) is due
+    assert is_due(equipment_report, report) is due
     assert is_due(None, report)
 
 

@@ -38,8 +38,8 @@ async def test_release_names_operator_and_reason(plant: Plant) -> None:
     await plant.store.commit(equipment_memory.save_safing(plant.store.keys, STOP))
     (released,) = await release(plant.store, EQUIPMENT, request(), DEDUPE_MS)
     assert released == ReleasedStop(command="J1/R/tighten/1", phase="stop", job_order_id="J1")
-    (kept,) = await equipment_memory.load_all_safing(plant.store)
-    assert (kept.released_by, kept.release_reason) == ("kim", "air cut off")
+    (safing_command,) = await equipment_memory.load_all_safing(plant.store)
+    assert (safing_command.released_by, safing_command.release_reason) == ("kim", "air cut off")
 
 
 async def test_repeated_release_gets_the_same_answer(plant: Plant) -> None:

@@ -76,8 +76,8 @@ async def test_both_sides_of_a_split_line_use_the_same_command_ids(redis: RedisS
 
 
 async def test_call_with_a_known_id_and_other_content_is_refused_as_repeated(plant: Plant) -> None:
-    stored = await plant.jobs.call(CALL)
-    assert await plant.jobs.call(replace(CALL, time="")) == stored
+    call_answer = await plant.jobs.call(CALL)
+    assert await plant.jobs.call(replace(CALL, time="")) == call_answer
     for other in (
         replace(CALL, arguments=OTHER_ORDER),
         replace(CALL, method=Cause.STORE),
@@ -101,19 +101,19 @@ async def marks(plant: Plant) -> AsyncIterator[str]:
 
 
 async def test_forgotten_call_whose_job_was_updated_since_is_refused(plant: Plant) -> None:
-    stored = replace(CALL, method=Cause.STORE)
-    await plant.jobs.call(stored)
+    job_call = replace(CALL, method=Cause.STORE)
+    await plant.jobs.call(job_call)
     await plant.jobs.call(JobCall(SCOPE, Cause.UPDATE, OTHER_ORDER, "urn:mes", "call-2"))
     await forget(plant)
     with pytest.raises(Refused) as refusal:
-        await plant.jobs.call(stored)
+        await plant.jobs.call(job_call)
     assert refusal.value.kind == "repeated_id"
 
 
 async def test_forgotten_call_is_new_only_with_another_time(plant: Plant) -> None:
-    stored = replace(CALL, method=Cause.STORE)
+    call = replace(CALL, method=Cause.STORE)
     run_ids = []
-    for job_call in (stored, stored, replace(stored, time="2026-11-27T16:00:00Z")):
+    for job_call in (call, call, replace(call, time="2026-11-27T16:00:00Z")):
         await plant.jobs.call(job_call)
         run_ids.append((await plant.job("J1")).correlation_id)
         await plant.ask(Cause.CANCEL, "J1")

@@ -129,10 +129,10 @@ async def test_response_is_found_by_id_and_by_state_in_each_state(
     found = await provider.of_job(SCOPE, "J1")
     assert found.status == expected
     assert [response.job_state[0].state_number for response in found.responses] == ([state] if expected == OK else [])
-    for asked in JobState:
-        by_state = await provider.in_state(SCOPE, state_entries(JobStatus(asked)))
+    for job_state in JobState:
+        by_state = await provider.in_state(SCOPE, state_entries(JobStatus(job_state)))
         assert by_state.status == OK
-        assert bool(by_state.responses) == (asked == state and expected == OK)
+        assert bool(by_state.responses) == (job_state == state and expected == OK)
 
 
 @pytest.mark.parametrize("method", [text for text in STANDARD if text not in {"Store", "StoreAndStart"}])
@@ -168,9 +168,9 @@ async def test_pause_and_stop_of_the_mes_lead_to_their_own_sub_states(
 
 async def test_repeated_call_gets_the_same_answer_and_has_no_second_effect(plant: Plant) -> None:
     first = await plant.order(Cause.STORE, order("J1"), event_id="e1")
-    stored = await plant.job("J1")
+    job = await plant.job("J1")
     assert await plant.order(Cause.STORE, order("J1"), event_id="e1") == first == CallAnswer(OK)
-    assert await plant.job("J1") == stored
+    assert await plant.job("J1") == job
     assert await plant.store.execute("XLEN", plant.store.keys.joborder_changes(SCOPE)) == 1
 
 
@@ -364,9 +364,9 @@ NEW = CallIdentity("/mes", "call-1", SCOPE, None)
 
 
 async def test_facts_of_an_order_take_one_round_trip(store: Store) -> None:
-    asked = JobOrder(job_order_id="J1", work_master_id=(WorkMaster(id="linear"),))
+    job_order = JobOrder(job_order_id="J1", work_master_id=(WorkMaster(id="linear"),))
     before = await reads_of(store)
-    facts = await read_order_facts(store, NEW, asked, None)
+    facts = await read_order_facts(store, NEW, job_order, None)
     assert isinstance(facts, OrderFacts)
     # The other tests have no connection that calls meanwhile; the second INFO is a read event as well.
     assert await reads_of(store) - before <= 2
@@ -397,11 +397,11 @@ async def test_answer_given_before_is_returned_although_the_job_is_unreadable(
 async def test_recipe_that_is_not_cached_takes_a_second_round_trip(plant: Plant) -> None:
     await plant.order(Cause.STORE, order("J1"))
     recipes = RecipeLookup(plant.store, compiled)
-    asked = order("J2")
+    job_order = order("J2")
     trips = []
     for _ in range(2):
         before = await reads_of(plant.store)
-        facts = await read_order_facts(plant.store, NEW, asked, recipes)
+        facts = await read_order_facts(plant.store, NEW, job_order, recipes)
         trips.append(await reads_of(plant.store) - before - 1)
         assert isinstance(facts, OrderFacts)
         assert isinstance(facts.recipe, FoundRecipe)

@@ -58,8 +58,8 @@ async def test_only_calls_that_start_work_are_refused_in_maintenance(
 
 async def test_order_may_be_stored_during_maintenance(plant: Plant, service: JobService) -> None:
     await switch(plant.store, Maintenance())
-    stored = JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order("J1")), "mes", "1")
-    assert (await service.call(stored)).status is ReturnStatus.NO_ERROR
+    job_call = JobCall(SCOPE, Cause.STORE, OrderCall(job_order=order("J1")), "mes", "1")
+    assert (await service.call(job_call)).status is ReturnStatus.NO_ERROR
 
 
 async def test_resume_of_a_paused_job_is_refused_in_maintenance(running: Plant) -> None:

@@ -10,8 +10,8 @@ async def test_large_result_is_stated_by_its_size(plant: Plant, tool: FakeEquipm
     await plant.order(Cause.STORE_AND_START, order("J1"))
     await plant.drive()
     await plant.answer(tool.commands[0], {"text": "x" * 90})
-    stored = await load(plant.store, "J1")
-    (whole,), (bounded,) = public_results(stored, largest=101), public_results(stored, largest=100)
+    stored_job = await load(plant.store, "J1")
+    (whole,), (bounded,) = public_results(stored_job, largest=101), public_results(stored_job, largest=100)
     assert (whole.result, bounded.result) == ({"text": "x" * 90}, {"bytes": 101})
     assert (whole.values, whole.sending, whole.late) == (bounded.values, "sent", False)
-    assert public_results(stored)[0].result == whole.result
+    assert public_results(stored_job)[0].result == whole.result

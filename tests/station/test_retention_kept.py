@@ -167,8 +167,8 @@ async def test_a_job_stored_again_with_the_id_of_one_to_remove_stays(store: Stor
             return
         waits = JobStatus(JobState.ALLOWED_TO_START, SubState.READY)
         again = replace(second, status=waits, stored_at=NOW, started_at=None, ended_at=None, delivered_at=None)
-        written = jobs.save(store.keys, None, again, ((Cause.STORE_AND_START, waits),), NOW)
-        assert isinstance(await store.commit(written), Committed)
+        commit = jobs.save(store.keys, None, again, ((Cause.STORE_AND_START, waits),), NOW)
+        assert isinstance(await store.commit(commit), Committed)
 
     service = KeptJobs(
         store,

@@ -115,9 +115,9 @@ async def test_commit_with_a_lost_reply_is_not_repeated(
             relay.deliver = deliver
             assert far.runs.uncertain.get_nowait() == "J1"
             assert isinstance(await far.runs.signal("J1", answer), Ignored)
-    stored = await runs.load(plant.store, "J1")
-    assert stored
-    assert {association.action: association.attempt for association in stored.run.associations.values()} == {
+    stored_run = await runs.load(plant.store, "J1")
+    assert stored_run
+    assert {association.action: association.attempt for association in stored_run.run.associations.values()} == {
         "a": 1,
         "b": 1,
     }

@@ -22,8 +22,8 @@ async def loaded_job(plant: Plant) -> LoadedJob:
 
 
 def with_outbox(loaded: LoadedJob, *commands: Outgoing, later: int = 0) -> LoadedJob:
-    stored = msgspec.structs.replace(loaded.stored, outbox=commands, revision=loaded.stored.revision + later)
-    return replace(loaded, stored=stored)
+    stored_run = msgspec.structs.replace(loaded.stored, outbox=commands, revision=loaded.stored.revision + later)
+    return replace(loaded, stored=stored_run)
 
 
 async def test_new_commands_queue_their_job_once(plant: Plant, tool: FakeEquipment) -> None:

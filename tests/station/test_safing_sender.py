@@ -123,8 +123,8 @@ async def test_declined_stop_is_kept_with_its_reason_and_reported_to_the_job(pla
     await started(plant, "J1")
     await plant.ask(Cause.ABORT, "J1")
     await plant.answers.stopped(tool.commands[0].command_id, "the tool is locked")
-    (kept,) = await equipment_memory.load_all_safing(plant.store)
-    assert (str(kept.error), plant.answers.stats.declined_stops) == ("the tool is locked", 1)
+    (safing_command,) = await equipment_memory.load_all_safing(plant.store)
+    assert (str(safing_command.error), plant.answers.stats.declined_stops) == ("the tool is locked", 1)
     loaded = await plant.runs.load("J1")
     assert loaded
     assert [str(past_attempt.error) for past_attempt in loaded.stored.run.past.values()] == [
@@ -147,8 +147,8 @@ async def test_declined_reset_is_sent_until_it_is_carried_out(plant: Plant, tool
             await plant.answer(reset, error="the clamp is locked")
         else:
             await plant.answers.answer(OutcomeUnknown(reset.command_id, "the clamp is locked"))
-    (kept,) = await equipment_memory.load_all_safing(plant.store)
-    assert (str(kept.error), plant.answers.stats.declined_stops) == ("the clamp is locked", 2)
+    (safing_command,) = await equipment_memory.load_all_safing(plant.store)
+    assert (str(safing_command.error), plant.answers.stats.declined_stops) == ("the clamp is locked", 2)
     seconds.now += 5
     await send_due(sender, tool)
     assert tool.received(Phase.RESET) == ["clamp"] * 2
@@ -386,6 +386,6 @@ async def test_release_for_a_removed_job_is_discarded(plant: Plant, tool: FakeEq
 
 
 async def _late_errors(plant: Plant, job_id: str) -> list[str | None]:
-    stored = await runs.load(plant.store, job_id)
-    assert stored is not None
-    return [str(past_attempt.error) for past_attempt in stored.run.past.values() if past_attempt.error]
+    stored_run = await runs.load(plant.store, job_id)
+    assert stored_run is not None
+    return [str(past_attempt.error) for past_attempt in stored_run.run.past.values() if past_attempt.error]

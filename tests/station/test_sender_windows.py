@@ -70,9 +70,9 @@ async def successor(store: Store, clock: Clock, tool: FakeEquipment, camera: Fak
 
 
 async def first(store: Store) -> Association:
-    stored = await runs.load(store, "J1")
-    assert stored
-    return stored.run.associations[key("a@one")]
+    stored_run = await runs.load(store, "J1")
+    assert stored_run
+    return stored_run.run.associations[key("a@one")]
 
 
 @pytest.mark.parametrize("recipe", [LIMITED, TIMED_OUT, LEFT])

@@ -67,9 +67,9 @@ async def aborted(store: Store, clock: Now, tool: Away) -> AsyncIterator[Plant]:
 
 
 async def command(plant: Plant) -> Association:
-    stored = await runs.load(plant.store, "J1")
-    assert stored is not None
-    return stored.run.associations[key("a@one")]
+    stored_run = await runs.load(plant.store, "J1")
+    assert stored_run is not None
+    return stored_run.run.associations[key("a@one")]
 
 
 async def is_withdrawn(plant: Plant) -> bool:
@@ -80,8 +80,8 @@ async def test_stop_of_a_command_that_never_left_is_not_open(store: Store, clock
     tool = Away(NotSent(REASON))
     async with aborted(store, clock, tool) as plant:
         await until(lambda: is_withdrawn(plant))
-        found = await command(plant)
-        assert (found.sent_at, str(found.error)) == (None, f"never sent: {REASON}")
+        association = await command(plant)
+        assert (association.sent_at, str(association.error)) == (None, f"never sent: {REASON}")
         assert tool.stops == []
 
 
@@ -90,9 +90,9 @@ async def test_stop_of_a_command_that_may_have_left_stays_open(store: Store, clo
     async with aborted(store, clock, tool) as plant:
         await until_true(lambda: tool.stops)
         assert len(await equipment_memory.load_all_safing(plant.store)) == 1
-        found = await command(plant)
-        assert found.sent_at is not None
-        assert not found.withdrawn
+        association = await command(plant)
+        assert association.sent_at is not None
+        assert not association.withdrawn
 
 
 async def test_command_in_the_memory_of_the_port_never_left(store: Store, clock: Now) -> None:
@@ -178,9 +178,9 @@ async def test_command_that_waits_to_be_sent_is_not_sent_yet(store: Store, clock
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await until_true(lambda: tool.tried)
-        stored = await runs.load(store, "J1")
-        assert stored is not None
-        assert stored.unsent == {tool.tried[0].command_id}
+        stored_run = await runs.load(store, "J1")
+        assert stored_run is not None
+        assert stored_run.unsent == {tool.tried[0].command_id}
         tool.failure = None
 
         async def is_sent() -> bool:

@@ -26,12 +26,12 @@ async def test_ended_job_is_loaded_with_run_net_and_response(plant: Plant, tool:
     async with plant.at_work():
         await plant.order(Cause.STORE_AND_START, order("J1"))
         await plant.until_state("J1", JobState.ENDED)
-    stored = await load(plant.store, "J1")
-    assert stored.run
-    assert stored.net
-    assert stored.response
-    assert stored.response.job_order_id == stored.run.job_id == "J1"
-    assert list(stored.net.steps) == ["one", "two"]
+    stored_job = await load(plant.store, "J1")
+    assert stored_job.run
+    assert stored_job.net
+    assert stored_job.response
+    assert stored_job.response.job_order_id == stored_job.run.job_id == "J1"
+    assert list(stored_job.net.steps) == ["one", "two"]
 
 
 async def test_unreadable_job_is_refused_with_the_reason(plant: Plant) -> None:

@@ -34,12 +34,12 @@ async def test_every_decision_is_recorded_and_replayed(plant: Plant, tool: FakeE
     clock.now += 5000
     await plant.ask(Cause.RESUME, "J1")
     await plant.answer(tool.commands[0], {"torque": 85.5})
-    found = await recorded(plant)
-    signals = [type(record.signal) for record in found.records if not isinstance(record.signal, Begun)]
+    recorded_run = await recorded(plant)
+    signals = [type(record.signal) for record in recorded_run.records if not isinstance(record.signal, Begun)]
     assert signals == [Start, Pause, Resume, Answer]
-    replayed = replay_recorded(found)
+    replayed = replay_recorded(recorded_run)
     assert isinstance(replayed, JobReplay)
-    assert (replayed.is_same, replayed.decisions) == (True, len(found.records))
+    assert (replayed.is_same, replayed.decisions) == (True, len(recorded_run.records))
 
 
 async def test_decisions_of_two_instances_are_one_history(plant: Plant, tool: FakeEquipment) -> None:
@@ -77,18 +77,18 @@ async def test_run_of_an_earlier_release_continues_without_history(plant: Plant,
     plant.runs.invalidate("J1")
     plant.runs.outbox.drop_run("J1")
     await plant.answer(tool.commands[0], {})
-    stored = await runs.load(plant.store, "J1")
-    assert stored is not None
-    assert stored.run.associations
+    stored_run = await runs.load(plant.store, "J1")
+    assert stored_run is not None
+    assert stored_run.run.associations
     assert isinstance(await load_recorded(plant.store, "J1"), NotRecorded)
 
 
 async def test_truncated_history_is_listed_but_not_replayed(plant: Plant, tool: FakeEquipment) -> None:
     await worked(plant, tool)
     await plant.store.execute("XTRIM", plant.store.keys.sfc_history("J1"), "MAXLEN", 2)
-    found = await recorded(plant)
-    assert len(found.records) == 2
-    refused = replay_recorded(found)
+    recorded_run = await recorded(plant)
+    assert len(recorded_run.records) == 2
+    refused = replay_recorded(recorded_run)
     assert isinstance(refused, NotRecorded)
     assert "the earlier ones are gone" in refused.reason
 

@@ -39,11 +39,14 @@ async def test_recorder_receives_the_current_equipment_state(store: Store) -> No
 
 async def test_second_recorder_receives_the_initial_state(store: Store) -> None:
     publisher = TrafficPublisher(store, ("wrench",))
-    async with traffic_channel.subscribe(store, "wrench") as one, background_task(publisher.run(), "traffic"):
+    async with (
+        traffic_channel.subscribe(store, "wrench") as async_iterator,
+        background_task(publisher.run(), "traffic"),
+    ):
         await publisher.look()
         async with traffic_channel.subscribe(store, "wrench") as two:
             await publisher.look()
-            assert (await anext(one)).data == (await anext(two)).data
+            assert (await anext(async_iterator)).data == (await anext(two)).data
 
 
 async def test_records_beyond_the_rate_are_reported_as_missed(store: Store) -> None:

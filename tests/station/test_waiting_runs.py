@@ -52,19 +52,19 @@ async def taught(plant: Plant) -> None:
 
 async def holders(plant: Plant) -> dict[str, list[str]]:
     """Return the owner of each lock, and those that wait for it."""
-    found = await find_locks(plant.store, (LockKind.EQUIPMENT,), ())
+    stored_locks = await find_locks(plant.store, (LockKind.EQUIPMENT,), ())
     return {
         stored_lock.object_id: [stored_lock.lock.holder.owner, *(waiter.owner for waiter in stored_lock.lock.waiters)]
-        for stored_lock in found
+        for stored_lock in stored_locks
         if stored_lock.lock
     }
 
 
 async def why(plant: Plant, job_id: str) -> str:
-    stored = await load(plant.store, job_id)
-    assert stored.net
-    assert stored.run
-    return "; ".join(map(str, explain_waiting(stored.net, stored.run, plant.runs.clock(), stored.holders)))
+    stored_job = await load(plant.store, job_id)
+    assert stored_job.net
+    assert stored_job.run
+    return "; ".join(map(str, explain_waiting(stored_job.net, stored_job.run, plant.runs.clock(), stored_job.holders)))
 
 
 async def test_jobs_sharing_a_tool_do_not_interleave_within_a_part(plant: Plant, tool: FakeEquipment) -> None:
@@ -157,8 +157,8 @@ async def test_deleted_lock_is_granted_to_the_waiting_job(plant: Plant, tool: Fa
     async def no_record(_: object) -> Commit:
         return NOTHING
 
-    found = await find_locks(plant.store, (LockKind.EQUIPMENT,), ("wrench",))
-    await delete_locks(plant.store, found, no_record, force=True)
+    stored_locks = await find_locks(plant.store, (LockKind.EQUIPMENT,), ("wrench",))
+    await delete_locks(plant.store, stored_locks, no_record, force=True)
     await plant.drive()
     assert tool.received() == ["seat", "seat"]
     # The end of the job that lost its lock leaves the lock of the other one alone.

@@ -79,10 +79,12 @@ async def test_stale_copy_is_used_unless_the_condition_excludes_it(plant: Plant,
     await plant.store.commit(mirrors.save_state(plant.store.keys, "carriers", Freshness.STALE, 2))
     await watch.look()
     assert tool.received() == ["a"]
-    stored = await load(plant.store, "J1")
-    assert stored.net
-    assert stored.run
-    why = "; ".join(map(str, explain_waiting(stored.net, stored.run, 0, stored.holders, stored.mirrors)))
+    stored_job = await load(plant.store, "J1")
+    assert stored_job.net
+    assert stored_job.run
+    why = "; ".join(
+        map(str, explain_waiting(stored_job.net, stored_job.run, 0, stored_job.holders, stored_job.mirrors))
+    )
     assert "not mirrors.carriers.stale: mirrors.carriers.stale is true" in why
     await plant.store.commit(mirrors.save_state(plant.store.keys, "carriers", Freshness.CURRENT, 3))
     await watch.look()
@@ -142,9 +144,9 @@ async def test_two_gateways_continue_a_job_once(
         for item in (plant, other, plant):
             await item.drive()
     assert tool.received() == ["a", "b"]
-    stored = await plant.runs.load("J1")
-    assert stored
-    assert stored.stored.revision == before + 2
+    loaded_job = await plant.runs.load("J1")
+    assert loaded_job
+    assert loaded_job.stored.revision == before + 2
     assert [replay async for replay in differing_replays(plant.store)] == []
 
 

@@ -24,9 +24,9 @@ async def test_oldest_records_are_deleted_beyond_the_limit(store: Store) -> None
     head = await audit.load_head(store)
     records = [sealed(number) for number in range(1, 1501)]
     await store.commit(audit.append(store.keys, head, records, 1000))
-    found = [sealed_record async for sealed_record in audit.read_all(store)]
-    assert 1000 <= len(found) < 1500
-    assert found == records[-len(found) :]
+    sealed_records = [sealed_record async for sealed_record in audit.read_all(store)]
+    assert 1000 <= len(sealed_records) < 1500
+    assert sealed_records == records[-len(sealed_records) :]
 
 
 async def test_invalid_entry_is_read_as_number_zero(store: Store) -> None:

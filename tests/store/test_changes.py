@@ -79,12 +79,12 @@ async def test_follower_continues_at_its_saved_cursor(store: Store) -> None:
 
 async def test_the_cursor_and_the_published_position_are_separate(store: Store) -> None:
     await note(store, ["J1", "J2"])
-    one, two = await reported(store, 2, {SCOPE: "0-0"})
-    await store.commit(changes.save_cursor(store.keys, one, None))
-    assert await changes.event_cursor(store, SCOPE) == one.position
-    await store.commit(changes.save_event_cursor(store.keys, SCOPE, one.position))
+    change, two = await reported(store, 2, {SCOPE: "0-0"})
+    await store.commit(changes.save_cursor(store.keys, change, None))
+    assert await changes.event_cursor(store, SCOPE) == change.position
+    await store.commit(changes.save_event_cursor(store.keys, SCOPE, change.position))
     await store.commit(changes.save_cursor(store.keys, two, None))
-    assert await changes.event_cursor(store, SCOPE) == one.position
+    assert await changes.event_cursor(store, SCOPE) == change.position
     assert await changes.cursors(store, [SCOPE]) == {SCOPE: two.position}
 
 

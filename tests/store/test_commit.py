@@ -64,9 +64,9 @@ async def test_stale_commit_writes_nothing(store: Store, key: Key) -> None:
 
 async def test_second_commit_on_the_same_revision_is_stale(store: Store, key: Key) -> None:
     await store.commit(hashed(key("a"), rev="1"))
-    one = guarded(at_revision(key("a"), 1), hashed(key("a"), rev="2", by="one"))
+    commit = guarded(at_revision(key("a"), 1), hashed(key("a"), rev="2", by="one"))
     two = guarded(at_revision(key("a"), 1), hashed(key("a"), rev="2", by="two"))
-    assert await store.commit(one) == Committed()
+    assert await store.commit(commit) == Committed()
     assert await store.commit(two) == Stale(key("a"))
     assert await store.execute("HGET", key("a"), "by") == "one"
 

@@ -20,9 +20,9 @@ LETTER = Letter(LetterKind.COMMAND, "s", "J 1:ü", 'no "way"', 1_700_000_000_000
 async def test_letter_is_read_as_it_was_written_and_deleted(store: Store) -> None:
     for _ in range(2):
         await store.commit(dead_letters.add(store.keys, LETTER, 60_000))
-    found = await dead_letters.load_all(store)
-    assert list(found.values()) == [LETTER, LETTER]
-    first, second = found
+    letters = await dead_letters.load_all(store)
+    assert list(letters.values()) == [LETTER, LETTER]
+    first, second = letters
     await store.commit(dead_letters.delete(store.keys, first))
     assert list(await dead_letters.load_all(store)) == [second]
 
@@ -39,10 +39,10 @@ async def test_late_results_displace_no_dead_letter(store: Store) -> None:
     late = replace(LETTER, kind=LetterKind.LATE)
     for _ in range(1200):
         await store.commit(dead_letters.add(store.keys, late, 60_000))
-    found = await dead_letters.load_all(store)
-    assert next(iter(found.values())) == LETTER
-    assert len(found) < 1200
-    *_, newest = found
+    letters = await dead_letters.load_all(store)
+    assert next(iter(letters.values())) == LETTER
+    assert len(letters) < 1200
+    *_, newest = letters
     await store.commit(dead_letters.delete(store.keys, newest))
     assert newest not in await dead_letters.load_all(store)
 
@@ -74,8 +74,8 @@ async def test_long_texts_are_truncated(store: Store) -> None:
     await store.commit(
         record_refusal(store.keys, RefusedMessage(endless, endless, endless, "unreadable", endless, b""))
     )
-    (kept,) = await dead_letters.newest_refused(store, 1)
-    assert {len(text) for text in (kept.way, kept.event_type, kept.event_id, kept.reason)} == {1000}
+    (refused,) = await dead_letters.newest_refused(store, 1)
+    assert {len(text) for text in (refused.way, refused.event_type, refused.event_id, refused.reason)} == {1000}
 
 
 async def test_declined_call_is_counted_separately_from_refused_messages(store: Store) -> None:

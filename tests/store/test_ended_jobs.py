@@ -54,8 +54,8 @@ async def test_a_page_begins_where_it_is_asked_to(store: Store, first: int, expe
 async def test_a_job_with_commands_to_send_has_not_ended(store: Store) -> None:
     await put(store, "J1", 10)
     await store.commit(operation("SADD", store.keys.sfc_active_jobs(), "J1"))
-    (found,) = (await ended_jobs.ended_page(store, SCOPE, 0, 10)).jobs
-    assert not found.has_ended
+    (kept_job,) = (await ended_jobs.ended_page(store, SCOPE, 0, 10)).jobs
+    assert not kept_job.has_ended
 
 
 async def test_a_timer_of_a_removed_job_has_no_scope(store: Store) -> None:

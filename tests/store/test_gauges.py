@@ -36,9 +36,9 @@ async def test_jobs_are_counted_by_their_state(plant: Plant) -> None:
         await plant.order(Cause.STORE, order(f"J{number}"))
     await plant.order(Cause.STORE_AND_START, order("J9"))
     await plant.ask(Cause.ABORT, "J9")
-    found = (await gauges.read_gauges(plant.store, SCOPES, batch=2)).scopes[SCOPE]
-    assert found.open_jobs == {JobState.RUNNING: 1, JobState.NOT_ALLOWED_TO_START: 3}
-    assert found.ended_jobs == 1
+    scope_gauges = (await gauges.read_gauges(plant.store, SCOPES, batch=2)).scopes[SCOPE]
+    assert scope_gauges.open_jobs == {JobState.RUNNING: 1, JobState.NOT_ALLOWED_TO_START: 3}
+    assert scope_gauges.ended_jobs == 1
 
 
 async def test_waiting_work_is_reported_with_its_start_time(store: Store) -> None:

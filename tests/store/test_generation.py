@@ -37,8 +37,8 @@ async def test_generation_lasts_until_a_later_failover(connection: CommandConnec
 
 
 async def test_two_instances_adopt_one_generation(connection: CommandConnection, unique: str) -> None:
-    found = await asyncio.gather(*(adopt_generation(connection, Keys(unique), primary(1)) for _ in range(20)))
-    assert len(set(found)) == 1
+    generations = await asyncio.gather(*(adopt_generation(connection, Keys(unique), primary(1)) for _ in range(20)))
+    assert len(set(generations)) == 1
 
 
 async def test_clock_of_the_jobs_runs_on_with_the_clock_of_another_host(

@@ -9,11 +9,11 @@ from edge.store.initialization import FillState
 
 
 async def test_fill_state_changes_from_absent_to_filling_to_filled(store: Store) -> None:
-    seen = [await initialization.load_state(store)]
+    fill_states = [await initialization.load_state(store)]
     for commit in (initialization.begin, initialization.end):
         await store.commit(commit(store.keys))
-        seen.append(await initialization.load_state(store))
-    assert seen == [FillState.ABSENT, FillState.FILLING, FillState.FILLED]
+        fill_states.append(await initialization.load_state(store))
+    assert fill_states == [FillState.ABSENT, FillState.FILLING, FillState.FILLED]
 
 
 @pytest.mark.parametrize("text", ["", "2", "00", "true"])

@@ -78,15 +78,15 @@ async def test_registered_gateway_is_gone_four_seconds_after_its_last_renewal(st
     await instance_leases.register(store, SCOPES[:1], "other")
     value = await store.execute("GET", store.keys.lease_instance("other"))
     for _ in range(4):
-        seen = await instance_leases.read_membership(store, SCOPES, "me")
-        assert (seen.mine, seen.gone) == (await store.execute("GET", store.keys.lease_instance("edge")), {})
-        assert seen.members == {"s1": {"edge", "other"}, "s2": {"edge"}}
+        membership = await instance_leases.read_membership(store, SCOPES, "me")
+        assert (membership.mine, membership.gone) == (await store.execute("GET", store.keys.lease_instance("edge")), {})
+        assert membership.members == {"s1": {"edge", "other"}, "s2": {"edge"}}
     assert (await instance_leases.read_membership(store, SCOPES, "me")).gone == {"other": value}
     await work.create_groups(store, SCOPES)
     await instance_leases.unregister(store, SCOPES, "other")
     await store.execute("DEL", store.keys.lease_instance("edge"))
-    seen = await instance_leases.read_membership(store, SCOPES, "me")
-    assert (seen.mine, seen.gone) == (None, {})
+    membership = await instance_leases.read_membership(store, SCOPES, "me")
+    assert (membership.mine, membership.gone) == (None, {})
 
 
 async def test_partly_failed_unregistration_keeps_the_gateway_registered(store: Store) -> None:

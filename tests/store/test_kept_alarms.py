@@ -51,16 +51,16 @@ async def test_changes_are_followed_from_a_cursor(store: Store) -> None:
     await store.execute("XADD", store.keys.alarm_changes(), "*", "kind", "nonsense")
     await store.commit(alarms.save(store.keys, StoredAlarms(1, {}), [RAISED]))
     assert await alarms.cursor(store, "reader") == BEGINNING
-    seen = []
+    alarm_changes = []
     async for change in alarms.follow(store, BEGINNING):
-        seen.append(change)
+        alarm_changes.append(change)
         await store.commit(alarms.save_cursor(store.keys, "reader", change.position))
-        if len(seen) == 2:
+        if len(alarm_changes) == 2:
             break
-    assert [replace(alarm_change.alarm) for alarm_change in seen] == [ACTIVE, ACTIVE]
-    assert [alarm_change.action for alarm_change in seen] == ["pause", "pause"]
-    assert await alarms.cursor(store, "reader") == seen[-1].position
-    assert await alarms.newest(store, 9) == seen
+    assert [replace(alarm_change.alarm) for alarm_change in alarm_changes] == [ACTIVE, ACTIVE]
+    assert [alarm_change.action for alarm_change in alarm_changes] == ["pause", "pause"]
+    assert await alarms.cursor(store, "reader") == alarm_changes[-1].position
+    assert await alarms.newest(store, 9) == alarm_changes
 
 
 async def test_unreadable_alarm_is_skipped(store: Store) -> None:

@@ -14,12 +14,12 @@ ON = Maintenance(kind=MaintenanceKind.NOW, message="fire", since=5, until=9, by=
 async def test_mode_is_read_as_it_was_written(store: Store, gateway: str) -> None:
     before = await mode.load(store, "gw-1")
     assert isinstance(await store.commit(mode.save(store.keys, before, gateway, ON)), Committed)
-    found = await mode.load(store, "gw-1")
-    assert (found.gateway if gateway else found.store) == ON
-    assert (found.store if gateway else found.gateway) is None
+    stored_mode = await mode.load(store, "gw-1")
+    assert (stored_mode.gateway if gateway else stored_mode.store) == ON
+    assert (stored_mode.store if gateway else stored_mode.gateway) is None
     assert await store.execute("HGETALL", store.keys.messages()) == {f"Maintenance{gateway and ':gw-1'}": "fire"}
     assert isinstance(await store.commit(mode.save(store.keys, before, gateway, None)), Stale)
-    assert isinstance(await store.commit(mode.save(store.keys, found, gateway, None)), Committed)
+    assert isinstance(await store.commit(mode.save(store.keys, stored_mode, gateway, None)), Committed)
     assert await store.execute("EXISTS", store.keys.messages(), store.keys.maintenance()) == 0
 
 

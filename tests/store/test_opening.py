@@ -138,7 +138,7 @@ async def test_replies_have_the_same_shape_in_every_redis_protocol_version(
 async def test_address_leads_where_redis_py_goes(url: str, expected: Endpoint) -> None:
     assert endpoint_of(RedisSettings(url=url), url) == expected
     theirs = aioredis.ConnectionPool.from_url(url).make_connection()
-    found = Endpoint(
+    endpoint = Endpoint(
         path=getattr(theirs, "path", ""),
         host=getattr(theirs, "host", ""),
         port=int(getattr(theirs, "port", 6379)),
@@ -147,7 +147,7 @@ async def test_address_leads_where_redis_py_goes(url: str, expected: Endpoint) -
         database=int(theirs.db or 0),
         client_name=theirs.client_name or "",
     )
-    assert found == (msgspec.structs.replace(expected, host="") if expected.path else expected)
+    assert endpoint == (msgspec.structs.replace(expected, host="") if expected.path else expected)
 
 
 def test_password_of_the_settings_precedes_that_of_the_address() -> None:

@@ -14,11 +14,11 @@ async def test_operation_leaves_the_queue_when_it_starts(store: Store) -> None:
     assert isinstance(await store.commit(operations.create(store.keys, BACKUP)), Committed)
     assert isinstance(await store.commit(operations.create(store.keys, BACKUP)), Stale)
     assert (await operations.read_due(store, OperationType))[1] == ["1"]
-    (found,) = await operations.load_all(store)
-    assert (found.operation, found.progress) == (BACKUP, 0.0)
+    (stored_operation,) = await operations.load_all(store)
+    assert (stored_operation.operation, stored_operation.progress) == (BACKUP, 0.0)
     running = replace(BACKUP, state=OperationState.RUNNING)
-    assert isinstance(await store.commit(operations.save(store.keys, found, running, 41.25)), Committed)
-    assert isinstance(await store.commit(operations.save(store.keys, found, running, 99.0)), Stale)
+    assert isinstance(await store.commit(operations.save(store.keys, stored_operation, running, 41.25)), Committed)
+    assert isinstance(await store.commit(operations.save(store.keys, stored_operation, running, 99.0)), Stale)
     assert (await operations.read_due(store, OperationType))[1] == []
     assert await store.execute("HGET", f"{store.keys.prefix}:operations:progress", "1") == "41.2"
     later = await operations.load(store, "1")

@@ -75,8 +75,8 @@ def test_replicas_that_a_failover_may_promote_are_found(
     ("priorities", "problem"), [((100, 100), ""), ((100, 0), ""), ((), ""), ((100, 10), "the priorities 10, 100")]
 )
 def test_replicas_of_unequal_priority_are_a_problem(priorities: tuple[int, ...], problem: str) -> None:
-    found = priority_problem([view("s", *(ReplicaView(A, UP, priority, 5) for priority in priorities))])
-    assert (problem in str(found or ""), bool(found)) == (True, bool(problem))
+    text = priority_problem([view("s", *(ReplicaView(A, UP, priority, 5) for priority in priorities))])
+    assert (problem in str(text or ""), bool(text)) == (True, bool(problem))
 
 
 def test_offsets_have_what_each_replica_confirmed() -> None:
@@ -187,8 +187,8 @@ async def are_down(sentinels: list[Node], count: int) -> bool:
 
 async def test_change_leaves_only_when_the_replicas_have_it(line: Line, unique: str) -> None:
     async with open_store(line.settings(unique, durability="replicated"), "edge") as store:
-        stored = changes.append_change(store.keys, "s", "J1", Cause.STORE, JobStatus(JobState.RUNNING), 0)
-        await store.commit(stored)
+        commit = changes.append_change(store.keys, "s", "J1", Cause.STORE, JobStatus(JobState.RUNNING), 0)
+        await store.commit(commit)
         async for change in changes.follow(store, {"s": BEGINNING}):
             assert change.job_order_id == "J1"
             break

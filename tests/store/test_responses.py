@@ -61,9 +61,9 @@ async def test_the_state_of_a_response_is_stored_by_its_names(store: Store) -> N
     await respond(store, ended)
     stored = await store.execute("HGETALL", store.keys.jobresponse("c-J1"))
     assert (stored["state"], "JobState" in stored["response"]) == ("ENDED COMPLETED", False)
-    found = await responses.load(store, ended)
-    assert found
-    assert found.job_state == state_entries(COMPLETED)
+    response = await responses.load(store, ended)
+    assert response
+    assert response.job_state == state_entries(COMPLETED)
 
 
 async def test_a_response_of_an_earlier_release_has_its_state_itself(store: Store) -> None:
@@ -92,9 +92,9 @@ async def test_attempts_are_stored_by_the_time_since_the_start_of_the_job(store:
         ["weld/2", "dispatched", 1000, None],
         ["scan/1", "completed", None, -1, None, "anna", True, {"code": 7}],
     ]
-    found = await responses.load(store, running)
-    assert found
-    assert found.job_response_data == (attempts_parameter(ATTEMPTS),)
+    response = await responses.load(store, running)
+    assert response
+    assert response.job_response_data == (attempts_parameter(ATTEMPTS),)
 
 
 async def test_attempts_of_an_earlier_release_are_read_as_they_stand(store: Store) -> None:
@@ -103,9 +103,9 @@ async def test_attempts_of_an_earlier_release_are_read_as_they_stand(store: Stor
     await respond(store, running)
     rows = msgspec.json.encode(ATTEMPTS).decode()
     await store.execute("HSET", store.keys.jobresponse("c-J1"), "attempts", rows)
-    found = await responses.load(store, running)
-    assert found
-    assert found.job_response_data == (attempts_parameter(ATTEMPTS),)
+    response = await responses.load(store, running)
+    assert response
+    assert response.job_response_data == (attempts_parameter(ATTEMPTS),)
 
 
 @pytest.mark.parametrize("correlation_id", ["list:s", ""])

@@ -54,12 +54,12 @@ def moved(stored: StoredRun, run: Run, outbox: Outbox = ()) -> StoredRun:
 
 
 async def test_a_run_is_read_back_with_its_recipe(store: Store) -> None:
-    stored = started(net())
-    await store.commit(runs.create(store.keys, stored, store.consumer))
+    stored_run = started(net())
+    await store.commit(runs.create(store.keys, stored_run, store.consumer))
     loaded = await runs.load(store, "J1")
     assert loaded
     assert (loaded.revision, loaded.recipe) == (NOW, net().source)
-    assert (loaded.run.steps, loaded.run.associations) == (stored.run.steps, stored.run.associations)
+    assert (loaded.run.steps, loaded.run.associations) == (stored_run.run.steps, stored_run.run.associations)
     assert await store.execute("SMEMBERS", store.keys.sfc_active_jobs()) == {"J1"}
 
 
@@ -76,10 +76,10 @@ async def test_started_run_replaces_an_earlier_one_completely(store: Store) -> N
 
 
 async def test_decision_writes_only_its_changes(store: Store) -> None:
-    stored = started(net(200))
-    await store.commit(runs.create(store.keys, stored, store.consumer))
-    changed = after(net(200), stored.run, Answer("J1/r/do%20s0/1", ok=True, data={"value": 1}))
-    commit = runs.update(store.keys, stored, moved(stored, changed), store.consumer)
+    stored_run = started(net(200))
+    await store.commit(runs.create(store.keys, stored_run, store.consumer))
+    changed = after(net(200), stored_run.run, Answer("J1/r/do%20s0/1", ok=True, data={"value": 1}))
+    commit = runs.update(store.keys, stored_run, moved(stored_run, changed), store.consumer)
     assert sum(len(str(part)) for operation in commit.operations for part in operation[1:]) < 400
     assert await store.commit(commit) == Committed()
     loaded = await runs.load(store, "J1")
@@ -90,11 +90,14 @@ async def test_decision_writes_only_its_changes(store: Store) -> None:
 
 
 async def test_concurrently_changed_run_is_not_written(store: Store) -> None:
-    stored = started(net())
-    await store.commit(runs.create(store.keys, stored, store.consumer))
-    changed = after(net(), stored.run, Answer("J1/r/do%20s0/1", ok=True))
-    assert await store.commit(runs.update(store.keys, stored, moved(stored, changed), store.consumer)) == Committed()
-    assert await store.commit(runs.update(store.keys, stored, moved(stored, changed), store.consumer)) == Stale(
+    stored_run = started(net())
+    await store.commit(runs.create(store.keys, stored_run, store.consumer))
+    changed = after(net(), stored_run.run, Answer("J1/r/do%20s0/1", ok=True))
+    assert (
+        await store.commit(runs.update(store.keys, stored_run, moved(stored_run, changed), store.consumer))
+        == Committed()
+    )
+    assert await store.commit(runs.update(store.keys, stored_run, moved(stored_run, changed), store.consumer)) == Stale(
         store.keys.sfc_execution("J1")
     )
 
@@ -135,9 +138,9 @@ async def test_finished_job_is_not_active(store: Store) -> None:
 @pytest.mark.parametrize("count", [10, 500])
 @pytest.mark.untraced
 async def test_write_size_of_a_step_is_independent_of_recipe_length(store: Store, count: int) -> None:
-    stored = started(net(count))
-    changed = after(net(count), stored.run, Answer("J1/r/do%20s0/1", ok=True))
-    commit = runs.update(store.keys, stored, moved(stored, changed), store.consumer)
+    stored_run = started(net(count))
+    changed = after(net(count), stored_run.run, Answer("J1/r/do%20s0/1", ok=True))
+    commit = runs.update(store.keys, stored_run, moved(stored_run, changed), store.consumer)
     assert len(commit.operations) == 1
     assert len(commit.operations[0]) == 12
 
@@ -147,10 +150,10 @@ SECOND = Outgoing(Phase.STOP, "J1/r/größe/2", 'step "one"', "t.v1")
 
 
 async def test_outbox_keeps_commands_until_they_are_sent(store: Store) -> None:
-    stored = started(net())
-    await store.commit(runs.create(store.keys, stored, store.consumer))
-    after_one = moved(stored, stored.run, (FIRST, SECOND))
-    await store.commit(runs.update(store.keys, stored, after_one, store.consumer))
+    stored_run = started(net())
+    await store.commit(runs.create(store.keys, stored_run, store.consumer))
+    after_one = moved(stored_run, stored_run.run, (FIRST, SECOND))
+    await store.commit(runs.update(store.keys, stored_run, after_one, store.consumer))
     loaded = await runs.load(store, "J1")
     assert loaded
     assert loaded.outbox == (FIRST, SECOND)
@@ -164,8 +167,8 @@ async def test_outbox_keeps_commands_until_they_are_sent(store: Store) -> None:
 
 
 async def test_outbox_rewritten_by_a_decision_keeps_its_commands(store: Store) -> None:
-    stored = started(net())
-    await store.commit(runs.create(store.keys, moved(stored, stored.run, (FIRST,)), store.consumer))
+    stored_run = started(net())
+    await store.commit(runs.create(store.keys, moved(stored_run, stored_run.run, (FIRST,)), store.consumer))
     before = await runs.load(store, "J1")
     assert before
     await store.commit(runs.update(store.keys, before, moved(before, before.run, (SECOND,)), store.consumer))
@@ -176,12 +179,12 @@ async def test_outbox_rewritten_by_a_decision_keeps_its_commands(store: Store) -
 
 
 async def test_an_outbox_is_taken_over_once(store: Store) -> None:
-    stored = started(net())
-    await store.commit(runs.create(store.keys, moved(stored, stored.run, (FIRST,)), NO_CONSUMER))
-    found = await runs.load(store, "J1")
-    assert found
-    assert found.outbox == ()
-    over = runs.take_over(store.keys, found, (FIRST,), store.consumer, NO_CONSUMER)
+    stored_run = started(net())
+    await store.commit(runs.create(store.keys, moved(stored_run, stored_run.run, (FIRST,)), NO_CONSUMER))
+    run = await runs.load(store, "J1")
+    assert run
+    assert run.outbox == ()
+    over = runs.take_over(store.keys, run, (FIRST,), store.consumer, NO_CONSUMER)
     assert await store.commit(over) == Committed()
     assert await store.commit(over) == Stale(store.keys.sfc_execution("J1"))
     assert await runs.load_outbox(store, "J1", NO_CONSUMER) == ()
@@ -203,32 +206,32 @@ async def test_each_change_of_an_active_run_raises_its_revision(store: Store) ->
 
 
 async def test_revision_bump_makes_earlier_copies_of_a_run_stale(store: Store) -> None:
-    stored = started(net())
-    await store.commit(runs.create(store.keys, stored, store.consumer))
-    assert await store.commit(runs.bump_revision(store.keys, stored)) == Committed()
-    assert await store.commit(runs.bump_revision(store.keys, stored)) == Stale(store.keys.sfc_execution("J1"))
+    stored_run = started(net())
+    await store.commit(runs.create(store.keys, stored_run, store.consumer))
+    assert await store.commit(runs.bump_revision(store.keys, stored_run)) == Committed()
+    assert await store.commit(runs.bump_revision(store.keys, stored_run)) == Stale(store.keys.sfc_execution("J1"))
 
 
 async def test_outbox_leaves_out_job_and_run_of_its_own_commands(store: Store) -> None:
     ours = Outgoing(Phase.START, "J1/r/do%20s0/1", "s0", "t.v1")
     again = Outgoing(Phase.RESET, "J1/r/do%20s0/1/reset", "s0", "t.v1", again=True)
     of_earlier_run = Outgoing(Phase.STOP, "J1/q/do%20s0/1", "s0", "t.v1")
-    stored = msgspec.structs.replace(started(net()), outbox=(ours, again, of_earlier_run))
-    await store.commit(runs.create(store.keys, stored, store.consumer))
+    stored_run = msgspec.structs.replace(started(net()), outbox=(ours, again, of_earlier_run))
+    await store.commit(runs.create(store.keys, stored_run, store.consumer))
     text = await store.execute("HGET", store.keys.sfc_execution("J1"), f"outbox:{store.consumer}")
     assert text.startswith('[["start","do%20s0/1","s0","t.v1"],["reset","do%20s0/1/reset","s0","t.v1",true]')
-    assert await runs.load_outbox(store, "J1", store.consumer) == stored.outbox
+    assert await runs.load_outbox(store, "J1", store.consumer) == stored_run.outbox
     loaded = await runs.load(store, "J1")
     assert loaded
-    assert loaded.outbox == stored.outbox
+    assert loaded.outbox == stored_run.outbox
 
 
 async def test_recipe_is_stored_compressed(store: Store) -> None:
-    stored = started(net(200))
-    await store.commit(runs.create(store.keys, stored, store.consumer))
+    stored_run = started(net(200))
+    await store.commit(runs.create(store.keys, stored_run, store.consumer))
     text = await store.execute("HGET", store.keys.sfc_execution("J1"), "recipe")
-    assert len(text) < len(stored.recipe) / 8
-    assert zlib.decompress(base64.b64decode(text)).decode() == stored.recipe
+    assert len(text) < len(stored_run.recipe) / 8
+    assert zlib.decompress(base64.b64decode(text)).decode() == stored_run.recipe
 
 
 START = 1_700_000_000_000
@@ -258,8 +261,10 @@ async def test_history_never_exceeds_its_bound_and_loses_its_oldest_records(stor
         await store.commit(runs.append_decision(store.keys, "J1", record(number), START, most))
         kept = await store.execute("XLEN", store.keys.sfc_history("J1"))
         assert min(number, most) * 9 // 10 <= kept <= most
-    found = await runs.load_decisions(store, "J1", START)
-    assert [stored_decision.number for stored_decision in found] == list(range(151 - len(found), 151))
+    stored_decisions = await runs.load_decisions(store, "J1", START)
+    assert [stored_decision.number for stored_decision in stored_decisions] == list(
+        range(151 - len(stored_decisions), 151)
+    )
 
 
 async def test_record_times_before_the_start_are_kept(store: Store) -> None:

@@ -53,9 +53,9 @@ def test_view_has_what_a_sentinel_reports() -> None:
 
 def test_view_at_the_end_of_a_failover_names_the_new_primary() -> None:
     """MASTER still reports on the old one, with the epoch of the new one."""
-    found = view_of("a", ("10.0.0.2", "6379"), FIELDS)
-    assert found.primary == Primary("10.0.0.2", 6379, 4)
-    assert not found.is_watched
+    sentinel_view = view_of("a", ("10.0.0.2", "6379"), FIELDS)
+    assert sentinel_view.primary == Primary("10.0.0.2", 6379, 4)
+    assert not sentinel_view.is_watched
 
 
 @pytest.mark.parametrize(("sentinels", "majority"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)])

@@ -32,9 +32,9 @@ async def test_entries_of_another_consumer_are_claimed(store: Store, redis: Redi
         await telemetry.create_group(other)
         for _ in range(3):
             await store.commit(telemetry.append(store.keys, {"a": "1"}, 10))
-        taken = await telemetry.take_new(other, 1)
+        entries = await telemetry.take_new(other, 1)
     assert await telemetry.claim_from_others(store) == 3
-    assert await telemetry.read_pending(store, "0") == taken
+    assert await telemetry.read_pending(store, "0") == entries
     assert await telemetry.claim_from_others(store) == 0
 
 

@@ -260,11 +260,11 @@ async def test_remote_opc_ua_client_runs_a_job(machine: Machine, plant: Plant, a
     async with client_of(machine, application) as space:
         owner = await (await space.member("JobOrderControl", "JobOrderList")).get_parent()
         method = await owner.get_child([space.name("StoreAndStart", UA + "ISA95-JOBCONTROL_V2/")])
-        asked = JobOrder(job_order_id="J-OPC", work_master_id=(WorkMaster(id="WM-1"),))
+        job_order = JobOrder(job_order_id="J-OPC", work_master_id=(WorkMaster(id="WM-1"),))
         assert (
             await owner.call_method(
                 method.nodeid,
-                ua.Variant(extension_object(asked), ua.VariantType.ExtensionObject),
+                ua.Variant(extension_object(job_order), ua.VariantType.ExtensionObject),
                 ua.Variant([], ua.VariantType.LocalizedText, is_array=True),
             )
             == 1

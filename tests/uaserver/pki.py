@@ -52,8 +52,8 @@ class Authority:
 
     def authority(self, subject: str, number: int, **others: Any) -> "Authority":
         """Return an authority below it."""
-        made = self.issue(subject, own=key(number), is_authority=True, **others)
-        return Authority(made, key(number))
+        certificate = self.issue(subject, own=key(number), is_authority=True, **others)
+        return Authority(certificate, key(number))
 
     def revoke(self, *lost: x509.Certificate, days: float = 1) -> x509.CertificateRevocationList:
         """Return its revocation list, which is valid for these days."""
@@ -69,8 +69,8 @@ class Authority:
 
 def root(subject: str = "root", number: int = 1, **others: Any) -> Authority:
     """Return a self-signed authority."""
-    made = _certificate(subject, name(subject), key(number), own=key(number), is_authority=True, **others)
-    return Authority(made, key(number))
+    certificate = _certificate(subject, name(subject), key(number), own=key(number), is_authority=True, **others)
+    return Authority(certificate, key(number))
 
 
 def self_signed(subject: str, **others: Any) -> x509.Certificate:

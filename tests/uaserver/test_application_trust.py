@@ -154,9 +154,9 @@ async def test_rejected_certificates_are_stored_up_to_a_limit(rejected: Path) ->
         file = rejected / f"{number}.der"
         file.write_bytes(b"x")
         os.utime(file, (number, number))
-    client, kept = certificate(), RejectedList(rejected)
-    await kept.keep(client)
-    await kept.keep(client)
+    client, rejected_list = certificate(), RejectedList(rejected)
+    await rejected_list.keep(client)
+    await rejected_list.keep(client)
     left = names_in(rejected)
     assert len(left) == RejectedList.MOST
     assert "0.der" not in left
@@ -165,22 +165,22 @@ async def test_rejected_certificates_are_stored_up_to_a_limit(rejected: Path) ->
 
 async def test_rejected_certificates_are_stored_at_a_limited_rate(rejected: Path) -> None:
     now = 0.0
-    kept = RejectedList(rejected, lambda: now)
+    rejected_list = RejectedList(rejected, lambda: now)
     strangers = [certificate(f"stranger {number}") for number in range(RejectedList.MOST_NEW + 2)]
     for stranger in strangers:
-        await kept.keep(stranger)
+        await rejected_list.keep(stranger)
     assert {entry.certificate for entry in certificate_files(rejected)} == set(strangers[:-2])
     now = RejectedList.WITHIN_S
-    await kept.keep(strangers[-1])
+    await rejected_list.keep(strangers[-1])
     assert strangers[-1] in [entry.certificate for entry in certificate_files(rejected)]
 
 
 async def test_repeated_rejected_certificate_is_counted_once(rejected: Path) -> None:
-    kept = RejectedList(rejected)
+    rejected_list = RejectedList(rejected)
     persistent, newcomer = certificate("persistent"), certificate("newcomer")
     for _ in range(RejectedList.MOST_NEW):
-        await kept.keep(persistent)
-    await kept.keep(newcomer)
+        await rejected_list.keep(persistent)
+    await rejected_list.keep(newcomer)
     assert {entry.certificate for entry in certificate_files(rejected)} == {persistent, newcomer}
 
 

@@ -39,10 +39,10 @@ def application(tmp_path: Path) -> Application:
 @pytest.fixture
 def settings(tmp_path: Path) -> OpcuaSettings:
     """Settings that trust the root only."""
-    made = with_users(make_settings(tmp_path))
-    made = msgspec.structs.replace(made, pki=str(tmp_path / "pki"))
-    add_certificate(ROOT.certificate, Path(made.trusted))
-    return made
+    opcua_settings = with_users(make_settings(tmp_path))
+    opcua_settings = msgspec.structs.replace(opcua_settings, pki=str(tmp_path / "pki"))
+    add_certificate(ROOT.certificate, Path(opcua_settings.trusted))
+    return opcua_settings
 
 
 async def enter(endpoint: str, application: Application, settings: OpcuaSettings, *chain: object) -> bool:

@@ -101,8 +101,8 @@ def test_a_damaged_journal_is_discarded(tmp_path: Path) -> None:
 
 def test_only_masked_lists_are_replaced() -> None:
     for masks in range(ALL_LISTS + 1):
-        found = OLD.updated(masks, NEW)
-        for bit, (old, new, now) in enumerate(zip(OLD.lists, NEW.lists, found.lists, strict=True)):
+        trust_lists = OLD.updated(masks, NEW)
+        for bit, (old, new, now) in enumerate(zip(OLD.lists, NEW.lists, trust_lists.lists, strict=True)):
             assert now == (new if masks & 1 << bit else old)
         assert decode_lists(encode_lists(masks, OLD.masked(masks))) == (masks, OLD.masked(masks))
 

@@ -183,16 +183,22 @@ async def test_calls_logins_and_refusals_are_written_to_the_audit_trail(
             await ask(client, "Abort", JOB, COMMENT)
         refusals.record("OPC UA login refused", "192.0.2.1", user="eve", reason="wrong password")
         await wait_until(lambda: not trail.waiting)
-    found = [msgspec.json.decode(sealed_record.text, type=AuditRecord) for sealed_record in await newest(store, 9)]
+    audit_records = [
+        msgspec.json.decode(sealed_record.text, type=AuditRecord) for sealed_record in await newest(store, 9)
+    ]
     assert [
         (audit_record.kind, audit_record.user, audit_record.action, audit_record.subject, audit_record.status)
-        for audit_record in found
+        for audit_record in audit_records
     ] == [
         ("opcua.login", "operator", "login", "", "Good"),
         ("opcua.call", "operator", "Abort", "job-1", "Good"),
         ("opcua.refused", "eve", "OPC UA login refused", "", "wrong password"),
     ]
-    assert (found[1].comment, found[1].role, found[1].application) == ("drill is worn / sorry", "operator", scada.uri)
+    assert (audit_records[1].comment, audit_records[1].role, audit_records[1].application) == (
+        "drill is worn / sorry",
+        "operator",
+        scada.uri,
+    )
 
 
 async def test_audit_trail_names_the_return_status_of_a_call(store: Store) -> None:
@@ -200,5 +206,7 @@ async def test_audit_trail_names_the_return_status_of_a_call(store: Store) -> No
     result = ua.CallMethodResult(OutputArguments=[returned])
     async with open_trail(store, "gw-1", 1000, lambda: 7) as trail:
         audit.record_call(Caller("op", Role.OPERATOR), "SkipAction", ua.CallMethodRequest(), result, trail)
-    (found,) = [msgspec.json.decode(sealed_record.text, type=AuditRecord) for sealed_record in await newest(store, 9)]
-    assert found.status == "Good, ReturnStatus AWAITS_SECOND_PERSON (17179869184)"
+    (audit_record,) = [
+        msgspec.json.decode(sealed_record.text, type=AuditRecord) for sealed_record in await newest(store, 9)
+    ]
+    assert audit_record.status == "Good, ReturnStatus AWAITS_SECOND_PERSON (17179869184)"

@@ -67,10 +67,10 @@ def test_error_names_the_damaged_file(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize("damage", [{"d": 2}, {"d": 2, "dmp1": 2}, {"d": 2, "iqmp": 1}])
 def test_a_damaged_key_signs_correctly_or_is_refused(tmp_path: Path, damage: dict[str, int]) -> None:
     own = certificates.load_or_make(tmp_path, URI, HOSTS)
-    found = own.key.private_numbers()
-    parts = {name: getattr(found, name) for name in ("p", "q", "d", "dmp1", "dmq1", "iqmp")}
+    rsa_private_numbers = own.key.private_numbers()
+    parts = {name: getattr(rsa_private_numbers, name) for name in ("p", "q", "d", "dmp1", "dmq1", "iqmp")}
     parts |= {name: parts[name] + change for name, change in damage.items()}
-    damaged = rsa.RSAPrivateNumbers(**parts, public_numbers=found.public_numbers).private_key(
+    damaged = rsa.RSAPrivateNumbers(**parts, public_numbers=rsa_private_numbers.public_numbers).private_key(
         unsafe_skip_rsa_key_validation=True
     )
     encoded = damaged.private_bytes(
@@ -127,8 +127,8 @@ def test_renewal_generates_a_new_key(tmp_path: Path) -> None:
 def test_files_created_by_root_belong_to_the_service_user(tmp_path: Path) -> None:
     os.chown(tmp_path, 4840, 4840)
     certificates.renew(tmp_path / "pki", URI, HOSTS)
-    for made in (tmp_path / "pki", tmp_path / "pki" / "own.pem", tmp_path / "pki" / "own.der"):
-        assert (made.stat().st_uid, made.stat().st_gid) == (4840, 4840)
+    for path in (tmp_path / "pki", tmp_path / "pki" / "own.pem", tmp_path / "pki" / "own.der"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (4840, 4840)
 
 
 def test_certificate_near_expiry_or_with_a_renamed_host_causes_a_warning(tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ async def test_every_member_is_declared_with_its_meaning(
 ) -> None:
     kind = client.get_node(ua.NodeId(name, space.index[TYPES_URI]))
     assert (await kind.get_parent()).nodeid == ua.NodeId(ua.ObjectIds.BaseObjectType)
-    for shown in members:
-        member = await kind.get_child([space.name(shown.name, TYPES_URI)])
-        assert await member.read_data_type() == shown.data_type
-        assert (await member.read_description()).Text == shown.description
+    for variable_spec in members:
+        member = await kind.get_child([space.name(variable_spec.name, TYPES_URI)])
+        assert await member.read_data_type() == variable_spec.data_type
+        assert (await member.read_description()).Text == variable_spec.description
         assert await rule(member) == ua.ObjectIds.ModellingRule_Mandatory
 
 

@@ -32,8 +32,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def types() -> Iterator[TypeNodes]:
     path = nodesets.cache_path(nodesets.default_directory())
-    with type_cache.read(path, nodesets.cache_key()) as found:
-        yield found
+    with type_cache.read(path, nodesets.cache_key()) as type_nodes:
+        yield type_nodes
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +61,12 @@ def test_optional_members_that_no_machine_has_are_left_out(declared: Declaration
 
 def test_renamed_declaration_keeps_its_members_and_description(declared: Declarations) -> None:
     metadata = declared[NAMESPACE_METADATA_TYPE]
-    named = renamed(metadata, ua.QualifiedName("urn:a", 8))
-    assert named.browse_name.Name == named.attributes[ua.AttributeIds.DisplayName].Value.Value.Text == "urn:a"
-    assert named.members is metadata.members
-    assert named.attributes[ua.AttributeIds.Description] is metadata.attributes[ua.AttributeIds.Description]
+    declaration = renamed(metadata, ua.QualifiedName("urn:a", 8))
+    assert (
+        declaration.browse_name.Name == declaration.attributes[ua.AttributeIds.DisplayName].Value.Value.Text == "urn:a"
+    )
+    assert declaration.members is metadata.members
+    assert declaration.attributes[ua.AttributeIds.Description] is metadata.attributes[ua.AttributeIds.Description]
 
 
 async def test_machines_share_no_attribute(types: TypeNodes, declared: Declarations) -> None:

@@ -169,8 +169,10 @@ async def test_response_is_unchanged_after_decoding() -> None:
 
 
 async def test_state_names_its_sub_state_machine_by_the_namespace_index() -> None:
-    shown = JobOrderAndState(job_order=ORDER, state=state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED)))
-    top, sub = decoded(shown).State
+    job_order_and_state = JobOrderAndState(
+        job_order=ORDER, state=state_entries(JobStatus(JobState.ENDED, SubState.COMPLETED))
+    )
+    top, sub = decoded(job_order_and_state).State
     assert (top.StateText.Text, top.StateNumber, top.BrowsePath.Elements) == ("Ended", 5, [])
     (element,) = sub.BrowsePath.Elements
     assert (sub.StateText.Text, sub.StateNumber) == ("Completed", 1)

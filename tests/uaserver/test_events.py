@@ -24,8 +24,12 @@ TOP = (("EventType", 0), ("SourceName", 0), ("Time", 0), ("Message", 0), ("Sever
 
 
 def status_event(job_order_id: str, state: JobState = JobState.ENDED) -> JobStatusEvent:
-    shown = entry(job_order_id, state)
-    return JobStatusEvent(job_order=shown.job_order, job_state=shown.state, job_response=response(job_order_id))
+    job_order_and_state = entry(job_order_id, state)
+    return JobStatusEvent(
+        job_order=job_order_and_state.job_order,
+        job_state=job_order_and_state.state,
+        job_response=response(job_order_id),
+    )
 
 
 class Ear:
@@ -149,8 +153,10 @@ async def test_event_does_not_match_another_type(client: Client, server: UaServe
 
 async def test_change_before_the_start_has_no_response(server: UaServer, space: Space, listen: Listening) -> None:
     ear = await listen(await results(space))
-    shown = entry("job-1")
-    await server.publish_event("station-1", JobStatusEvent(job_order=shown.job_order, job_state=shown.state), AT)
+    job_order_and_state = entry("job-1")
+    await server.publish_event(
+        "station-1", JobStatusEvent(job_order=job_order_and_state.job_order, job_state=job_order_and_state.state), AT
+    )
     assert (await ear.next())[8] in (None, ua.ExtensionObject())
 
 

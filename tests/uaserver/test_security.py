@@ -95,8 +95,8 @@ async def test_unknown_application_connects_as_soon_as_it_is_trusted(
             pass
     assert isinstance(caught.value, ua.uaerrors.BadSecurityChecksFailed | ConnectionError)
     thumbprint = certificates.thumbprint(x509_from_der(stranger.certificate))
-    kept = Path(secure_settings.pki, "rejected", f"{thumbprint}.der")
-    assert kept.read_bytes() == stranger.certificate  # noqa: ASYNC240 - a fast call
+    path = Path(secure_settings.pki, "rejected", f"{thumbprint}.der")
+    assert path.read_bytes() == stranger.certificate  # noqa: ASYNC240 - a fast call
     stranger.trusted_by(secure_settings)
     async with connected(secure.endpoint, stranger) as client:
         assert await serves(client)

@@ -54,11 +54,11 @@ class Door:
 @pytest.fixture
 def settings(tmp_path: Path, friend: Application) -> OpcuaSettings:
     """Settings with one user per role and a trusted authority of users."""
-    made = with_users(make_settings(tmp_path, trusted_users=str(tmp_path / "trusted-users")))
-    made = msgspec.structs.replace(made, pki=str(tmp_path / "pki"))
-    friend.trusted_by(made)
-    add_certificate(ROOT.certificate, Path(made.trusted_users))
-    return made
+    opcua_settings = with_users(make_settings(tmp_path, trusted_users=str(tmp_path / "trusted-users")))
+    opcua_settings = msgspec.structs.replace(opcua_settings, pki=str(tmp_path / "pki"))
+    friend.trusted_by(opcua_settings)
+    add_certificate(ROOT.certificate, Path(opcua_settings.trusted_users))
+    return opcua_settings
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -172,9 +172,9 @@ async def test_trusted_application_certificate_is_not_trusted_for_users(door: Do
 async def test_rejected_user_certificate_is_stored_and_can_be_trusted(door: Door) -> None:
     user = pki.self_signed("engineer")
     assert await attempt(door, user) == REJECTED
-    kept = list(certificate_files(Path(door.settings.pki, "rejected-users")))
-    assert [certificate_file.certificate for certificate_file in kept] == [user]
-    add_certificate(kept[0].certificate, door.trusted)
+    files = list(certificate_files(Path(door.settings.pki, "rejected-users")))
+    assert [certificate_file.certificate for certificate_file in files] == [user]
+    add_certificate(files[0].certificate, door.trusted)
     assert await attempt(door, user) == "engineer"
 
 

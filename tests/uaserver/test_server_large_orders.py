@@ -128,8 +128,8 @@ async def test_order_at_a_limit_is_reported_and_read_as_stored(publish_and_read:
 
 async def test_json_value_without_an_opc_ua_type_is_read_as_text(publish_and_read: SendOrder) -> None:
     value = json_of(MAX_NESTING - 3)
-    shown = order_with(Parameter(id="p", value=msgspec.json.encode(value).decode()))
-    assert await publish_and_read(order_with(Parameter(id="p", value=value))) == [shown, shown]
+    job_order = order_with(Parameter(id="p", value=msgspec.json.encode(value).decode()))
+    assert await publish_and_read(order_with(Parameter(id="p", value=value))) == [job_order, job_order]
 
 
 @pytest.mark.parametrize(

@@ -187,12 +187,14 @@ async def test_node_opcua_receives_changes_and_events(other: OtherMake, seen: Ua
     assert await other.ask("subscribe", part=RESULTS, name="JobOrderResponseList") == "Good"
     assert (await other.hear("changed"))["value"] in (None, [])
     assert await other.ask("listen") == "Good"
-    shown = entry("job-2", JobState.ENDED)
-    seen.show("station-1", shown, response("job-2"))
+    job_order_and_state = entry("job-2", JobState.ENDED)
+    seen.show("station-1", job_order_and_state, response("job-2"))
     changed = await other.hear("changed")
     assert [value["jobOrderID"] for value in changed["value"]] == ["job-2"]
     assert changed["value"][0]["jobResponseData"][0]["value"]["value"] == 42.5
-    event = JobStatusEvent(job_order=shown.job_order, job_state=shown.state, job_response=response("job-2"))
+    event = JobStatusEvent(
+        job_order=job_order_and_state.job_order, job_state=job_order_and_state.state, job_response=response("job-2")
+    )
     await seen.publish_event("station-1", event, datetime(2026, 1, 2, tzinfo=UTC))
     *_, order, state, heard = (await other.hear("event"))["event"]
     assert order["jobOrderID"] == heard["jobOrderID"] == "job-2"

@@ -61,8 +61,8 @@ COMMANDS = {
 
 async def call_by_id(at: StoreAccess, method: Cause, job_id: str, comment: str | None) -> "MethodResult":
     """Call a method that names a stored job order, whatever its scope."""
-    found = await find(at.store, job_id)
-    scope = found.job.scope if found else at.settings.gateway.scopes[0]
+    stored_job = await find(at.store, job_id)
+    scope = stored_job.job.scope if stored_job else at.settings.gateway.scopes[0]
     return await _call(at, scope, method, IdCall(job_order_id=job_id, comment=_comment(comment)))
 
 
@@ -101,12 +101,12 @@ async def _call(at: StoreAccess, scope: str, method: Cause, arguments: OrderCall
         mode=mode,
     )
     by = Text.of("{user} at the command line", user=user)
-    asked = JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4()), languages=operator_languages(), by=by)
-    answer = await service.call(asked)
+    job_call = JobCall(scope, method, arguments, SOURCE, str(uuid.uuid4()), languages=operator_languages(), by=by)
+    answer = await service.call(job_call)
     comment = " / ".join(localized_text.text or "" for localized_text in arguments.comment or ())
     await record_as(at, user, f"jobs {method}", job_id, str(answer.reason) or "Good", comment)
-    found = await find(at.store, job_id)
-    return MethodResult(method, job_id, answer, found.job if found else None)
+    stored_job = await find(at.store, job_id)
+    return MethodResult(method, job_id, answer, stored_job.job if stored_job else None)
 
 
 class MethodResult(msgspec.Struct, frozen=True):
@@ -166,9 +166,9 @@ async def decide(at: StoreAccess, job_id: str, signal: Resolve | Intervene) -> "
     action = f"jobs {decision_text(signal)}"
     subject = "/".join((job_id, *names_of(signal)))
     by = await authorize_command(at, action, subject)
-    found = await find(at.store, job_id)
+    stored_job = await find(at.store, job_id)
     request = InterventionRequest(
-        scope=found.job.scope if found else at.settings.gateway.scopes[0],
+        scope=stored_job.job.scope if stored_job else at.settings.gateway.scopes[0],
         job_id=job_id,
         signal=replace(signal, by=by),
         source=SOURCE,

@@ -94,8 +94,8 @@ async def list_(at: StoreAccess, scope: str | None, states: tuple[str, ...]) -> 
 @store_command
 async def show(at: StoreAccess, job: str) -> CommandOutput:
     """Show a job: its order, its run with steps and actions, its response."""
-    stored = await load(at.store, job)
-    return CommandOutput(show_json(stored, now_ms()), tuple(report(stored, now_ms())))
+    stored_job = await load(at.store, job)
+    return CommandOutput(show_json(stored_job, now_ms()), tuple(report(stored_job, now_ms())))
 
 
 @jobs.command(epilog="Example: edge jobs watch AXLE-0001")
@@ -129,11 +129,11 @@ async def why(at: StoreAccess, job: str) -> CommandOutput:
     For each enabled transition: the unmet terms of its condition, with the present values. For each command without
     an answer: its age and its deadline, and the problem of its equipment, such as a lock by another system.
     """
-    stored, problems = await read_with_problems(at, job)
-    data = structs.asdict(public_detail(stored, now_ms())) | {
+    stored_job, problems = await read_with_problems(at, job)
+    data = structs.asdict(public_detail(stored_job, now_ms())) | {
         "equipment": [problem_data(problem) for problem in problems]
     }
-    return CommandOutput(data, "\n".join((*waiting_text(stored, now_ms()), *map(problem_line, problems))))
+    return CommandOutput(data, "\n".join((*waiting_text(stored_job, now_ms()), *map(problem_line, problems))))
 
 
 @jobs.command("history", epilog="Example: edge jobs history AXLE-0001 --svg AXLE-0001.svg")

@@ -100,8 +100,8 @@ _PROGRESS_INTERVAL = 50
 
 async def replay_last(at: StoreAccess, last: int) -> list[JobReplay | NotRecorded]:
     """Replay the jobs of a store that started last; the progress goes to standard error."""
-    found = [job for scope in await load_scopes(at.store) for job in await load_all(at.store, scope)]
-    started = sorted((job.started_at, job.job_id) for job in found if job.started_at is not None)[-last:]
+    jobs = [job for scope in await load_scopes(at.store) for job in await load_all(at.store, scope)]
+    started = sorted((job.started_at, job.job_id) for job in jobs if job.started_at is not None)[-last:]
     replays = []
     for number, (_, job_id) in enumerate(started):
         if sys.stderr.isatty() and number % _PROGRESS_INTERVAL == 0:

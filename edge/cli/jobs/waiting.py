@@ -134,11 +134,11 @@ class EquipmentProblem(Struct, frozen=True):
 
 async def read_with_problems(at: StoreAccess, job_id: str) -> tuple[StoredJob, list[EquipmentProblem]]:
     """Read a job and the problems of its equipment. Raises Refused, SettingsError and Unavailable."""
-    stored = await load(at.store, job_id)
-    waiting = _equipment_of(_open_type_ids(stored), at.settings.southbound)
-    used = _equipment_of(stored.net.command_types if stored.net else (), at.settings.southbound)
+    stored_job = await load(at.store, job_id)
+    waiting = _equipment_of(_open_type_ids(stored_job), at.settings.southbound)
+    used = _equipment_of(stored_job.net.command_types if stored_job.net else (), at.settings.southbound)
     reports = await load_reports(at.store, at.settings.gateway.scopes) if used else {}
-    return stored, list(problems(waiting, used, reports, _sent_since(stored)))
+    return stored_job, list(problems(waiting, used, reports, _sent_since(stored_job)))
 
 
 def problems(

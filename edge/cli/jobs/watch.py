@@ -251,25 +251,25 @@ async def watch_job(at: StoreAccess, job_id: str, *, as_json: bool) -> int:
 async def _watch(
     store: Store, job_id: str, found: Found, show: Callable[[StoredJob | None, Iterable[JobEvent]], None]
 ) -> int:
-    seen: StoredJob | None = None
+    stored_job: StoredJob | None = None
     over = False
     while True:
         changed = [
             change
-            for change in await _next_changes(found, POLL_INTERVAL_S if seen else 0)
+            for change in await _next_changes(found, POLL_INTERVAL_S if stored_job else 0)
             if change.job_order_id == job_id
         ]
-        stored = await find(store, job_id)
-        new_events = ordered_events(changed, seen.run if seen else None, stored.run if stored else None)
-        was_over, over = over, stored is None or has_ended(stored.job.status)
-        if stored and not seen:
-            new_events.insert(len(new_events) if over else 0, initial_state(stored.job))
-        show(stored, new_events)
+        job = await find(store, job_id)
+        new_events = ordered_events(changed, stored_job.run if stored_job else None, job.run if job else None)
+        was_over, over = over, job is None or has_ended(job.job.status)
+        if job and not stored_job:
+            new_events.insert(len(new_events) if over else 0, initial_state(job.job))
+        show(job, new_events)
         # The stream may report the end a moment after the documents.
         if over and (was_over or any(map(is_last, changed))):
-            last = stored or seen
+            last = job or stored_job
             return 0 if last and last.job.status.state is JobState.ENDED else 1
-        seen = stored or seen
+        stored_job = job or stored_job
 
 
 async def watch_all(at: StoreAccess, scope: str | None, *, as_json: bool) -> None:

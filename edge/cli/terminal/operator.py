@@ -109,8 +109,8 @@ async def acting_user(at: StoreAccess) -> str:
     key = os.environ.get(_FLEET, "") if at.settings.users.cli == "open" else _stored_key()
     if not key:
         return system_user
-    found = (await logins.load_sessions(at.store, [session_id(key)])).get(session_id(key))
-    return f"{found.user} ({system_user})" if found else system_user
+    session = (await logins.load_sessions(at.store, [session_id(key)])).get(session_id(key))
+    return f"{session.user} ({system_user})" if session else system_user
 
 
 async def log_in(at: StoreAccess, name: str, secret: str) -> Role:
@@ -127,8 +127,8 @@ async def log_in(at: StoreAccess, name: str, secret: str) -> Role:
         client=f"edge ({operator_name()})",
     )
     id, lifetime_ms = session_id(key), at.settings.users.session * 1000
-    shown = logins.put_session(at.store.keys, id, session, lifetime_ms)
-    await at.store.commit(join((shown, logins.touch_session(at.store.keys, id, datetime.now(UTC)))))
+    commit = logins.put_session(at.store.keys, id, session, lifetime_ms)
+    await at.store.commit(join((commit, logins.touch_session(at.store.keys, id, datetime.now(UTC)))))
     write_atomically(_prepared(_session_file()), key.encode(), 0o600)
     return role
 
@@ -155,12 +155,12 @@ async def _logged_in(at: StoreAccess) -> tuple[str, Role]:
         return name, await _check(at, name, token)
     key = _stored_key()
     id = session_id(key) if key else ""
-    found = (await logins.load_sessions(at.store, [id])).get(id) if id else None
-    if found is None:
+    session = (await logins.load_sessions(at.store, [id])).get(id) if id else None
+    if session is None:
         problem = "the settings require a login for commands that change something, and there is no session"
         raise Refused("login", problem, _ADVICE)
     await at.store.commit(logins.touch_session(at.store.keys, id, datetime.now(UTC)))
-    return found.user, Role[found.role.upper()]
+    return session.user, Role[session.role.upper()]
 
 
 async def _check(at: StoreAccess, name: str, secret: str) -> Role:

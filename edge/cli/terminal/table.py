@@ -111,5 +111,5 @@ def plain_table(*columns: str, drop: Sequence[str] | None = None, rows: Iterable
 
 def open_console() -> Console:
     """Return a console as wide as the terminal; to a file or a pipe lines are not folded."""
-    found = Console(highlight=False, markup=False, emoji=False)
-    return found if found.is_terminal else Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)
+    console = Console(highlight=False, markup=False, emoji=False)
+    return console if console.is_terminal else Console(width=_NEVER_CUT, highlight=False, markup=False, emoji=False)

@@ -162,12 +162,12 @@ def wanted_files(computer: Computer, board: Board, installed: Path, options: Ite
 
 def write(files: Iterable[BoardFile]) -> list[Path]:
     """Write the changed files; return their paths. Raises Refused when a file cannot be written."""
-    written = []
+    paths = []
     for file in files:
         if file.differs:
             _replace(file.path, file.wanted)
-            written.append(file.path)
-    return written
+            paths.append(file.path)
+    return paths
 
 
 def _common(installed: Path) -> Iterator[tuple[str, str]]:

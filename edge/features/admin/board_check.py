@@ -85,10 +85,10 @@ def _memory(computer: Computer) -> HealthFinding:
 
 
 def _storage(computer: Computer) -> Iterator[HealthFinding]:
-    found = storage(computer)
-    yield found
+    finding = storage(computer)
+    yield finding
     mount = computer.mount_of(STORE)
-    if mount is None or found.level is Level.FAILING:
+    if mount is None or finding.level is Level.FAILING:
         return
     if "noatime" in mount.options:
         yield ok("mount options", "noatime")

@@ -37,21 +37,21 @@ async def examine(file: Path | None, environ: Mapping[str, str]) -> list[HealthF
     try:
         settings = await asyncio.to_thread(load_settings, file, environ, declared_sections())
     except SettingsError as error:
-        found = [failing("settings", problem, error.advice) for problem in error.problems]
+        findings = [failing("settings", problem, error.advice) for problem in error.problems]
         examinations = list(_host_examinations(["/", STORE]))
     else:
-        found = []
+        findings = []
         examinations = [*_gateway_examinations(settings), *_host_examinations(["/", STORE, settings.opcua.pki])]
     main = main_file(file, environ).absolute()
     denied = await asyncio.to_thread(list, access_problems(main, settings))
-    found += [failing("settings", problem, "Correct it, then restart the gateway.") for problem in denied]
-    found = found or [ok("settings", "can be used")]
+    findings += [failing("settings", problem, "Correct it, then restart the gateway.") for problem in denied]
+    findings = findings or [ok("settings", "can be used")]
     async with TaskGroup() as tasks:
         running = [
             tasks.create_task(findings_of(*examination), name=f"examine {examination[0]}")
             for examination in examinations
         ]
-    return [*found, *(finding for task in running for finding in task.result())]
+    return [*findings, *(finding for task in running for finding in task.result())]
 
 
 def _gateway_examinations(settings: Settings) -> Iterator[Examination]:
@@ -103,23 +103,23 @@ async def findings_of(
     subject: str, examination: AsyncIterator[HealthFinding], within: float = EXAMINATION_TIMEOUT_S
 ) -> list[HealthFinding]:
     """Run one examination within a time limit; return its findings, errors included."""
-    found: list[HealthFinding] = []
+    findings: list[HealthFinding] = []
     try:
         async with asyncio.timeout(within):
             async for finding in examination:
-                found.append(finding)  # noqa: PERF401 - what was found before an error counts
+                findings.append(finding)  # noqa: PERF401 - what was found before an error counts
     except EdgeError as error:
-        found.append(failing(subject, error.message, error.advice))
+        findings.append(failing(subject, error.message, error.advice))
     except TimeoutError:
-        found.append(
+        findings.append(
             failing(subject, f"no answer within {within:g} s", "Check the load of the machine and its network.")
         )
     except OSError as error:
         advice = "If access was denied, call it as root (sudo) or as the user of the service."
-        found.append(failing(subject, str(error), advice))
+        findings.append(failing(subject, str(error), advice))
     except Exception as error:  # noqa: BLE001 - a defect of one examination must not hide the findings of the others
-        found.append(failing(subject, f"cannot be examined: {error!r}", "Report this."))
-    return found
+        findings.append(failing(subject, f"cannot be examined: {error!r}", "Report this."))
+    return findings
 
 
 class _DaemonExecutor(ThreadPoolExecutor):

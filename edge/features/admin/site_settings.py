@@ -185,14 +185,14 @@ def _prepare_client(site: Site, directory: Path) -> None:
 async def examine_site(settings: Settings) -> list[HealthFinding]:
     """Try the store, the brokers and the equipment that can be asked; return how each is."""
     if await asyncio.to_thread(starts_with_gateway, settings.redis.url):
-        found = [ok("store", "starts with the gateway")]
+        findings = [ok("store", "starts with the gateway")]
     else:
-        found = await findings_of("store", examine_store(settings.redis))
+        findings = await findings_of("store", examine_store(settings.redis))
     for mqtt, listeners in brokers(settings):
-        found += await findings_of(f"broker {urlsplit(mqtt.url).hostname}", examine_broker(mqtt, listeners))
+        findings += await findings_of(f"broker {urlsplit(mqtt.url).hostname}", examine_broker(mqtt, listeners))
     for subject, examination in equipment_examinations(settings):
-        found += await findings_of(subject, examination)
-    return found
+        findings += await findings_of(subject, examination)
+    return findings
 
 
 def next_steps(site: Site, directory: Path, *, is_installed: bool) -> Iterator[str]:

@@ -52,10 +52,12 @@ async def examine_store(settings: RedisSettings, limits: CountLimits = NO_LIMITS
         yield ok("store", f"{_server(info)}, {at_work} {'job' if at_work == 1 else 'jobs'} at work")
         there = sorted(await working_instances(store, await leased_instances(store)))
         yield _gateways(there)
-        for id, known in (await components.load_all(store)).items():
-            if id in there and known.component.problems:
-                advice = f"Correct what it names. Its log: journalctl -u microdcs-edge, on {known.component.host}"
-                yield warning(f"problems of {id}", str(known.component.problems), advice)
+        for id, known_component in (await components.load_all(store)).items():
+            if id in there and known_component.component.problems:
+                advice = (
+                    f"Correct what it names. Its log: journalctl -u microdcs-edge, on {known_component.component.host}"
+                )
+                yield warning(f"problems of {id}", str(known_component.component.problems), advice)
         for gateway, report in (await equipment_memory.load_reports(store, there)).items():
             for device in report.equipment if report else ():
                 yield _equipment(gateway, device)

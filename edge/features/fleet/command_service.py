@@ -171,8 +171,8 @@ class FleetService:
         return FleetAnswer(command.jti, result)
 
     async def _known(self, id: str) -> FleetAnswer | None:
-        found = (await fleet.load_results(self._store, id)).get(self._policy.component)
-        return FleetAnswer(id, found) if found else None
+        fleet_result = (await fleet.load_results(self._store, id)).get(self._policy.component)
+        return FleetAnswer(id, fleet_result) if fleet_result else None
 
     def _result(self, command: FleetCommand, state: FleetState, reason: str = "", output: str = "") -> FleetResult:
         return FleetResult(

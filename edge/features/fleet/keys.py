@@ -75,7 +75,7 @@ def read_public(content: bytes) -> PublicKey:
 
 def read_folder(folder: Path) -> dict[str, PublicKey]:
     """Return the keys of a folder; a missing folder has none, and an invalid file is logged and skipped."""
-    found: dict[str, PublicKey] = {}
+    public_keys: dict[str, PublicKey] = {}
     for file in sorted(folder.glob(f"*{SUFFIX}")):
         try:
             key = read_public(file.read_bytes())
@@ -83,9 +83,9 @@ def read_folder(folder: Path) -> dict[str, PublicKey]:
             logger.warning("fleet key unusable", file=str(file), reason=str(error))
             continue
         # A revocation in any file counts.
-        if key.kid not in found or key.revoked:
-            found[key.kid] = key
-    return found
+        if key.kid not in public_keys or key.revoked:
+            public_keys[key.kid] = key
+    return public_keys
 
 
 def usable(keys: Mapping[str, PublicKey]) -> dict[str, PublicKey]:

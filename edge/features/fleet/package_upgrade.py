@@ -60,14 +60,14 @@ async def find_versions(ask: Sequence[str] = _ASK, within_s: float = _CHECK_WITH
         if process.returncode is None:
             process.kill()
             await process.wait()
-    found = parse_policy(output.decode(errors="replace"))
-    if found is None or found.installed == _NONE:
+    package_versions = parse_policy(output.decode(errors="replace"))
+    if package_versions is None or package_versions.installed == _NONE:
         raise Refused(
             "upgrade",
             Text.of("{package} is not installed as a package here", package=PACKAGE),
             "Upgrade it as it was installed.",
         )
-    return found
+    return package_versions
 
 
 def parse_policy(text: str) -> PackageVersions | None:
@@ -115,14 +115,14 @@ def upgrade_package(version: str, run: Run, sources: Path = SOURCES) -> str:
     only = (f"-oDir::Etc::SourceList={sources}", "-oDir::Etc::SourceParts=/dev/null")
     renew = ("-oAPT::Get::List-Cleanup=0", "-oAPT::Update::Error-Mode=any", *_SIGNED_ONLY)
     _checked(run, "apt-get", "update", *only, *renew)
-    found = parse_policy(_checked(run, "apt-cache", "policy", *only, PACKAGE))
+    package_versions = parse_policy(_checked(run, "apt-cache", "policy", *only, PACKAGE))
     offered = _versions(_checked(run, "apt-cache", "madison", *only, PACKAGE))
-    if found is None:
+    if package_versions is None:
         raise Refused(
             "upgrade", Text.of("apt does not know {package}", package=PACKAGE), "Install it from the repository first."
         )
-    target = version or found.candidate
-    if target == found.installed:
+    target = version or package_versions.candidate
+    if target == package_versions.installed:
         return f"{PACKAGE} {target} is installed already"
     if target not in offered:
         raise Refused(
@@ -130,10 +130,10 @@ def upgrade_package(version: str, run: Run, sources: Path = SOURCES) -> str:
             Text.of("the repository has no {package} {target}", package=PACKAGE, target=target),
             Text.of("It has: {offered}", offered=", ".join(offered) or "none"),
         )
-    if run(("dpkg", "--compare-versions", target, "gt", found.installed))[0]:
+    if run(("dpkg", "--compare-versions", target, "gt", package_versions.installed))[0]:
         raise Refused(
             "upgrade",
-            Text.of("{target} is not newer than {installed}", target=target, installed=found.installed),
+            Text.of("{target} is not newer than {installed}", target=target, installed=package_versions.installed),
             "Go back by hand, as the page says.",
         )
     options = ("--yes", "--only-upgrade", "--no-remove", "-oDPkg::Lock::Timeout=600", *_SIGNED_ONLY, *_KEEP_OUR_FILES)
@@ -145,7 +145,7 @@ def upgrade_package(version: str, run: Run, sources: Path = SOURCES) -> str:
             Text.of("{package} is now: {state}", package=PACKAGE, state=state),
             "Look at it by hand: sudo apt --fix-broken install",
         )
-    return f"{PACKAGE} {target} replaces {found.installed}\n{log}"
+    return f"{PACKAGE} {target} replaces {package_versions.installed}\n{log}"
 
 
 def run_program(command: Sequence[str]) -> tuple[int, str]:

@@ -15,15 +15,15 @@ RESULTS_MS = 8 * 24 * 3600 * 1000
 
 async def load_keys(store: Store) -> dict[str, PublicKey]:
     """Return the public keys by their ids; one that cannot be read is left out."""
-    found = {}
+    public_keys = {}
     for kid, text in (await store.execute("HGETALL", store.keys.fleet_keys())).items():
         try:
             key = msgspec.json.decode(text, type=PublicKey)
         except (msgspec.DecodeError, RecursionError):
             continue
         if key.kid == kid:
-            found[kid] = key
-    return found
+            public_keys[kid] = key
+    return public_keys
 
 
 def put_key(keys: Keys, key: PublicKey) -> Commit:
@@ -64,9 +64,9 @@ async def refuse(store: Store, id: str, mark: str, result: FleetResult, remember
     keys = store.keys
     key, results = keys.fleet_executed(result.component, mark), keys.fleet_results(id)
     guarded = Commit((Absent(key),), (("SET", key, "1", "PX", remember_ms),))
-    kept = operation("HSETNX", results, result.component, _encode(result))
+    commit = operation("HSETNX", results, result.component, _encode(result))
     expiring = operation("PEXPIRE", results, RESULTS_MS)
-    return isinstance(await store.commit(join((guarded, kept, expiring))), Committed)
+    return isinstance(await store.commit(join((guarded, commit, expiring))), Committed)
 
 
 def put_result(keys: Keys, id: str, result: FleetResult) -> Commit:
@@ -99,10 +99,10 @@ def _encode(result: FleetResult) -> str:
 
 
 def _decode_all(stored: Mapping[str, str]) -> dict[str, FleetResult]:
-    found = {}
+    fleet_results = {}
     for name, text in stored.items():
         try:
-            found[name] = msgspec.json.decode(text, type=FleetResult)
+            fleet_results[name] = msgspec.json.decode(text, type=FleetResult)
         except (msgspec.DecodeError, RecursionError):
             continue
-    return found
+    return fleet_results

@@ -63,10 +63,10 @@ def execute_upgrade(text: str, host: UpgradeHost, on_begun: Callable[[str], None
         settings = gateway_settings(host.settings, {})
         keys = Path(settings.section(FleetSettings).keys)
         deciding = settings_files(main_file(host.settings, {}), keys)
-        if found := list(writable_by_others(deciding, host.owner)):
+        if paths := list(writable_by_others(deciding, host.owner)):
             raise Refused(
                 "upgrade",
-                Text.of("others than root may change {found}", found=found[0]),
+                Text.of("others than root may change {found}", found=paths[0]),
                 "Set its owner to root, and chmod go-w.",
             )
         now_s = int(host.now_s())

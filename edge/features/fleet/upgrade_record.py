@@ -69,8 +69,8 @@ def load(folder: Path, id: str) -> UpgradeRecord | None:
 def remove_expired(folder: Path, before_s: int) -> None:
     """Remove the records of commands that expired before an instant: they cannot be repeated any more."""
     for file in folder.glob(f"*{_SUFFIX}"):
-        found = load(folder, file.stem)
-        if found is not None and found.exp < before_s:
+        upgrade_record = load(folder, file.stem)
+        if upgrade_record is not None and upgrade_record.exp < before_s:
             file.unlink(missing_ok=True)
 
 
@@ -157,12 +157,12 @@ async def follow_upgrade(id: str, folder: Path = FOLDER, look_every_s: float = _
     while True:
         # Asked before the record is read: the record of an upgrade that has ended is complete.
         runs = await asyncio.to_thread(is_running, folder)
-        found = await asyncio.to_thread(load, folder, id)
-        match found.state if found else None:
+        upgrade_record = await asyncio.to_thread(load, folder, id)
+        match upgrade_record.state if upgrade_record else None:
             case FleetState.SUCCESSFUL:
-                return found.output if found else ""
+                return upgrade_record.output if upgrade_record else ""
             case FleetState.FAILED:
-                raise Refused("upgrade", found.reason if found else "")
+                raise Refused("upgrade", upgrade_record.reason if upgrade_record else "")
             case _ if not runs:
                 problem = "the upgrade was interrupted; look at it: journalctl -u 'microdcs-edge-upgrade@*'"
                 raise Refused("upgrade", problem, "Then: sudo dpkg --configure -a")

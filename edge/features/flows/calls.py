@@ -82,16 +82,16 @@ class FlowCalls:
         return _reply(f"{method} flow", await self.call(method, event, caller_of(origin)))
 
     async def _configure(self, event: CloudEvent, _origin: str) -> Reply:
-        asked = settings_method(event)
-        return _reply(f"{asked.value} flow", await self.configure(asked, event))
+        method = settings_method(event)
+        return _reply(f"{method.value} flow", await self.configure(method, event))
 
     async def configure(self, method: SettingsMethod, event: CloudEvent) -> FlowAnswer:
         """Register or delete flows, or return them; with all faults in Refused(`invalid_payload`)."""
         items = _items(event.data)
         if method is SettingsMethod.GET:
-            found = await self._service.load_all()
+            flow_records = await self._service.load_all()
             ids = {_id(value) for value in items}
-            data = [await self._status(flow) for flow in found if not ids or flow.flow_id in ids]
+            data = [await self._status(flow) for flow in flow_records if not ids or flow.flow_id in ids]
             return FlowAnswer(data, ", ".join(sorted(ids)), has_changed=False)
         subject = ", ".join(_id(value) for value in items)
         if await self._is_done(event):

@@ -40,9 +40,9 @@ async def keep_clean(store: Store, interval_s: float = CLEAN_UP_INTERVAL_S) -> N
 async def _clean_up_and_log(store: Store) -> None:
     # A key of another type below our prefix must not end the gateway.
     with Isolated(logger, "flow clean-up failed"):
-        found = await clean_up(store)
-        if any(astuple(found)):
-            logger.info("flow leftovers removed", **asdict(found))
+        up = await clean_up(store)
+        if any(astuple(up)):
+            logger.info("flow leftovers removed", **asdict(up))
 
 
 async def clean_up(store: Store, idle_ms: int = IDLE_MS) -> CleanUp:

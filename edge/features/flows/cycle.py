@@ -290,11 +290,11 @@ def _settle(plan: Plan, cycle: Cycle, candidates: Iterable[str]) -> Advance:
 def _skip_reason(plan: Plan, node: str, sources: Iterable[NodeTask]) -> SkipReason | None:
     """Return why a node does not start; None when it does."""
     causes = [_cause(source) for source in sources]
-    found = [cause for cause in causes if cause is not None]
+    skip_reasons = [cause for cause in causes if cause is not None]
     joins = plan.nodes[node].kind.inputs is Inputs.JOIN
-    if not found or (joins and len(found) < len(causes)):
+    if not skip_reasons or (joins and len(skip_reasons) < len(causes)):
         return None
-    return min(found, key=list(SkipReason).index)
+    return min(skip_reasons, key=list(SkipReason).index)
 
 
 def _cause(source: NodeTask) -> SkipReason | None:

@@ -142,8 +142,8 @@ class FlowService:
 
     async def load_all(self) -> list[FlowRecord]:
         """Return all flows by their ids."""
-        found = [await self._state.load_flow(flow_id) for flow_id in await self._state.flow_ids()]
-        return [flow for flow in found if flow is not None]
+        flow_records = [await self._state.load_flow(flow_id) for flow_id in await self._state.flow_ids()]
+        return [flow for flow in flow_records if flow is not None]
 
     async def load_cycle(self, flow: FlowRecord, number: int | None = None) -> CycleRecord | None:
         """Return a cycle of a flow, without a number the last; None when it is not kept."""

@@ -38,8 +38,8 @@ class FlowDocuments:
     def read(self, data: object, folders: Sequence[str]) -> tuple[Mapping[str, Described], Sequence[str]]:
         """Return the flow of a file by its id, and all faults."""
         described = Described(data, folder=_STOPPED if _STOPPED in folders[:1] else "")
-        named = {data["id"]: described} if isinstance(data, dict) and isinstance(data.get("id"), str) else {}
-        return named, self._faults_of(data)
+        describeds = {data["id"]: described} if isinstance(data, dict) and isinstance(data.get("id"), str) else {}
+        return describeds, self._faults_of(data)
 
     def _faults_of(self, data: object) -> Sequence[str]:
         if self._plans is None:

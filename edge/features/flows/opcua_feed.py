@@ -111,8 +111,8 @@ class FlowFeed:
 
 def flow_view(flow: FlowRecord, cycle: CycleRecord | None, before: FlowView | None) -> FlowView:
     """Return the view of a flow; what the cycle does not show yet is as before."""
-    known = before if before and before.last_cycle == flow.last_cycle else None
-    state = cycle.cycle.status.value if cycle else known.cycle_state if known else ""
+    view = before if before and before.last_cycle == flow.last_cycle else None
+    state = cycle.cycle.status.value if cycle else view.cycle_state if view else ""
     duration_ms = before.duration_ms if before else None
     if cycle and cycle.ended_at is not None:
         duration_ms = max(0, cycle.ended_at - cycle.started_at)

@@ -39,11 +39,11 @@ def load_kinds(folder: str) -> NodeKinds:
 
     Raises SettingsError with all faults.
     """
-    found = read_kinds(folder)
-    if found.faults:
-        problems = [f"{origin}: {fault}" for origin, fault in found.faults.items()]
+    site_kinds = read_kinds(folder)
+    if site_kinds.faults:
+        problems = [f"{origin}: {fault}" for origin, fault in site_kinds.faults.items()]
         raise SettingsError(problems, "Correct the node kinds, or remove them from [flows] nodes.")
-    return found.kinds
+    return site_kinds.kinds
 
 
 def read_kinds(
@@ -147,10 +147,10 @@ _DEFAULT_LIMITS = ImportLimits()
 
 async def load_usable_kinds(folder: str) -> NodeKinds:
     """Return the kinds that can be imported; faults of the others are logged, and stop neither jobs nor flows."""
-    found = await load_checked_kinds(folder)
-    for origin, fault in found.faults.items():
+    site_kinds = await load_checked_kinds(folder)
+    for origin, fault in site_kinds.faults.items():
         logger.error("node kind not loaded", origin=origin, reason=fault)
-    return found.kinds
+    return site_kinds.kinds
 
 
 async def load_checked_kinds(folder: str, limits: ImportLimits = _DEFAULT_LIMITS) -> SiteKinds:
@@ -161,8 +161,8 @@ async def load_checked_kinds(folder: str, limits: ImportLimits = _DEFAULT_LIMITS
     faults = await _find_faults(folder, origins, limits)
     if folder in faults:
         return SiteKinds(BUILT_IN, faults)
-    found = read_kinds(folder, excluded=faults)
-    return SiteKinds(found.kinds, {**faults, **found.faults})
+    site_kinds = read_kinds(folder, excluded=faults)
+    return SiteKinds(site_kinds.kinds, {**faults, **site_kinds.faults})
 
 
 async def _find_faults(folder: str, origins: Sequence[str], limits: ImportLimits) -> dict[str, str]:

@@ -86,8 +86,8 @@ class RedisFlowState:
         keys = [_answer_key(self._store.keys, cycle.flow_id, cycle.number, node) for node in running]
         texts = await self._store.read([("GET", key) for key in keys])
         pairs = zip(running, texts, strict=True)
-        found = {node: msgspec.json.decode(text, type=KeptAnswer) for node, text in pairs if text is not None}
-        return {node: answer for node, answer in found.items() if answer.attempt == cycle.tasks[node].attempts}
+        kept_answers = {node: msgspec.json.decode(text, type=KeptAnswer) for node, text in pairs if text is not None}
+        return {node: answer for node, answer in kept_answers.items() if answer.attempt == cycle.tasks[node].attempts}
 
     async def commit(self, change: FlowChange) -> bool:
         """Write a change; return False without a write when a stored record has changed since it was read."""

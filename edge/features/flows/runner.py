@@ -210,10 +210,10 @@ class CycleRunner:
             if not self._plan.nodes[node].kind.in_worker
         ]
         self._changed.set()
-        taken = replace(self._record, owner=self._context.owner, revision=self._record.revision + 1)
-        if not await self._context.state.commit(FlowChange(cycle=Written(self._record, taken))):
+        cycle_record = replace(self._record, owner=self._context.owner, revision=self._record.revision + 1)
+        if not await self._context.state.commit(FlowChange(cycle=Written(self._record, cycle_record))):
             raise CycleLostError("another gateway was faster")
-        self._record = taken
+        self._record = cycle_record
 
     async def _settle(self, outcomes: Sequence[Outcome]) -> None:
         """Decide on outcomes and commit, until no other process is faster."""

@@ -251,9 +251,9 @@ class FlowWorker:
             await process.kill()
 
     async def _take(self, process: WorkerProcess) -> None:
-        taken = await self._queue.take(_BLOCK_MS)
-        if taken is not None and await self._queue.begin(taken):
-            await self._perform(taken, process)
+        taken_task = await self._queue.take(_BLOCK_MS)
+        if taken_task is not None and await self._queue.begin(taken_task):
+            await self._perform(taken_task, process)
 
     async def _perform(self, taken: TakenTask, process: WorkerProcess) -> None:
         task = taken.task

@@ -92,8 +92,8 @@ def main(arguments: Sequence[str]) -> None:
         case ["--check", limit_mb, folder, *excluded]:
             size = int(limit_mb) << 20
             resource.setrlimit(resource.RLIMIT_AS, (size, size))
-            found = read_kinds(folder, excluded, lambda origin: pipe.write({"importing": origin}))
-            pipe.finish({"faults": {origin: _text(fault) for origin, fault in found.faults.items()}})
+            site_kinds = read_kinds(folder, excluded, lambda origin: pipe.write({"importing": origin}))
+            pipe.finish({"faults": {origin: _text(fault) for origin, fault in site_kinds.faults.items()}})
             # A thread that an import has started must not keep this process.
             os._exit(0)
         case [folder, *excluded]:

@@ -158,12 +158,12 @@ async def find_enabled(session: ClientSession, system: Node, uri: str) -> Node |
         if name not in node:
             return None
         node = await session.children(node[name])
-    found = []
+    nodes = []
     for tool in node.values():
         parts = await session.children(tool)
         parameters = await session.children(parts["Parameters"]) if "Parameters" in parts else {}
         identification = await session.children(parts["Identification"]) if "Identification" in parts else {}
         known = identification.get("ProductInstanceUri")
         if "Enabled" in parameters and (not uri or (known and await session.read(known) == uri)):
-            found.append(parameters["Enabled"])
-    return found[0] if len(found) == 1 else None
+            nodes.append(parameters["Enabled"])
+    return nodes[0] if len(nodes) == 1 else None

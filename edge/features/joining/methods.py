@@ -85,7 +85,7 @@ async def find_methods(session: ClientSession, system: Node) -> IjtMethods:
     parts = await session.children(system)
     blocks = await session.children(parts["MachineryBuildingBlocks"]) if "MachineryBuildingBlocks" in parts else {}
     assets = await session.children(parts["AssetManagement"]) if "AssetManagement" in parts else {}
-    places = [found for name in _MANAGEMENTS if (found := parts.get(name) or blocks.get(name))]
+    places = [node for name in _MANAGEMENTS if (node := parts.get(name) or blocks.get(name))]
     if "MethodSet" in assets:
         places.append(assets["MethodSet"])
     return IjtMethods(session, {name: place for place in places for name in await session.children(place)})

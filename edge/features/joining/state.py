@@ -91,7 +91,9 @@ class ControllerState(Struct):
         """Return the text with the number up to which all is durable but the missing results; None without one."""
         if self.last is None:
             return None
-        open_numbers = [kept.report.sequence for kept in self.ledger.unsettled() if kept.report.sequence > 0]
+        open_numbers = [
+            kept_result.report.sequence for kept_result in self.ledger.unsettled() if kept_result.report.sequence > 0
+        ]
         number = min([self.last, *(number - 1 for number in open_numbers)])
         return position_text(number, self.missing.ranges(number))
 

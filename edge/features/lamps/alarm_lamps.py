@@ -51,16 +51,16 @@ _SHOWN: Final = {
 
 def lamp_states(alarms: Iterable[Alarm], severities: Mapping[str, int]) -> dict[str, LampState]:
     """Return what each lamp shows; `severities` are the lowest ones of the lamps."""
-    found = dict.fromkeys(severities, LampState.OFF)
+    states = dict.fromkeys(severities, LampState.OFF)
     for alarm in alarms:
-        shown = _SHOWN.get(alarm.state)
+        lamp_state = _SHOWN.get(alarm.state)
         reached = [lamp for lamp, severity in severities.items() if alarm.severity >= severity]
-        if shown is None or not reached:
+        if lamp_state is None or not reached:
             continue
         lamp = max(reached, key=severities.__getitem__)
-        if found[lamp] is not LampState.FLASHING:
-            found[lamp] = shown
-    return found
+        if states[lamp] is not LampState.FLASHING:
+            states[lamp] = lamp_state
+    return states
 
 
 @contextlib.asynccontextmanager

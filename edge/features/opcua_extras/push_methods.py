@@ -243,12 +243,12 @@ class PushMethods:
         return []
 
     def _open_transaction(self, session: ServerSession) -> _Transaction:
-        found = self._transaction
-        if found is None or found.session.is_closed():
+        transaction = self._transaction
+        if transaction is None or transaction.session.is_closed():
             raise ServiceError(_S.BadNothingToDo)
-        if found.session is not session:
+        if transaction.session is not session:
             raise ServiceError(_S.BadSessionIdInvalid)
-        return found
+        return transaction
 
     async def _change_list(
         self, file: TrustListFile, name: str, session: ServerSession, arguments: Sequence[Any]

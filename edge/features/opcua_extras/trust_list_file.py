@@ -165,24 +165,28 @@ class TrustListFile:
 
     def _update(self, content: bytes) -> None:
         try:
-            masks, written = decode_lists(content)
+            masks, trust_lists = decode_lists(content)
         except InvalidTrustList as error:
             raise ServiceError(_S.BadCertificateInvalid) from error
-        self._replace(read_lists(self.directory).updated(masks, written))
+        self._replace(read_lists(self.directory).updated(masks, trust_lists))
 
     def _add(self, der: bytes, *, is_trusted: bool) -> None:
-        known = read_lists(self.directory)
+        trust_lists = read_lists(self.directory)
         if is_trusted:
-            new = TrustLists((*known.trusted, der), known.trusted_crls, known.issuers, known.issuer_crls)
+            new = TrustLists(
+                (*trust_lists.trusted, der), trust_lists.trusted_crls, trust_lists.issuers, trust_lists.issuer_crls
+            )
         else:
-            new = TrustLists(known.trusted, known.trusted_crls, (*known.issuers, der), known.issuer_crls)
+            new = TrustLists(
+                trust_lists.trusted, trust_lists.trusted_crls, (*trust_lists.issuers, der), trust_lists.issuer_crls
+            )
         if len(encode_lists(ALL_LISTS, new)) > MAX_TRUST_LIST_SIZE:
             raise ServiceError(_S.BadEncodingLimitsExceeded)
         self._replace(new)
 
     def _remove(self, wanted: str, *, is_trusted: bool) -> None:
-        known = read_lists(self.directory)
-        certificates, revocations = known.lists[:2] if is_trusted else known.lists[2:]
+        trust_lists = read_lists(self.directory)
+        certificates, revocations = trust_lists.lists[:2] if is_trusted else trust_lists.lists[2:]
         gone = [x509.load_der_x509_certificate(certificate) for certificate in certificates]
         gone = [certificate for certificate in gone if thumbprint(certificate) == wanted]
         if not gone:
@@ -191,9 +195,9 @@ class TrustListFile:
         left = tuple(certificate for certificate in certificates if certificate not in removed)
         lists = tuple(revocation for revocation in revocations if not _is_of(revocation, gone))
         self._replace(
-            TrustLists(left, lists, known.issuers, known.issuer_crls)
+            TrustLists(left, lists, trust_lists.issuers, trust_lists.issuer_crls)
             if is_trusted
-            else TrustLists(known.trusted, known.trusted_crls, left, lists)
+            else TrustLists(trust_lists.trusted, trust_lists.trusted_crls, left, lists)
         )
 
     def _replace(self, lists: TrustLists) -> None:

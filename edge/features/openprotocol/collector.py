@@ -143,8 +143,8 @@ class TighteningCollector:
         memory = decode_memory(await self._memory.recall())
         self._numbers.last, self._state.last = memory.number, memory.last
         self._state.has_memory = memory.number is not None
-        for kept in memory.unsettled:
-            await self._restore(kept)
+        for remembered_result in memory.unsettled:
+            await self._restore(remembered_result)
         if memory.last is not None:
             self._numbers.instant = memory.last.instant
             if memory.last.key not in self._state.pending:

@@ -136,8 +136,8 @@ class EquipmentLease:
 
     async def pass_on(self, command: Command) -> None:
         """Pass a command to the gateway that is connected; raises NotSent when none is, or it has not this scope."""
-        seen = await equipment_leases.load(self._leases)
-        holder = seen.holder
+        lease_view = await equipment_leases.load(self._leases)
+        holder = lease_view.holder
         if holder is not None and command.scope not in holder.scopes:
             raise NotSent(
                 Text.of(
@@ -149,7 +149,7 @@ class EquipmentLease:
                 "Set the same [gateway] scopes for both gateways.",
             )
         is_there = holder is not None and holder.is_connected
-        if not is_there or not await equipment_leases.pass_on(self._leases, seen, command):
+        if not is_there or not await equipment_leases.pass_on(self._leases, lease_view, command):
             raise NotSent(
                 Text.of(
                     "gateway {holder} connects to {place} and is not connected", holder=self.holder, place=self._place
@@ -190,19 +190,19 @@ class EquipmentLease:
         return LeaseLostError(Text.of("another gateway connects to {place}", place=self._place))
 
     async def _try_to_acquire(self) -> bool:
-        seen = await equipment_leases.load(self._leases)
-        cannot_connect = self._watch.look(seen, self._monotonic())
-        if seen.holder is None or cannot_connect:
-            has_changed = self._written is None or seen.ours != self._written
+        lease_view = await equipment_leases.load(self._leases)
+        cannot_connect = self._watch.look(lease_view, self._monotonic())
+        if lease_view.holder is None or cannot_connect:
+            has_changed = self._written is None or lease_view.ours != self._written
             ours = equipment_leases.text_of(self._leases.holder())
-            is_ours = seen.ours == ours and not seen.replaced
-            if not is_ours and not await equipment_leases.take(self._leases, seen):
+            is_ours = lease_view.ours == ours and not lease_view.replaced
+            if not is_ours and not await equipment_leases.take(self._leases, lease_view):
                 return False
             self._written = ours
             self.has_changed, self.holder = has_changed, ""
             return True
-        if seen.holder.instance != self.holder:
-            self.holder = seen.holder.instance
+        if lease_view.holder.instance != self.holder:
+            self.holder = lease_view.holder.instance
             logger.info("another gateway connects to equipment", at=self._place, gateway=self.holder)
         return False
 

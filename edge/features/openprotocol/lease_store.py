@@ -88,15 +88,15 @@ async def load(leases: EquipmentLeases) -> LeaseView:
         if lease_holder is None or not leases.scopes.isdisjoint(lease_holder.scopes)
     }
     ended = await instance_leases.read_ended(store, others)
-    found: list[LeaseHolder] = []
+    lease_holders: list[LeaseHolder] = []
     for name in sorted(others - ended.keys()):
         holder = read[name]
         if holder is None:
             raise Unavailable(
                 Text.of("the lease of gateway {name} at {place} cannot be read", name=name, place=leases.place), _ADVICE
             )
-        found.append(holder)
-    first = min(found, key=lambda lease_holder: not lease_holder.is_connected, default=None)
+        lease_holders.append(holder)
+    first = min(lease_holders, key=lambda lease_holder: not lease_holder.is_connected, default=None)
     return LeaseView(
         revision=stored.get(_REVISION, "0"),
         ours=ours,

@@ -40,8 +40,8 @@ class ToolState(Struct):
         """Record the last result, with the command that it is kept for."""
         self.last = remembered(report)
         if command_id:
-            kept = remembered(report, command_id, self.ledger.classification(command_id))
-            self.pending[kept.key] = kept
+            remembered_result = remembered(report, command_id, self.ledger.classification(command_id))
+            self.pending[remembered_result.key] = remembered_result
             limit_memory(self.pending)
 
     def confirm(self, report: ReportedResult) -> None:

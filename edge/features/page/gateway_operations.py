@@ -41,7 +41,8 @@ async def list_operations(store: Store) -> OperationList:
     now = await server_time(store)
     return OperationList(
         operations=tuple(
-            public_operation(listed(stored, now), stored.progress) for stored in await operations.load_all(store)
+            public_operation(listed(stored_operation, now), stored_operation.progress)
+            for stored_operation in await operations.load_all(store)
         )
     )
 
@@ -49,8 +50,8 @@ async def list_operations(store: Store) -> OperationList:
 async def list_locks(store: Store) -> LockList:
     """Return every lock."""
     now = await server_time(store)
-    found = await find_locks(store, tuple(LockKind), ())
-    infos = (lock_info(item.kind, item.object_id, item.lock, now) for item in found if item.lock)
+    stored_locks = await find_locks(store, tuple(LockKind), ())
+    infos = (lock_info(item.kind, item.object_id, item.lock, now) for item in stored_locks if item.lock)
     return LockList(locks=tuple(map(public_lock, infos)))
 
 
@@ -74,7 +75,7 @@ async def list_components(store: Store, language: str) -> Fleet:
     """Return the components on the store by their ids, with problems in a language."""
     now = await server_time(store)
     found = (await components.load_all(store)).values()
-    return Fleet(components=tuple(public_component(known, now, language) for known in found))
+    return Fleet(components=tuple(public_component(known_component, now, language) for known_component in found))
 
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
@@ -121,20 +122,20 @@ def log_page(services: WebServices, level: str, text: str) -> models.LogPage:
             Text.of("Levels are {levels}.", levels=", ".join(LEVELS)),
         )
     least, needle = LEVELS.index(level or "debug"), text.casefold()
-    found = [
+    log_lines = [
         entry
         for entry in services.tools.log()
         if entry.level in LEVELS and LEVELS.index(entry.level) >= least and needle in entry.text.casefold()
     ]
-    return models.LogPage(lines=tuple(reversed(found)))
+    return models.LogPage(lines=tuple(reversed(log_lines)))
 
 
 async def _switch_on(services: WebServices, call: ApiCall) -> Status:
-    asked: models.MaintenanceBody = call.body
-    until = None if asked.minutes is None else services.clock() + round(asked.minutes * 60_000)
-    kind = MaintenanceKind.NOW if asked.now else MaintenanceKind.DRAIN
-    request = SwitchOn(by=call.caller.user, kind=kind, message=asked.message, until=until)
-    return await _switch(services, call, request, "maintenance on", asked.message)
+    maintenance_body: models.MaintenanceBody = call.body
+    until = None if maintenance_body.minutes is None else services.clock() + round(maintenance_body.minutes * 60_000)
+    kind = MaintenanceKind.NOW if maintenance_body.now else MaintenanceKind.DRAIN
+    request = SwitchOn(by=call.caller.user, kind=kind, message=maintenance_body.message, until=until)
+    return await _switch(services, call, request, "maintenance on", maintenance_body.message)
 
 
 async def _switch_off(services: WebServices, call: ApiCall) -> Status:
@@ -151,13 +152,13 @@ async def _switch(services: WebServices, call: ApiCall, request: ModeRequest, ac
 
 
 async def _schedule(services: WebServices, call: ApiCall) -> models.OperationList:
-    asked: models.OperationBody = call.body
-    record = services.audit.record_of(call.caller, "operations schedule", asked.type, "")
+    operation_body: models.OperationBody = call.body
+    record = services.audit.record_of(call.caller, "operations schedule", operation_body.type, "")
 
     async def audit() -> Commit:
         return await _plan(services, record)
 
-    await schedule_operation(services.store, OperationType(asked.type), call.caller.user, 0, {}, also=audit)
+    await schedule_operation(services.store, OperationType(operation_body.type), call.caller.user, 0, {}, also=audit)
     services.audit.trail.copy(record)
     return await _operations(services, call)
 
@@ -174,34 +175,34 @@ async def _cancel(services: WebServices, call: ApiCall) -> models.OperationList:
 
 
 async def _delete_lock(services: WebServices, call: ApiCall) -> models.LockList:
-    asked: models.LockDeletion = call.body
-    found = await find_locks(services.store, (LockKind(asked.kind),), (asked.id,))
-    if not found:
+    lock_deletion: models.LockDeletion = call.body
+    stored_locks = await find_locks(services.store, (LockKind(lock_deletion.kind),), (lock_deletion.id,))
+    if not stored_locks:
         raise Refused(
             "unknown_lock",
-            Text.of("there is no lock of {kind} {asked!r}.", kind=asked.kind, asked=asked.id),
+            Text.of("there is no lock of {kind} {asked!r}.", kind=lock_deletion.kind, asked=lock_deletion.id),
             "Look at the list of locks.",
         )
-    action = "locks delete --force" if asked.force else "locks delete"
-    record = services.audit.record_of(call.caller, action, f"{asked.kind} {asked.id}", "")
+    action = "locks delete --force" if lock_deletion.force else "locks delete"
+    record = services.audit.record_of(call.caller, action, f"{lock_deletion.kind} {lock_deletion.id}", "")
 
     async def audit(_: Sequence[StoredLock]) -> Commit:
         return await _plan(services, record)
 
-    await delete_locks(services.store, found, audit, force=asked.force)
+    await delete_locks(services.store, stored_locks, audit, force=lock_deletion.force)
     services.audit.trail.copy(record)
     return await _locks(services, call)
 
 
 async def _end_session(services: WebServices, call: ApiCall) -> models.SessionOverview:
-    asked: models.SessionEnd = call.body
-    if not await request_end(services.store, [asked.id]):
+    session_end: models.SessionEnd = call.body
+    if not await request_end(services.store, [session_end.id]):
         raise Refused(
             "unknown_session",
-            Text.of("there is no session {asked!r}.", asked=asked.id),
+            Text.of("there is no session {asked!r}.", asked=session_end.id),
             "Look at the list of sessions.",
         )
-    services.audit.called(call.caller, "sessions end", asked.id, "")
+    services.audit.called(call.caller, "sessions end", session_end.id, "")
     return await _sessions(services, call)
 
 

@@ -66,10 +66,10 @@ async def list_jobs(
     ]
     # Ids come by priority: sorting keeps that order among jobs that wait.
     ranks = await jobs.load_ranks(store, ids)
-    found = sorted((rank for rank in ranks if not states or TEXT[rank.state] in states), key=_place)
-    shown = await jobs.load_some(store, [job_rank.job_id for job_rank in found[skip : skip + most]])
+    job_ranks = sorted((rank for rank in ranks if not states or TEXT[rank.state] in states), key=_place)
+    shown = await jobs.load_some(store, [job_rank.job_id for job_rank in job_ranks[skip : skip + most]])
     shown.sort(key=_rank)
-    return JobPage(jobs=tuple(public_job(job, language) for job in shown), total=len(found))
+    return JobPage(jobs=tuple(public_job(job, language) for job in shown), total=len(job_ranks))
 
 
 def _place(job_rank: JobRank) -> tuple[int, int]:
@@ -101,13 +101,13 @@ def results_of(stored: StoredJob, language: str, most: int = MOST_RESULTS) -> Re
 
 async def job_chart(store: Store, job_id: str, now: int) -> str:
     """Return the running chart of a job as SVG. Raises Refused for an unknown job and for one without a run."""
-    stored = await load(store, job_id)
-    if not (stored.run and stored.net):
+    stored_job = await load(store, job_id)
+    if not (stored_job.run and stored_job.net):
         raise Refused(
             "no_chart", Text.of("job {job_id!r} has not started.", job_id=job_id), "It has a chart once it was started."
         )
-    marks = marks_of(stored.net, stored.run, now, stored.holders, stored.mirrors, stored.unsent)
-    chart = read_chart(stored.net.recipe)
+    marks = marks_of(stored_job.net, stored_job.run, now, stored_job.holders, stored_job.mirrors, stored_job.unsent)
+    chart = read_chart(stored_job.net.recipe)
     await asyncio.sleep(REST_S)  # each part takes a millisecond or more: the others run between them
     drawing = draw(chart, "", marks)
     await asyncio.sleep(REST_S)

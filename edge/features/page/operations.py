@@ -100,11 +100,11 @@ def _method(cause: Cause) -> Execute:
     """Return the operation that calls a job method."""
 
     async def execute(services: WebServices, call: ApiCall) -> models.MethodDone:
-        stored = await load(services.store, call.path["job"])
-        job_id, comment = stored.job.job_id, call.body.comment
+        job = await load(services.store, call.path["job"])
+        job_id, comment = job.job.job_id, call.body.comment
         texts = (LocalizedText(text=comment),) if comment else None
-        asked = JobCall(
-            stored.job.scope,
+        job_call = JobCall(
+            job.job.scope,
             cause,
             IdCall(job_order_id=job_id, comment=texts),
             source_of(services),
@@ -112,27 +112,33 @@ def _method(cause: Cause) -> Execute:
             languages=call.caller.languages,
             by=call.caller.at_page,
         )
-        answer = await services.jobs.call(asked)
+        answer = await services.jobs.call(job_call)
         services.audit.called(call.caller, cause.value, job_id, comment, refusal_of(answer))
         refuse_unless_done(answer, cause.value)
-        found = await find(services.store, job_id)
-        return models.MethodDone(job=public_job(found.job, call.caller.language) if found else None)
+        stored_job = await find(services.store, job_id)
+        return models.MethodDone(job=public_job(stored_job.job, call.caller.language) if stored_job else None)
 
     return execute
 
 
 async def _resolve(services: WebServices, call: ApiCall) -> models.MethodDone:
-    asked: models.ResolveRequestBody = call.body
-    if asked.data is not None and asked.resolution != "done":
+    resolve_request_body: models.ResolveRequestBody = call.body
+    if resolve_request_body.data is not None and resolve_request_body.resolution != "done":
         raise Refused("invalid_payload", "`data` is the result of an action that was done.", "Leave it out.")
     by = call.caller.user
-    signal = Resolve(asked.action, Resolution(asked.resolution), asked.data, asked.reason, by)
-    return await _decide(services, call, "Resolve", asked.action, signal)
+    signal = Resolve(
+        resolve_request_body.action,
+        Resolution(resolve_request_body.resolution),
+        resolve_request_body.data,
+        resolve_request_body.reason,
+        by,
+    )
+    return await _decide(services, call, "Resolve", resolve_request_body.action, signal)
 
 
 async def _intervene(services: WebServices, call: ApiCall) -> models.MethodDone:
-    asked: models.InterventionRequestBody = call.body
-    kind = Intervention(asked.kind)
+    body: models.InterventionRequestBody = call.body
+    kind = Intervention(body.kind)
     if call.caller.role < INTERVENTION_ROLES[kind]:
         needed = INTERVENTION_ROLES[kind].name.lower()
         raise Denied(
@@ -143,24 +149,24 @@ async def _intervene(services: WebServices, call: ApiCall) -> models.MethodDone:
         )
     signal = Intervene(
         kind,
-        action=asked.action,
-        step=asked.step,
-        target=asked.target,
-        data=asked.data,
-        reason=asked.reason,
+        action=body.action,
+        step=body.step,
+        target=body.target,
+        data=body.data,
+        reason=body.reason,
         by=call.caller.user,
     )
-    return await _decide(services, call, f"Intervene {asked.kind}", asked.action or asked.step, signal)
+    return await _decide(services, call, f"Intervene {body.kind}", body.action or body.step, signal)
 
 
 async def _decide(
     services: WebServices, call: ApiCall, name: str, subject: str, signal: Resolve | Intervene
 ) -> models.MethodDone:
     """Apply the decision of a person about a run."""
-    stored = await load(services.store, call.path["job"])
-    job_id = stored.job.job_id
+    job = await load(services.store, call.path["job"])
+    job_id = job.job.job_id
     request = InterventionRequest(
-        scope=stored.job.scope,
+        scope=job.job.scope,
         job_id=job_id,
         signal=signal,
         source=source_of(services),
@@ -177,8 +183,8 @@ async def _decide(
     services.audit.called(call.caller, name, f"{job_id}/{subject}", signal.reason, refusal_text)
     if not awaits_second:
         refuse_unless_done(answer, name)
-    found = await find(services.store, job_id)
-    shown = public_job(found.job, call.caller.language) if found else None
+    stored_job = await find(services.store, job_id)
+    shown = public_job(stored_job.job, call.caller.language) if stored_job else None
     return models.MethodDone(job=shown, awaits_second=awaits_second)
 
 

@@ -85,9 +85,9 @@ async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str
 
 async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     store, job_id = services.store, query.get("id", "")
-    stored = await load(store, job_id)
-    detail = public_detail(stored, services.clock(), caller.language)
-    history = PublicHistory(job_order_id=job_id, scope=stored.job.scope, decisions=())
+    stored_job = await load(store, job_id)
+    detail = public_detail(stored_job, services.clock(), caller.language)
+    history = PublicHistory(job_order_id=job_id, scope=stored_job.job.scope, decisions=())
     if detail.has_chart:
         # A gateway may keep no history.
         with contextlib.suppress(Refused):
@@ -95,7 +95,7 @@ async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str
     return "job.html", {
         "detail": detail,
         "history": history,
-        "results": job_views.results_of(stored, caller.language, _MOST_RESULTS).results,
+        "results": job_views.results_of(stored_job, caller.language, _MOST_RESULTS).results,
         "subjects": [f"job:{job_id}"],
     }
 
@@ -119,16 +119,16 @@ async def _jobs(services: WebServices, caller: WebCaller, query: Mapping[str, st
 
 
 async def _recipes(services: WebServices, _caller: WebCaller, _query: Mapping[str, str]) -> PageData:
-    found = await recipe_operations.list_recipes(services.store, services.scopes)
-    return "recipes.html", {"recipes": found.recipes, "subjects": []}
+    recipe_list = await recipe_operations.list_recipes(services.store, services.scopes)
+    return "recipes.html", {"recipes": recipe_list.recipes, "subjects": []}
 
 
 async def _recipe(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     scope, id = query.get("scope", ""), query.get("id", "")
-    found = await recipe_operations.find_recipe(services.store, services.scopes, scope, id)
+    work_master = await recipe_operations.find_recipe(services.store, services.scopes, scope, id)
     is_engineer = caller.role >= Role.ENGINEER
     return "recipe.html", {
-        "recipe": recipe_operations.recipe_line(scope, found),
+        "recipe": recipe_operations.recipe_line(scope, work_master),
         "is_engineer": is_engineer,
         "subjects": [],
     }

@@ -32,15 +32,15 @@ async def list_recipes(store: Store, scopes: Iterable[str]) -> RecipeList:
 
 async def find_recipe(store: Store, scopes: Sequence[str], scope: str, id: str) -> WorkMaster:
     """Return a Work Master of a scope of this gateway. Raises Refused for an unknown one."""
-    found = await resources.load_work_masters(store, scope, [id]) if scope in scopes else ()
-    allowed = (await resources.load_allowed(store, scope)).work_masters if found else ()
-    if not found or id not in allowed:
+    work_masters = await resources.load_work_masters(store, scope, [id]) if scope in scopes else ()
+    allowed = (await resources.load_allowed(store, scope)).work_masters if work_masters else ()
+    if not work_masters or id not in allowed:
         raise Refused(
             "unknown_recipe",
             Text.of("there is no Work Master {id!r} in {scope!r}.", id=id, scope=scope),
             "Look at the list of recipes.",
         )
-    return found[0]
+    return work_masters[0]
 
 
 def recipe_line(scope: str, found: WorkMaster) -> RecipeLine:
@@ -67,8 +67,8 @@ def _text(found: LocalizedText | None = None) -> str:
 
 async def recipe_chart(store: Store, scopes: Sequence[str], check: CheckRecipe, scope: str, id: str) -> str:
     """Return the chart of a Work Master as SVG. Raises Refused without a recipe that can be drawn."""
-    found = await find_recipe(store, scopes, scope, id)
-    result = await check(found.data, ())
+    work_master = await find_recipe(store, scopes, scope, id)
+    result = await check(work_master.data, ())
     if not result.chart:
         raise Refused(
             "no_chart", Text.of("Work Master {id!r} has no recipe that can be drawn.", id=id), "Check its recipe."
@@ -123,21 +123,24 @@ async def _simulate(services: WebServices, call: ApiCall) -> recipe_models.Simul
 
 
 async def _order(services: WebServices, call: ApiCall) -> MethodDone:
-    asked: recipe_models.JobOrderBody = call.body
-    if asked.scope not in services.scopes:
+    job_order_body: recipe_models.JobOrderBody = call.body
+    if job_order_body.scope not in services.scopes:
         raise Refused(
-            "unknown_scope", Text.of("this gateway has no scope {scope!r}.", scope=asked.scope), "Look at the status."
+            "unknown_scope",
+            Text.of("this gateway has no scope {scope!r}.", scope=job_order_body.scope),
+            "Look at the status.",
         )
     order = JobOrder(
-        job_order_id=asked.id,
-        work_master_id=(WorkMaster(id=asked.work_master),),
-        priority=asked.priority,
-        start_time=asked.start_time,
-        job_order_parameters=tuple(Parameter(id=name, value=value) for name, value in asked.parameters.items()) or None,
+        job_order_id=job_order_body.id,
+        work_master_id=(WorkMaster(id=job_order_body.work_master),),
+        priority=job_order_body.priority,
+        start_time=job_order_body.start_time,
+        job_order_parameters=tuple(Parameter(id=name, value=value) for name, value in job_order_body.parameters.items())
+        or None,
     )
-    cause = Cause.STORE_AND_START if asked.start else Cause.STORE
+    cause = Cause.STORE_AND_START if job_order_body.start else Cause.STORE
     request = JobCall(
-        asked.scope,
+        job_order_body.scope,
         cause,
         OrderCall(job_order=order),
         source_of(services),
@@ -145,10 +148,10 @@ async def _order(services: WebServices, call: ApiCall) -> MethodDone:
         languages=call.caller.languages,
     )
     answer = await services.jobs.call(request)
-    services.audit.called(call.caller, cause.value, asked.id, asked.work_master, refusal_of(answer))
+    services.audit.called(call.caller, cause.value, job_order_body.id, job_order_body.work_master, refusal_of(answer))
     refuse_unless_done(answer, cause.value)
-    found = await jobs.load(services.store, asked.id)
-    return MethodDone(job=public_job(found, call.caller.language) if found else None)
+    job = await jobs.load(services.store, job_order_body.id)
+    return MethodDone(job=public_job(job, call.caller.language) if job else None)
 
 
 RECIPE_OPERATIONS: Final = (

@@ -95,10 +95,10 @@ def status_of(parts: GatewayParts, languages: Sequence[str]) -> Status:
 @contextlib.asynccontextmanager
 async def _following(parts: GatewayParts, services: WebServices) -> AsyncIterator[None]:
     """Notify open pages of changes, and list the logins, for the length of the block."""
-    events, shown = services.events, _ShownEquipment()
+    events, shown_equipment = services.events, _ShownEquipment()
 
     async def note_equipment() -> None:
-        if shown.has_changed(parts.watch.health):
+        if shown_equipment.has_changed(parts.watch.health):
             events.note_equipment()
 
     sessions = functools.partial(services.sessions.live_sessions, parts.settings.gateway.name)

@@ -78,23 +78,23 @@ class WebSessions:
 
     def find(self, key: str, *, is_activity: bool = True) -> WebSession | None:
         """Return the session of a key, with the present role of its user; None when it has ended."""
-        found = self.alive(_id_of(key))
-        if found is not None and is_activity:
-            found = self._open[found.id] = replace(found, last_activity=self._clock())
-        return found
+        web_session = self.alive(_id_of(key))
+        if web_session is not None and is_activity:
+            web_session = self._open[web_session.id] = replace(web_session, last_activity=self._clock())
+        return web_session
 
     def alive(self, id: str) -> WebSession | None:
         """Return the session of an id; end it when its time is over or its user was removed."""
-        found = self._open.get(id)
-        if found is None:
+        web_session = self._open.get(id)
+        if web_session is None:
             return None
-        role = self._role_of(found.user)
-        if role is None or self._is_over(found):
+        role = self._role_of(web_session.user)
+        if role is None or self._is_over(web_session):
             self.end(id)
             return None
-        if role is not found.role:
-            found = self._open[id] = replace(found, role=role)
-        return found
+        if role is not web_session.role:
+            web_session = self._open[id] = replace(web_session, role=role)
+        return web_session
 
     def end(self, id: str) -> None:
         """End a session."""

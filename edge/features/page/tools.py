@@ -216,13 +216,13 @@ def _certificates(parts: GatewayParts) -> tuple[PublicCertificate, ...]:
     if not settings.endpoint:
         return ()
     own = load_certificate(Path(settings.pki))
-    found = [public_certificate(own, "own")] if own else []
+    public_certificates = [public_certificate(own, "own")] if own else []
     with _file_errors():
         rejected = [file.certificate for file in certificate_files(rejected_directory(Path(settings.pki)))]
         trusted = [file.certificate for file in certificate_files(Path(settings.trusted))]
-    found += [public_certificate(certificate, "rejected") for certificate in rejected]
-    found += [public_certificate(certificate, "trusted") for certificate in trusted]
-    return tuple(found)
+    public_certificates += [public_certificate(certificate, "rejected") for certificate in rejected]
+    public_certificates += [public_certificate(certificate, "trusted") for certificate in trusted]
+    return tuple(public_certificates)
 
 
 def _trust(parts: GatewayParts, wanted: str) -> str:
@@ -230,18 +230,18 @@ def _trust(parts: GatewayParts, wanted: str) -> str:
     settings = parts.settings.opcua
     rejected = rejected_directory(Path(settings.pki))
     with _file_errors():
-        found = [file for file in certificate_files(rejected) if thumbprint(file.certificate).upper() == wanted]
-        if not found:
+        files = [file for file in certificate_files(rejected) if thumbprint(file.certificate).upper() == wanted]
+        if not files:
             advice = "Look at the list of certificates."
             raise Refused(
                 "unknown_certificate",
                 Text.of("no rejected certificate has the thumbprint {wanted}.", wanted=wanted),
                 advice,
             )
-        add_certificate(found[0].certificate, Path(settings.trusted))
-        for entry in found:
+        add_certificate(files[0].certificate, Path(settings.trusted))
+        for entry in files:
             entry.path.unlink(missing_ok=True)
-    return str(found[0].certificate.subject.rfc4514_string())
+    return str(files[0].certificate.subject.rfc4514_string())
 
 
 @contextlib.contextmanager

@@ -134,8 +134,8 @@ class SimulatedController:
             _log.warning("command unreadable", reason=refusal.message)
             return
         phase = command.extensions.get("phase", "start")
-        if known := self._known.get((command.id, phase)):
-            await self._repeat(known, command, answers_topic)
+        if known_command := self._known.get((command.id, phase)):
+            await self._repeat(known_command, command, answers_topic)
             return
         self._remember(command, phase)
         self.commands.append(command)
@@ -192,8 +192,8 @@ class SimulatedController:
         """Send the answer to a command, retry until the broker accepts it, and remember it."""
         answer = _answer_event(command, self.topic, data, kind, reason)
         phase = command.extensions.get("phase", "start")
-        if known := self._known.get((command.id, phase)):
-            known.answer = to_message(answer, answers_topic)
+        if known_command := self._known.get((command.id, phase)):
+            known_command.answer = to_message(answer, answers_topic)
         await self._send(answer, answers_topic)
 
     async def _send(self, answer: CloudEvent, answers_topic: str) -> None:

@@ -115,8 +115,8 @@ def _fits(datatype: int, value: Value) -> bool:
 
 
 def _quality(metric: Metric) -> Quality:
-    found = metric.properties.get("Quality")
-    return Quality.GOOD if found is None or found.value in {None, _GOOD} else Quality.BAD
+    metric_property = metric.properties.get("Quality")
+    return Quality.GOOD if metric_property is None or metric_property.value in {None, _GOOD} else Quality.BAD
 
 
 MAX_PAYLOAD: Final = 131_072
@@ -166,8 +166,8 @@ class _Births:
 
     def tags(self) -> set[str]:
         """Return the tags of the metrics that can be samples."""
-        found = (*self.by_name.values(), *self.by_alias.values())
-        return {metric.tag for metric in found if metric.fault is None}
+        born_metrics = (*self.by_name.values(), *self.by_alias.values())
+        return {metric.tag for metric in born_metrics if metric.fault is None}
 
 
 class _Node:

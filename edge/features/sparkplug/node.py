@@ -151,7 +151,7 @@ def _sample(text: str) -> Sample | None:
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    found: list[BaseException] = []
+    errors: list[BaseException] = []
     for exception in group.exceptions:
-        found += _leaves(exception) if isinstance(exception, BaseExceptionGroup) else [exception]
-    return found
+        errors += _leaves(exception) if isinstance(exception, BaseExceptionGroup) else [exception]
+    return errors

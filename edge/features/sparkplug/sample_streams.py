@@ -93,8 +93,8 @@ class SampleStreams:
             await put(self._batch(name, entry))
 
     async def _between(self, name: str, position: str, end: str) -> AsyncIterator[SampleBatch]:
-        while found := await telemetry.read_after(self._stores[name], position, end, _SLICE):
-            for entry in found:
+        while entries := await telemetry.read_after(self._stores[name], position, end, _SLICE):
+            for entry in entries:
                 position = entry.entry_id
                 yield self._batch(name, entry)
             # Other work gets its turn between two slices.

@@ -195,9 +195,9 @@ class NodeSession:
         await self._bear()
         logger.info("sparkplug edge node born", devices=len(self._messages.alive), left_out=parts.table.left_out)
         self._report("")
-        async for stored in parts.streams.stored(dict(parts.published)):
-            await self._send(self._messages.historical(stored.samples, parts.clock()))
-            self._sent[stored.stream] = stored.position
+        async for sample_batch in parts.streams.stored(dict(parts.published)):
+            await self._send(self._messages.historical(sample_batch.samples, parts.clock()))
+            self._sent[sample_batch.stream] = sample_batch.position
             await self._look()
         self._sent |= parts.streams.read
         async with background_task(parts.streams.follow(self._batches.put), "sparkplug samples"):

@@ -112,18 +112,18 @@ def quality_of(type: DataType, sample: Sample | None) -> int:
 
 def birth_properties(definition: TagDefinition | None, quality: int) -> Mapping[str, MetricProperty]:
     """Return the properties of a metric in a birth certificate."""
-    found = {"Quality": MetricProperty(DataType.INT32, quality)}
+    metric_properties = {"Quality": MetricProperty(DataType.INT32, quality)}
     if definition is None:
-        return found
+        return metric_properties
     if definition.unit:
-        found["engUnit"] = MetricProperty(DataType.STRING, _symbol(definition.unit))
+        metric_properties["engUnit"] = MetricProperty(DataType.STRING, _symbol(definition.unit))
     if definition.low is not None:
-        found["engLow"] = MetricProperty(DataType.DOUBLE, definition.low)
+        metric_properties["engLow"] = MetricProperty(DataType.DOUBLE, definition.low)
     if definition.high is not None:
-        found["engHigh"] = MetricProperty(DataType.DOUBLE, definition.high)
+        metric_properties["engHigh"] = MetricProperty(DataType.DOUBLE, definition.high)
     if definition.description:
-        found["documentation"] = MetricProperty(DataType.STRING, definition.description)
-    return found
+        metric_properties["documentation"] = MetricProperty(DataType.STRING, definition.description)
+    return metric_properties
 
 
 def data_properties(quality: int) -> Mapping[str, MetricProperty]:

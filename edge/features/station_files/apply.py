@@ -35,20 +35,22 @@ _BATCH = 20
 
 async def load_objects(store: Store, scopes: Iterable[str], documents: StationDocuments) -> Objects:
     """Return the objects of some scopes, and all documents of features in the store."""
-    found: dict[StationObject, Described] = {}
+    describeds: dict[StationObject, Described] = {}
     for scope in sorted(set(scopes)):
         allowed = await resources.load_allowed(store, scope)
         for resource, ids in allowed.resources.items():
-            found |= {StationObject(ObjectKind(resource.value), scope, identifier): Described() for identifier in ids}
+            describeds |= {
+                StationObject(ObjectKind(resource.value), scope, identifier): Described() for identifier in ids
+            }
         if allowed.max_job_orders is not None:
-            found[StationObject(ObjectKind.JOB_ACCEPTANCE, scope, "")] = Described(allowed.max_job_orders)
+            describeds[StationObject(ObjectKind.JOB_ACCEPTANCE, scope, "")] = Described(allowed.max_job_orders)
         masters = sorted(allowed.work_masters)
         for start in range(0, len(masters), _BATCH):
             for master in await resources.load_work_masters(store, scope, masters[start : start + _BATCH]):
-                found[StationObject(ObjectKind.WORK_MASTER, scope, master.id)] = Described(as_values(master))
+                describeds[StationObject(ObjectKind.WORK_MASTER, scope, master.id)] = Described(as_values(master))
     for kind, of_kind in (await documents.stored(store)).items():
-        found |= {StationObject(kind, "", id): described for id, described in (await of_kind.load(store)).items()}
-    return found
+        describeds |= {StationObject(kind, "", id): described for id, described in (await of_kind.load(store)).items()}
+    return describeds
 
 
 async def load_mark(store: Store, documents: StationDocuments) -> object:
@@ -118,8 +120,8 @@ async def find_differences(
     store: Store, scopes: Iterable[str], files: Objects, documents: StationDocuments
 ) -> tuple[ObjectDifference, ...]:
     """Return how a store differs from files."""
-    stored = await load_objects(store, all_scopes(scopes, files), documents)
-    return await asyncio.to_thread(compare, files, stored)
+    describeds = await load_objects(store, all_scopes(scopes, files), documents)
+    return await asyncio.to_thread(compare, files, describeds)
 
 
 async def fill_store(

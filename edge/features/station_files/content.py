@@ -41,24 +41,24 @@ class FileContent(Struct):
 
 def read_content(path: PurePosixPath, text: bytes, documents: StationDocuments) -> FileContent:
     """Return the objects and the faults of a file by its place below the folder."""
-    found = FileContent(str(path))
+    file_content = FileContent(str(path))
     try:
         data = read_json_text(text)
     except Refused as refused:
-        found.faults.append(refused.message)
-        return found
+        file_content.faults.append(refused.message)
+        return file_content
     match path.parts:
         case ("scopes", scope, *_) if not re.match(NAME, scope):
-            found.faults.append(f"the scope {scope!r}: expected {NAME_EXPECTED}")
+            file_content.faults.append(f"the scope {scope!r}: expected {NAME_EXPECTED}")
         case ("scopes", scope, "station.json"):
-            _read_scope(found, scope, data)
+            _read_scope(file_content, scope, data)
         case ("scopes", scope, "workmasters", *_, _):
-            _read_work_masters(found, scope, path.stem, data)
+            _read_work_masters(file_content, scope, path.stem, data)
         case (folder, *below, _) if folder in (kinds := _kinds_by_folder()):
-            _read_documents(found, kinds[folder], documents.of(kinds[folder]), data, below)
+            _read_documents(file_content, kinds[folder], documents.of(kinds[folder]), data, below)
         case _:
-            found.faults.append(f"no station file has this place; expected {_expected()}")
-    return found
+            file_content.faults.append(f"no station file has this place; expected {_expected()}")
+    return file_content
 
 
 def _kinds_by_folder() -> Mapping[str, str]:
@@ -164,13 +164,13 @@ def read_folder(folder: Path, documents: StationDocuments) -> StationFiles:
     for path in _paths(folder, faults.append):
         name = PurePosixPath(path.relative_to(folder).as_posix())
         try:
-            found = read_content(name, _read(path), documents)
+            file_content = read_content(name, _read(path), documents)
         except OSError as error:
             faults.append(f"{name}: cannot be read: {error.strerror}")
             continue
-        faults += (f"{name}: {fault}" for fault in found.faults)
-        faults += _twice(objects, found.objects)
-        objects |= found.objects
+        faults += (f"{name}: {fault}" for fault in file_content.faults)
+        faults += _twice(objects, file_content.objects)
+        objects |= file_content.objects
     for kind, count in Counter(subject.kind for subject in objects if subject.kind in document_kinds()).items():
         if (most := documents.of(kind).most) is not None and count > most:
             faults.append(f"{kind}s: there are {count} {kind}s; a store takes at most {most}")

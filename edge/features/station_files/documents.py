@@ -66,13 +66,16 @@ class ListedDocuments:
         """Return the items of a file by their names, and all faults."""
         listed, items = self._listed, data if isinstance(data, list) else [data]
         _, faults = listed.parse(items)
-        named = {
+        describeds = {
             item[listed.name_member]: Described(item)
             for item in items
             if isinstance(item, dict) and isinstance(item.get(listed.name_member), str)
         }
-        large = [name for name, item in named.items() if len(msgspec.json.encode(item.content)) > MAX_ITEM_BYTES]
-        return named, (*faults, *(f"{listed.noun} {name!r}: it has more than {MAX_ITEM_BYTES} bytes" for name in large))
+        large = [name for name, item in describeds.items() if len(msgspec.json.encode(item.content)) > MAX_ITEM_BYTES]
+        return describeds, (
+            *faults,
+            *(f"{listed.noun} {name!r}: it has more than {MAX_ITEM_BYTES} bytes" for name in large),
+        )
 
     async def load(self, store: Store) -> Mapping[str, Described]:
         """Return the items of a store by their names."""

@@ -146,8 +146,8 @@ def summary(differences: Iterable[ObjectDifference]) -> str | Text:
     counts = dict.fromkeys(ObjectChange, 0)
     for difference in differences:
         counts[difference.change] += 1
-    found = [_count_text(change, count) for change, count in counts.items() if count]
-    return join_texts(", ", found) if found else ""
+    texts = [_count_text(change, count) for change, count in counts.items() if count]
+    return join_texts(", ", texts) if texts else ""
 
 
 def _count_text(change: ObjectChange, count: int) -> Text:

@@ -139,12 +139,12 @@ class StationWatch:
             self._set(text, {}, count, files.faults)
             self._compared = marks
             return
-        found = await find_differences(self._core.store, self._core.scopes, files.objects, self._documents)
+        object_differences = await find_differences(self._core.store, self._core.scopes, files.objects, self._documents)
         counts = {
-            change.value: sum(object_difference.change is change for object_difference in found)
+            change.value: sum(object_difference.change is change for object_difference in object_differences)
             for change in ObjectChange
         }
-        self._set(summary(found), counts, 0, _names(found))
+        self._set(summary(object_differences), counts, 0, _names(object_differences))
         self._compared = marks
 
     async def _files(self, folder: Path) -> StationFiles:

@@ -197,11 +197,11 @@ class AlarmSuppression:
         is_on = self._mode.in_force is not None and bool(self._rules)
         if not is_on and not self._may_be_suppressed:
             return
-        stored = await alarms.load(self._store)
-        changes = plan_suppression(stored.alarms, self._rules if is_on else (), self._clock())
+        stored_alarms = await alarms.load(self._store)
+        changes = plan_suppression(stored_alarms.alarms, self._rules if is_on else (), self._clock())
         if changes:
             # Stale: an alarm was changed; the next look decides again.
-            await self._store.commit(alarms.save(self._store.keys, stored, changes))
+            await self._store.commit(alarms.save(self._store.keys, stored_alarms, changes))
         self._may_be_suppressed = is_on or bool(changes)
 
 
@@ -223,12 +223,12 @@ async def raise_alarm(store: Store, cause: AlarmCause, at: int) -> Alarm | None:
     """
     finding = Finding(at, cause.rule, cause.subject, FindingEvent.RAISED, cause.severity)
     rule = OccursRule(id=cause.rule, pattern=cause.rule, severity=cause.severity, message=cause.message or None)
-    found = FoundAlarm(finding, rule, cause.value)
+    found_alarm = FoundAlarm(finding, rule, cause.value)
     while True:
-        stored = await alarms.load(store)
-        changes = decide_alarms(stored.alarms, [found]).changes
+        stored_alarms = await alarms.load(store)
+        changes = decide_alarms(stored_alarms.alarms, [found_alarm]).changes
         # A flood of alarms may change none: they are counted in one then.
-        if not changes or isinstance(await store.commit(alarms.save(store.keys, stored, changes)), Committed):
+        if not changes or isinstance(await store.commit(alarms.save(store.keys, stored_alarms, changes)), Committed):
             break
     name = alarm_id(cause.rule, cause.subject)
     return next((change.alarm for change in reversed(changes) if change.alarm.id == name), None)

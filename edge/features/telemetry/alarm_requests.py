@@ -61,8 +61,8 @@ async def request_change(
     Raises Refused (`unknown_alarm`, `invalid_state`), and Unavailable when the store is gone.
     """
     while True:
-        stored = await alarms.load_one(store, alarm_id)
-        alarm = stored.alarms.get(alarm_id, normal)
+        stored_alarms = await alarms.load_one(store, alarm_id)
+        alarm = stored_alarms.alarms.get(alarm_id, normal)
         if alarm is None:
             raise Refused(
                 "unknown_alarm",
@@ -78,7 +78,7 @@ async def request_change(
                 Text.of("The alarm is {state}.", state=alarm.state.value),
             )
         notice = AlarmNotice.of(result.alarm, result.kind)
-        saved = alarms.save(store.keys, stored, [AlarmChange(result.alarm, result.kind)])
+        saved = alarms.save(store.keys, stored_alarms, [AlarmChange(result.alarm, result.kind)])
         committed = await store.commit(join((saved, also(notice), _wake(store.keys, event, result.alarm.changed_at))))
         if isinstance(committed, Committed):
             return notice

@@ -65,15 +65,15 @@ def read_rules(file: str) -> tuple[Rule, ...]:
 
 async def load_sent_rules(store: Store) -> SentRules:
     """Load the rules of the store; one that cannot be read is logged and left out. Raises Unavailable."""
-    stored = await RULES.load(store)
+    stored_texts = await RULES.load(store)
     sent: list[Rule] = []
-    for rule_id, text in stored.texts.items():
+    for rule_id, text in stored_texts.texts.items():
         rules, faults = parse_rules([_decoded(text)])
         sent += rules
         if faults:
             advice = "It is left out; send it again."
             logger.error("rule of the MES unreadable", rule=rule_id, reason="; ".join(faults), advice=advice)
-    return SentRules(stored.revision, tuple(sent))
+    return SentRules(stored_texts.revision, tuple(sent))
 
 
 def combine(own: Sequence[Rule], sent: Sequence[Rule] = ()) -> tuple[KnownRule, ...]:
@@ -107,13 +107,13 @@ class RuleUpdates:
         """Load the rules if they have changed. Raises Unavailable."""
         if await RULES.revision(self._store) == self._revision:
             return
-        sent = await load_sent_rules(self._store)
-        if sent.revision == self._revision:  # another task has loaded them meanwhile
+        sent_rules = await load_sent_rules(self._store)
+        if sent_rules.revision == self._revision:  # another task has loaded them meanwhile
             return
-        self._revision = sent.revision
-        self.rules = tuple(known_rule.rule for known_rule in combine(self._own, sent.rules))
+        self._revision = sent_rules.revision
+        self.rules = tuple(known_rule.rule for known_rule in combine(self._own, sent_rules.rules))
         self._apply(self.rules)
-        logger.info("rules of the MES loaded", rules=len(sent.rules))
+        logger.info("rules of the MES loaded", rules=len(sent_rules.rules))
 
 
 MAX_RULES: Final = 1_000
@@ -166,9 +166,9 @@ class TagUpdates:
         """Load the definitions if they have changed. Raises Unavailable."""
         if await TAGS.revision(self._store) == self._revision:
             return
-        stored = await TAGS.load(self._store)
-        if stored.revision == self._revision:  # another task has loaded them meanwhile
+        stored_texts = await TAGS.load(self._store)
+        if stored_texts.revision == self._revision:  # another task has loaded them meanwhile
             return
-        self._revision = stored.revision
-        self._definitions.use_stored(decode_definitions(stored.texts.values()))
-        logger.info("definitions of tags loaded", tags=len(stored.texts))
+        self._revision = stored_texts.revision
+        self._definitions.use_stored(decode_definitions(stored_texts.texts.values()))
+        logger.info("definitions of tags loaded", tags=len(stored_texts.texts))

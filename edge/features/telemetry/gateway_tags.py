@@ -60,11 +60,11 @@ class StepTimes:
             if change.active or state is None or state.active:
                 continue
             key = (_recipe(loaded.job.order), change.step)
-            known = self._times.get(key)
-            if known is None and len(self._times) >= _MAX_STEPS:
+            moments = self._times.get(key)
+            if moments is None and len(self._times) >= _MAX_STEPS:
                 continue
             if (loaded.job.job_id, change.step, state.count) not in self._found:
-                self._times[key] = (known or Moments()).add(state.elapsed_ms)
+                self._times[key] = (moments or Moments()).add(state.elapsed_ms)
 
     def overdue(self, runs: Mapping[str, LoadedJob], now: int) -> Iterator[OverdueStep]:
         """Yield each activation of a step that takes longer than twice its mean and six standard deviations, once."""
@@ -75,13 +75,13 @@ class StepTimes:
                 continue
             recipe = _recipe(loaded.job.order)
             for step in run.active:
-                known, state = self._times.get((recipe, step)), run.steps[step]
-                if known is None or known.count < MIN_RUNS or (job_id, step, state.count) in self._found:
+                moments, state = self._times.get((recipe, step)), run.steps[step]
+                if moments is None or moments.count < MIN_RUNS or (job_id, step, state.count) in self._found:
                     continue
                 took = state.t(now)
-                if took > max(_TIMES_MEAN * known.mean, known.mean + _SIGMAS * known.deviation):
+                if took > max(_TIMES_MEAN * moments.mean, moments.mean + _SIGMAS * moments.deviation):
                     self._found.add((job_id, step, state.count))
-                    yield OverdueStep(job_id, step, round(took / 1000, 1), round(known.mean / 1000, 1))
+                    yield OverdueStep(job_id, step, round(took / 1000, 1), round(moments.mean / 1000, 1))
 
 
 def _recipe(order: JobOrder) -> str:
@@ -177,12 +177,12 @@ class GatewayTags:
 
     def _unknown_outcomes(self) -> Counter[str]:
         """Count the commands whose outcome the recipe or a person has yet to decide, by type."""
-        found: Counter[str] = Counter()
+        counter: Counter[str] = Counter()
         for loaded in self._core.active_runs.loaded.values():
             run = loaded.stored.run
             unknown = [key for key in run.open if run.associations[key].state is ActionState.UNKNOWN]
-            found.update(loaded.net.actions[key.latest].type_id for key in unknown)
-        return found
+            counter.update(loaded.net.actions[key.latest].type_id for key in unknown)
+        return counter
 
     def _awaits_person(self) -> int:
         """Count the jobs with a failure for which a person must intervene."""

@@ -143,8 +143,8 @@ class VolatileIntake:
 
     async def _follow(self) -> None:
         await _become_consumer(self._store)
-        async for taken in _pending(self._store, suspects=self._suspects):
-            await self.entries.put(taken)
+        async for taken_entry in _pending(self._store, suspects=self._suspects):
+            await self.entries.put(taken_entry)
         self._suspects = False
         while True:
             for entry in await telemetry.take_new(self._store, block_ms()):
@@ -165,15 +165,15 @@ async def take_either(
     try:
         while True:
             await asyncio.wait({reading, getting}, timeout=within_ms() / 1000, return_when=asyncio.FIRST_COMPLETED)
-            taken: list[TakenEntry] = []
+            taken_entries: list[TakenEntry] = []
             # Reads that complete while the caller works are taken in the next iteration.
             if reading.done():
-                taken += [TakenEntry(entry, store) for entry in reading.result()]
+                taken_entries += [TakenEntry(entry, store) for entry in reading.result()]
                 reading = asyncio.ensure_future(telemetry.take_new(store, block_ms()))
             if getting.done():
-                taken.append(getting.result())
+                taken_entries.append(getting.result())
                 getting = asyncio.ensure_future(intake.entries.get())
-            yield taken
+            yield taken_entries
     finally:
         reading.cancel()
         getting.cancel()

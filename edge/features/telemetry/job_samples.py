@@ -64,9 +64,9 @@ class JobSamples:
 
 def job_lines(decision: Decision, equipment_of: Mapping[str, str]) -> Iterator[Line]:
     """Yield the start of the job, the members of new results, and the end of the job."""
-    at, stored, job = decision.at, decision.loaded.stored, decision.loaded.job
-    run = stored.run
-    if stored.revision == at and run.started_at == at:
+    at, stored_run, job = decision.at, decision.loaded.stored, decision.loaded.job
+    run = stored_run.run
+    if stored_run.revision == at and run.started_at == at:
         yield Occurrence(at, JOB_STARTED, job.job_id, None)
     for key, association in run.associations.items():
         is_new = association.ended_at == at and association.state in _ANSWERED and ("action", key) in run.touched

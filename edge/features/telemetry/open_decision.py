@@ -46,7 +46,7 @@ class OpenDecision:
 
     def evaluate(self, batch: Batch) -> Iterator[None]:
         """Evaluate a batch, unless it came before; the caller may let others run at each step, one for each line."""
-        memory, found = self.memory, list[FoundAlarm]()
+        memory, found_alarms = self.memory, list[FoundAlarm]()
         if not memory.facts.has(batch.producer, batch.number):
             at = memory.facts.at
             for line in batch.lines:
@@ -58,14 +58,14 @@ class OpenDecision:
                         continue
                 at = max(at, placed.at)
                 moved = moved_to(placed, at, batch.arrived_at)
-                found += self._alarms_of(memory.evaluator.run_until(at), None)
+                found_alarms += self._alarms_of(memory.evaluator.run_until(at), None)
                 self._tags.note(placed)
-                found += self._alarms_of(memory.evaluator.feed(moved), moved)
+                found_alarms += self._alarms_of(memory.evaluator.feed(moved), moved)
             memory.facts = replace(memory.facts, at=at)
         memory.facts = memory.facts.with_batch(batch.producer, batch.number)
         renamed = memory.evaluator.take_renamed()
         memory.forget([(element.rule, element.before) for element in renamed])
-        self.found += found
+        self.found += found_alarms
         self.renamed += renamed
         self.lines += len(batch.lines)
         self.decided += 1
@@ -76,8 +76,8 @@ class OpenDecision:
         if due is None or due > now:
             return None
         at = max(now, self.memory.facts.at)
-        found = [*self._alarms_of(self.memory.evaluator.run_until(at), None)]
-        return replace(self.memory.facts, at=at), found
+        found_alarms = [*self._alarms_of(self.memory.evaluator.run_until(at), None)]
+        return replace(self.memory.facts, at=at), found_alarms
 
     def take_counts(self, found: Sequence[FoundAlarm]) -> Counter[str]:
         """Return by rule how many alarms were found, and how many findings were held back since the last time."""

@@ -50,8 +50,8 @@ async def alarm_history(store: Store, before: str, most: int, languages: Sequenc
             "Leave it out for the newest changes.",
         )
     page = await alarms.page(store, f"({before}" if before else "+", "-", most, is_backward=True)
-    found = tuple(public_alarm_change(item.alarm, item.kind, languages) for item in page.items)
-    return models.AlarmHistory(changes=found, before=page.next)
+    public_alarm_changes = tuple(public_alarm_change(item.alarm, item.kind, languages) for item in page.items)
+    return models.AlarmHistory(changes=public_alarm_changes, before=page.next)
 
 
 async def list_tags(services: PageServices, text: str, most: int) -> models.TagList:
@@ -101,18 +101,18 @@ def trend_svg(tag: str, points: Points) -> str:
 
 def control_chart_svg(charts: Sequence[models.ControlChartView], rule: str, subject: str) -> str:
     """Return a control chart as SVG. Raises Refused for an unknown one."""
-    found = next((chart for chart in charts if (chart.rule, chart.subject) == (rule, subject)), None)
-    if found is None:
+    control_chart_view = next((chart for chart in charts if (chart.rule, chart.subject) == (rule, subject)), None)
+    if control_chart_view is None:
         raise Refused(
             "unknown_chart",
             Text.of("rule {rule!r} has no control chart of {subject!r}.", rule=rule, subject=subject),
             "Look at the list.",
         )
     # The signs of ISO 7870-2 need no translation.
-    limits = (("CL", found.mean), ("LCL", found.lower), ("UCL", found.upper))
+    limits = (("CL", control_chart_view.mean), ("LCL", control_chart_view.lower), ("UCL", control_chart_view.upper))
     return plot_svg(
         f"{rule}: {subject}",
-        [PlotPoint(number, value) for number, value in enumerate(found.points, start=1)],
+        [PlotPoint(number, value) for number, value in enumerate(control_chart_view.points, start=1)],
         [PlotLimit(name, value, is_bound=name != "CL") for name, value in limits if value is not None],
     )
 
@@ -174,8 +174,8 @@ def _alarm_method(method: str) -> Execute:
         event = alarm_event_of(method, arguments, services.clock())
         await request_change(services.store, alarm_id, event, services.clock)
         services.audit.called(call.caller, method, alarm_id, asked.comment)
-        kept = (await alarms.load(services.store)).alarms.get(alarm_id)
-        shown = (public_alarm(kept, call.caller.languages),) if kept else ()
+        alarm = (await alarms.load(services.store)).alarms.get(alarm_id)
+        shown = (public_alarm(alarm, call.caller.languages),) if alarm else ()
         return models.AlarmList(alarms=shown)
 
     return execute
@@ -262,11 +262,11 @@ async def _tags_page(services: PageServices, _: WebCaller, query: Mapping[str, s
 async def _tag_page(services: PageServices, _: WebCaller, query: Mapping[str, str]) -> PageData:
     tag = query.get("name", "")
     points = await tag_points(services, tag)
-    known = _definition_of(services, tag) or TagDefinition(tag)
+    tag_definition = _definition_of(services, tag) or TagDefinition(tag)
     return "tag.html", {
         "tag": tag,
-        "unit": symbol_of(known.unit),
-        "description": known.description,
+        "unit": symbol_of(tag_definition.unit),
+        "description": tag_definition.description,
         "newest": trend(tag, points[-_VALUES_OF_PAGE:]).points[::-1],
         "subjects": ["tags"],
     }

@@ -118,8 +118,8 @@ class RuleProcessor:
         await self._load()
         async for pending in self._intake.pending():
             await self._process(pending)
-        async with self._intake.opened(self._block_ms) as taken:
-            async for entries in taken:
+        async with self._intake.opened(self._block_ms) as async_iterator:
+            async for entries in async_iterator:
                 for entry in entries:
                     await self._process(entry)
                 if not entries:
@@ -195,24 +195,24 @@ class RuleProcessor:
         """Commit the open batches; when another processor was faster, decide about all of them again."""
         while True:
             decision = await self._decide()
-            taken = [open_batch.taken for open_batch in self._open]
+            taken_entries = [open_batch.taken for open_batch in self._open]
             stats: _Stats = Counter({"processed": decision.lines})
             if faults := sum(open_batch.faults for open_batch in self._open):
                 stats["refused"] = faults
-            acknowledged = self._intake.acknowledge(taken)
+            acknowledged = self._intake.acknowledge(taken_entries)
             if await self._commit(decision, decision.facts, decision.found, acknowledged, stats, decision.renamed):
                 break
         if decision.found:
             self.alarm_latency.record(max(0, self._clock() - self._open[-1].batch.arrived_at) / 1000)
         self.evaluated += decision.lines
-        self.written_bytes += sum(map(self._intake.is_durable, taken)) * telemetry.delivery_size(self._store)
+        self.written_bytes += sum(map(self._intake.is_durable, taken_entries)) * telemetry.delivery_size(self._store)
         samples = decision.samples
         self._open = []
         decision.settle()
         self._committed_at = self._clock()
         for listener in self.sample_listeners if samples else ():
             listener(samples)
-        await self._intake.release(taken)
+        await self._intake.release(taken_entries)
 
     async def _commit_if_due(self) -> None:
         if self._open and not 0 <= self._clock() - self._committed_at < self._commit_interval_ms():
@@ -241,8 +241,8 @@ class RuleProcessor:
         renamed: Sequence[Renamed] = (),
     ) -> bool:
         """Commit a decision with the alarms that follow from it; False when the states were changed meanwhile."""
-        written = join((decision.memory.plan_commit(self._store.keys, facts), acknowledged))
-        is_committed = await self.alarms.commit(written, found, stats + decision.take_counts(found), renamed)
+        commit = join((decision.memory.plan_commit(self._store.keys, facts), acknowledged))
+        is_committed = await self.alarms.commit(commit, found, stats + decision.take_counts(found), renamed)
         if not is_committed:
             self._decision = None
         return is_committed

@@ -303,19 +303,19 @@ class RuleMemory:
 
 async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemory:
     """Return the memory of rules as the store has it; states of other rules are forgotten with the next commit."""
-    stored = await load(store)
+    stored_states = await load(store)
     try:
-        facts = decode_facts(stored.facts)
+        facts = decode_facts(stored_states.facts)
     except msgspec.DecodeError as error:
         logger.error("facts of telemetry cannot be read, starting again", reason=str(error))
         facts = StreamFacts()
     digests = {rule.id: digest_of(rule) for rule in rules}
-    known = decode_digests(stored.rules)
+    known = decode_digests(stored_states.rules)
     numbers = {rule.id: number for number, rule in enumerate(rules) if known.get(rule.id) == digests[rule.id]}
     states: _States = {}
     windows: dict[Key, StoredWindow] = {}
     gone: list[RuleSubject] = []
-    for subject, text in stored.states.items():
+    for subject, text in stored_states.states.items():
         number = numbers.get(subject[0])
         loaded = None if number is None else await _load_state(store, subject, text)
         if number is None or loaded is None:
@@ -324,7 +324,7 @@ async def load_memory(store: Store, rules: Sequence[Rule], now: int) -> RuleMemo
             states[number, subject[1]], windows[number, subject[1]] = loaded
     evaluator = RuleEvaluator(rules, max(now, facts.at))
     evaluator.restore(states, facts.jobs)
-    memory = RuleMemory(rules, evaluator, facts, stored.revision, windows)
+    memory = RuleMemory(rules, evaluator, facts, stored_states.revision, windows)
     if known != digests:
         memory.save_rules(encode_digests(digests))
     memory.forget(gone)

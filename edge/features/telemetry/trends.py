@@ -108,11 +108,11 @@ class Trends:
     async def control_charts(self) -> tuple[ControlChartView, ...]:
         """Return the control charts of all rules and subjects that have points."""
         rules = {rule.id: rule for rule in self._rules() if isinstance(rule, ControlChartRule)}
-        found = []
+        control_chart_views = []
         for (rule_id, subject), text in sorted((await rule_memory.load(self._store)).states.items()):
             if rule_id in rules and (chart := _chart(rules[rule_id], subject, text)) is not None:
-                found.append(chart)
-        return tuple(found)
+                control_chart_views.append(chart)
+        return tuple(control_chart_views)
 
 
 def _chart(rule: ControlChartRule, subject: str, text: str) -> ControlChartView | None:

@@ -110,7 +110,7 @@ async def is_referenced(store: Store, job_id: str, digest: str) -> bool:
     Raises Unavailable without the store.
     """
     try:
-        stored = await load(store, job_id)
+        stored_job = await load(store, job_id)
     except Refused:
         return True
-    return digest.encode() in msgspec.json.encode((stored.run, stored.response))
+    return digest.encode() in msgspec.json.encode((stored_job.run, stored_job.response))

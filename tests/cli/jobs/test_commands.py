@@ -143,13 +143,13 @@ async def test_json_report_has_order_run_and_response_of_a_job(edge: Edge, plant
 
 
 async def _has_sent_all(plant: Plant) -> bool:
-    stored = await runs.load(plant.store, "J1")
-    return stored is not None and not stored.unsent
+    stored_run = await runs.load(plant.store, "J1")
+    return stored_run is not None and not stored_run.unsent
 
 
 async def _waits_unsent(plant: Plant) -> bool:
-    stored = await find(plant.store, "J1")
-    return stored is not None and bool(stored.unsent)
+    stored_job = await find(plant.store, "J1")
+    return stored_job is not None and bool(stored_job.unsent)
 
 
 async def test_command_that_did_not_leave_is_not_sent_yet(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:

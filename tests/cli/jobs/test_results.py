@@ -67,8 +67,8 @@ async def test_command_that_was_never_sent_is_listed_without_result(
         await wait_until(lambda: bool(tool.commands))
         await plant.ask(Cause.ABORT, "J/1")
         await plant.runs.signal("J/1", Withdrawn(tool.commands[0].command_id, "its port was closed"))
-    shown = await edge("jobs", "results", "J/1")
-    assert "a #1: never sent: its port was closed" in shown.output
+    result = await edge("jobs", "results", "J/1")
+    assert "a #1: never sent: its port was closed" in result.output
     (listed,) = json.loads((await edge("jobs", "results", "J/1", "--json")).output)["results"]
     assert (listed["result"], listed["sending"], listed["sent_at"]) == (None, "never sent", None)
 

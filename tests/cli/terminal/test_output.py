@@ -61,8 +61,8 @@ def test_name_of_a_rejected_application_is_escaped(tmp_path: Path) -> None:
     settings = tmp_path / "edge.toml"
     places = {"pki": tmp_path, "trusted": tmp_path / "trusted", "users_file": tmp_path / "users"}
     settings.write_text("\n".join(["[opcua]", *(f'{key} = "{place}"' for key, place in places.items())]))
-    made = certificates.load_or_make(tmp_path / "stranger", f"urn:stranger{TITLE}", ("here",)).certificate
-    add_certificate(made, tmp_path / "rejected")
+    certificate = certificates.load_or_make(tmp_path / "stranger", f"urn:stranger{TITLE}", ("here",)).certificate
+    add_certificate(certificate, tmp_path / "rejected")
     shown = printed("opcua", "list", "--settings", settings)
     assert "rejected" in shown
     assert "\x1b" not in shown

@@ -58,9 +58,9 @@ def test_healthy_board_has_no_faults(tmp_path: Path) -> None:
 def test_board_fault_is_reported_with_its_level(
     tmp_path: Path, change: dict[str, str | None], subject: str, level: Level, reported: str
 ) -> None:
-    found = point(computer(tmp_path, HEALTHY | change), "rpi4", subject)
-    assert (found.level, reported in found.found) == (level, True), found
-    assert bool(found.advice) == (level is not Level.OK)
+    finding = point(computer(tmp_path, HEALTHY | change), "rpi4", subject)
+    assert (finding.level, reported in finding.found) == (level, True), finding
+    assert bool(finding.advice) == (level is not Level.OK)
 
 
 def test_missing_clock_is_reported_with_the_advice_of_the_board(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ def texts(root: Path, board: str, *options: str) -> dict[str, str]:
 def test_second_run_changes_no_files(tmp_path: Path, board: str) -> None:
     pi = computer(tmp_path, HEALTHY)
     options = BOARDS[board].boot.options if BOARDS[board].boot else {}  # type: ignore[union-attr]
-    written = write(wanted_files(pi, BOARDS[board], HW, options))
-    assert tmp_path / "etc/udev/rules.d/60-microdcs-edge.rules" in written
+    paths = write(wanted_files(pi, BOARDS[board], HW, options))
+    assert tmp_path / "etc/udev/rules.d/60-microdcs-edge.rules" in paths
     again = wanted_files(pi, BOARDS[board], HW, options)
     assert [file.path for file in again if file.differs] == []
     assert write(again) == []
@@ -92,15 +92,15 @@ def test_udev_rules_are_valid(rules: Path, tmp_path: Path) -> None:
 def test_a_device_tree_overlay_compiles(source: Path, tmp_path: Path) -> None:
     if not (dtc := shutil.which("dtc")):
         pytest.skip("needs dtc: apt install device-tree-compiler")
-    made = tmp_path / "overlay.dtbo"
+    path = tmp_path / "overlay.dtbo"
     compiled = subprocess.run(
-        [dtc, "-@", "-W", "no-unit_address_vs_reg", "-I", "dts", "-O", "dtb", "-o", made, source],
+        [dtc, "-@", "-W", "no-unit_address_vs_reg", "-I", "dts", "-O", "dtb", "-o", path, source],
         capture_output=True,
         text=True,
         check=False,
     )
     assert (compiled.returncode, compiled.stderr) == (0, "")
-    assert made.read_bytes().startswith(bytes.fromhex("d00dfeed"))
+    assert path.read_bytes().startswith(bytes.fromhex("d00dfeed"))
 
 
 def test_written_files_are_readable_by_all_users_with_any_umask(tmp_path: Path) -> None:

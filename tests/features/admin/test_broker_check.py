@@ -55,14 +55,14 @@ async def test_equipment_finding_follows_its_presence(mqtt: MqttSettings, unique
     async with open_session(mqtt, unique) as session:
         await session.publish(f"{unique}/wrench/presence", b"online", retain=True)
         await session.publish(f"{unique}/camera/presence", b"offline", retain=True)
-        found = await examined(settings_with(mqtt, unique, wrench="", camera="", light=""))
-    assert {name: finding.level for name, finding in found.items() if "equipment" in name} == {
+        findings = await examined(settings_with(mqtt, unique, wrench="", camera="", light=""))
+    assert {name: finding.level for name, finding in findings.items() if "equipment" in name} == {
         "equipment wrench": Level.OK,
         "equipment camera": Level.FAILING,
         "equipment light": Level.OK,
     }
-    assert "presence unknown" in found["equipment light"].found
-    assert found["MES"].level is Level.OK
+    assert "presence unknown" in findings["equipment light"].found
+    assert findings["MES"].level is Level.OK
 
 
 def test_each_broker_of_the_edge_node_is_examined() -> None:
@@ -86,10 +86,10 @@ async def test_state_of_the_sparkplug_host_is_reported(
     settings = Settings(mqtt=mqtt, sections={"sparkplug": sparkplug})
     async with open_session(mqtt, f"{unique}-host") as session:
         await session.publish(f"spBv1.0/STATE/{unique}", state, retain=True)
-        found = (await examined(settings))[f"Sparkplug host {unique}"]
-    assert found.level is level
+        finding = (await examined(settings))[f"Sparkplug host {unique}"]
+    assert finding.level is level
     if level is Level.FAILING:
-        assert "the edge node waits for it" in found.advice
+        assert "the edge node waits for it" in finding.advice
 
 
 async def test_unavailable_broker_is_reported_without_its_password(unique: str) -> None:
@@ -109,6 +109,6 @@ async def test_refused_login_at_a_broker_is_reported(unique: str) -> None:
 @pytest.mark.parametrize("topic", ["commands", "metadata", "state-index"])
 async def test_forbidden_topic_of_the_mes_is_reported(unique: str, tmp_path: Path, topic: str) -> None:
     async with open_broker(*refusing_subscriptions(tmp_path, f"+/+/{topic}")) as broker:
-        found = (await examined(settings_with(MqttSettings(url=broker.url), unique)))["MES"]
-    assert found.level is Level.FAILING
-    assert f"/{topic}: Not authorized" in found.found
+        finding = (await examined(settings_with(MqttSettings(url=broker.url), unique)))["MES"]
+    assert finding.level is Level.FAILING
+    assert f"/{topic}: Not authorized" in finding.found

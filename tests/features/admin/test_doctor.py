@@ -31,10 +31,10 @@ async def breaking(error: Exception) -> AsyncIterator[HealthFinding]:
     ],
 )
 async def test_failed_examination_is_a_finding_and_hides_no_other_finding(error: Exception, reported: str) -> None:
-    found = await findings_of("part", breaking(error))
-    assert [(finding.subject, finding.level) for finding in found] == [("first", Level.OK), ("part", Level.FAILING)]
-    assert reported in found[1].found
-    assert found[1].advice
+    findings = await findings_of("part", breaking(error))
+    assert [(finding.subject, finding.level) for finding in findings] == [("first", Level.OK), ("part", Level.FAILING)]
+    assert reported in findings[1].found
+    assert findings[1].advice
 
 
 async def test_blocked_examination_is_cancelled() -> None:
@@ -42,19 +42,19 @@ async def test_blocked_examination_is_cancelled() -> None:
         yield ok("first", "found before")
         await asyncio.Event().wait()
 
-    found = await findings_of("part", hanging(), within=0.05)
-    assert found[1].found == "no answer within 0.05 s"
+    findings = await findings_of("part", hanging(), within=0.05)
+    assert findings[1].found == "no answer within 0.05 s"
 
 
 async def test_examinations_run_concurrently(
     redis: RedisSettings, mqtt: MqttSettings, unique: str, tmp_path: Path
 ) -> None:
     file = written(settings_of(redis, mqtt, unique, opcua_in(tmp_path)), tmp_path)
-    found = await examine(file, {})
-    subjects = [finding.subject for finding in found]
+    findings = await examine(file, {})
+    subjects = [finding.subject for finding in findings]
     assert subjects[:2] == ["settings", "store"]
     assert {"MES", "equipment wrench", "equipment camera", "OPC UA port", "clock", "memory", "versions"} <= {*subjects}
-    assert not [finding for finding in found if finding.level is Level.FAILING], found
+    assert not [finding for finding in findings if finding.level is Level.FAILING], findings
 
 
 async def test_invalid_settings_are_reported_and_the_machine_is_examined(
@@ -62,9 +62,9 @@ async def test_invalid_settings_are_reported_and_the_machine_is_examined(
 ) -> None:
     file = tmp_path / "edge.toml"
     file.write_text("[redis]\nulr = 1\n[mqtt]\nurl = 'http://x'\n")
-    found = await examine(file, {})
-    assert [finding.subject for finding in found if finding.level is Level.FAILING] == ["settings", "settings"]
-    assert "versions" in {finding.subject for finding in found}
+    findings = await examine(file, {})
+    assert [finding.subject for finding in findings if finding.level is Level.FAILING] == ["settings", "settings"]
+    assert "versions" in {finding.subject for finding in findings}
 
 
 def test_blocked_call_does_not_delay_the_end(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ async def test_disk_finding_depends_on_the_free_space(
 
 
 async def test_missing_directory_uses_its_parent_and_a_disk_is_found_once(tmp_path: Path) -> None:
-    found = [disk async for disk in examine_disks([str(tmp_path), str(tmp_path / "not" / "yet")])]
-    assert [finding.subject for finding in found] == [f"disk {tmp_path}"]
+    findings = [disk async for disk in examine_disks([str(tmp_path), str(tmp_path / "not" / "yet")])]
+    assert [finding.subject for finding in findings] == [f"disk {tmp_path}"]
 
 
 @pytest.mark.parametrize(("free", "level"), [(500_000, Level.OK), (80_000, Level.WARNING), (20_000, Level.FAILING)])

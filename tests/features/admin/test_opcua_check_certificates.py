@@ -35,8 +35,8 @@ async def test_encrypted_server_without_trusted_clients_is_a_warning(opcua: Opcu
 
 async def test_clients_with_expiring_trust_are_reported(opcua: OpcuaSettings, tmp_path: Path) -> None:
     for name, left in (("good", timedelta(days=365)), ("ending", timedelta(days=3))):
-        made = certificates.renew(tmp_path / name, f"urn:{name}", ["localhost"], left)
-        add_certificate(made.certificate, Path(opcua.trusted))
+        own_certificate = certificates.renew(tmp_path / name, f"urn:{name}", ["localhost"], left)
+        add_certificate(own_certificate.certificate, Path(opcua.trusted))
     finding = await only(examine_trust(opcua))
     assert finding.level is Level.WARNING
     assert finding.found.startswith("2 trusted")

@@ -141,14 +141,16 @@ async def test_trace_of_a_gateway_is_recorded_without_secrets(
         list[Line](),
         TrafficPublisher(store, ("drill",), poll_interval_s=0.01),
     )
-    asked = EquipmentRequest("call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True))
+    equipment_request = EquipmentRequest(
+        "call", (Node("i=7", "/0:Objects/0:Tool"), "EnableAsset", "urn:maker:D-4711", True)
+    )
     identifiers = [{"Name": "VIN", "EntityId": "WDB1"}, {"Name": "CommandID", "EntityId": "J1/r/drill/1"}]
     async with (
         background_task(gateway.run(), "gateway"),
         recording("drill", drill, {"sesame"}, file, reported.append) as source,
     ):
         assert source == "the traffic of drill by edge"
-        gateway.of("drill")(TrafficKind.ASKED, asked)
+        gateway.of("drill")(TrafficKind.ASKED, equipment_request)
         gateway.of("drill")(TrafficKind.HAPPENING, {"AssociatedEntities": identifiers, "SerialNumber": "A-1"})
         gateway.of("drill")(TrafficKind.LOST, "opc.tcp://drill-7:4840 says sesame")
         await wait_until(lambda: len(reported) == 4)

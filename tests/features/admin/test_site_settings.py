@@ -93,12 +93,12 @@ def test_any_text_is_unchanged_after_writing_toml(text: str) -> None:
 
 async def test_each_part_of_a_site_is_examined(tmp_path: Path, mqtt: MqttSettings) -> None:
     settings = write_site(Site("line-3", ("a",), mqtt.url, equipment=(WRENCH, SPINDLE, SCREWDRIVER)), tmp_path)
-    found = {finding.subject: finding.level for finding in await examine_site(settings)}
-    assert found["MES"] is Level.OK
-    assert found["equipment wrench"] is Level.OK
-    assert found["equipment spindle"] is Level.FAILING
-    assert found["equipment screwdriver"] is Level.FAILING
-    assert "store" in found
+    levels = {finding.subject: finding.level for finding in await examine_site(settings)}
+    assert levels["MES"] is Level.OK
+    assert levels["equipment wrench"] is Level.OK
+    assert levels["equipment spindle"] is Level.FAILING
+    assert levels["equipment screwdriver"] is Level.FAILING
+    assert "store" in levels
 
 
 @pytest.mark.parametrize(("is_installed", "start"), [(True, "systemctl enable --now"), (False, "edge run --settings")])

@@ -41,9 +41,9 @@ async def test_clock_of_the_store_that_differs_is_a_finding(tmp_path: Path, monk
         return observer_of(store, lambda: now_ms() + 60_000)
 
     monkeypatch.setattr("edge.features.admin.store_check.observer_of", observer)
-    found = await on(tmp_path)
-    assert found["store server"].level is Level.WARNING
-    assert "60.0 s behind that of this machine" in found["store server"].found
+    findings = await on(tmp_path)
+    assert findings["store server"].level is Level.WARNING
+    assert "60.0 s behind that of this machine" in findings["store server"].found
 
 
 async def test_well_configured_store_is_ok(tmp_path: Path) -> None:
@@ -51,12 +51,12 @@ async def test_well_configured_store_is_ok(tmp_path: Path) -> None:
         settings = RedisSettings(url=server.url)
         async with open_store(settings, "edge") as store:
             await store.execute("SET", f"{settings.prefix}:lease:instance:edge", "token", "PX", 60_000)
-        found = await examined(settings)
-    assert [finding.level for finding in found.values()] == [Level.OK] * 5
-    assert found["gateway"].found == "at work: edge"
-    assert found["store"].found.startswith("Valkey 9")
-    assert "appendfsync always" in found["store durability"].found
-    assert "of 64 MiB" in found["store memory"].found
+        findings = await examined(settings)
+    assert [finding.level for finding in findings.values()] == [Level.OK] * 5
+    assert findings["gateway"].found == "at work: edge"
+    assert findings["store"].found.startswith("Valkey 9")
+    assert "appendfsync always" in findings["store durability"].found
+    assert "of 64 MiB" in findings["store memory"].found
 
 
 async def test_repaired_store_is_a_warning_with_the_kept_file(tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ async def test_server_that_drops_transactions_at_its_start_fails(tmp_path: Path)
     options = ("--user", "default", "off", "--user", *["gateway", "on", ">secret", "~*", "&*", "+@all"])
     async with own_server(tmp_path, *options, program=shutil.which("redis-server") or "") as server:
         url = server.url.replace("unix://", "unix://gateway:secret@")
-        found = await examined(RedisSettings(url=url, durability="any"))
-    is_affected = not found["store"].found.startswith("Valkey 9")
-    assert (found["store durability"].level is Level.FAILING) is is_affected
-    assert ("user default off ~* &* +@all" in found["store durability"].advice) is is_affected
+        findings = await examined(RedisSettings(url=url, durability="any"))
+    is_affected = not findings["store"].found.startswith("Valkey 9")
+    assert (findings["store durability"].level is Level.FAILING) is is_affected
+    assert ("user default off ~* &* +@all" in findings["store durability"].advice) is is_affected
 
 
 async def test_nearly_full_store_is_reported_with_its_fill_level(tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ async def test_nearly_full_store_is_reported_with_its_fill_level(tmp_path: Path)
             stdout=asyncio.subprocess.DEVNULL,
         )
         await process.wait()
-        found = await examined(settings)
-    assert found["store memory"].level in {Level.WARNING, Level.FAILING}
-    assert "shorten [retention]" in found["store memory"].advice
+        findings = await examined(settings)
+    assert findings["store memory"].level in {Level.WARNING, Level.FAILING}
+    assert "shorten [retention]" in findings["store memory"].advice
 
 
 async def test_store_without_required_durability_is_refused(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ async def test_unavailable_store_is_reported(tmp_path: Path) -> None:
 
 
 async def test_embedded_store_is_a_warning() -> None:
-    found = await examined(RedisSettings(url="embedded:"))
-    assert found["store"].level is Level.WARNING
+    findings = await examined(RedisSettings(url="embedded:"))
+    assert findings["store"].level is Level.WARNING
 
 
 REASON = "MID 0001 declined: another client is connected"
@@ -149,8 +149,8 @@ async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
             await store.commit(
                 equipment_memory.save_report(store.keys, "edge", EquipmentReport(at=1, equipment=equipment))
             )
-        found = await examined(settings)
-    reported = [(found[name].level, found[name].found) for name in found if name.startswith("equipment")]
+        findings = await examined(settings)
+    reported = [(findings[name].level, findings[name].found) for name in findings if name.startswith("equipment")]
     none = "0 open commands, 0 failed"
     assert reported == [
         (
@@ -166,8 +166,8 @@ async def test_equipment_report_of_a_gateway_is_shown(tmp_path: Path) -> None:
             f"{UNSAFE}; {none}, 0 messages refused",
         ),
     ]
-    assert found["equipment wrench of edge"].advice.startswith("Close the other client")
-    assert found["equipment old of edge"].advice.startswith("Switch it on")
+    assert findings["equipment wrench of edge"].advice.startswith("Close the other client")
+    assert findings["equipment old of edge"].advice.startswith("Switch it on")
 
 
 @pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server here")
@@ -181,9 +181,12 @@ async def test_problems_of_a_working_gateway_are_shown(tmp_path: Path) -> None:
                     id=name, kind="gateway", version="1", started=0, host="box", problems="broker refuses: a"
                 )
                 await store.commit(components.put(store.keys, ill))
-        found = await examined(settings)
-    assert (found["problems of edge"].level, found["problems of edge"].found) == (Level.WARNING, "broker refuses: a")
-    assert "problems of gone" not in found
+        findings = await examined(settings)
+    assert (findings["problems of edge"].level, findings["problems of edge"].found) == (
+        Level.WARNING,
+        "broker refuses: a",
+    )
+    assert "problems of gone" not in findings
 
 
 async def test_undelivered_results_near_their_limit_are_reported(tmp_path: Path) -> None:
@@ -195,7 +198,7 @@ async def test_undelivered_results_near_their_limit_are_reported(tmp_path: Path)
         levels = {}
         for limit in (2, 4, 5):
             limits = CountLimits(("station-1",), marks=9, undelivered=limit)
-            found = {finding.subject: finding async for finding in examine_store(settings, limits=limits)}
-            levels[limit] = found["undelivered results of station-1"].level
-            assert found["marks of messages"].level is Level.OK
+            findings = {finding.subject: finding async for finding in examine_store(settings, limits=limits)}
+            levels[limit] = findings["undelivered results of station-1"].level
+            assert findings["marks of messages"].level is Level.OK
     assert levels == {2: Level.FAILING, 4: Level.WARNING, 5: Level.OK}

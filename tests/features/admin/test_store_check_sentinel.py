@@ -26,9 +26,9 @@ async def test_sentinels_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> 
 async def test_silent_sentinel_is_a_warning(tmp_path: Path, unique: str) -> None:
     async with open_line(tmp_path, nodes=1) as line:
         line.sentinels[1].signal(signal.SIGSTOP)
-        found = await examined(line, unique)
+        findings = await examined(line, unique)
         line.sentinels[1].signal(signal.SIGCONT)
-    assert found[f"sentinel 127.0.0.1:{line.sentinels[1].port}"].level is Level.WARNING
+    assert findings[f"sentinel 127.0.0.1:{line.sentinels[1].port}"].level is Level.WARNING
 
 
 async def test_quorum_below_the_majority_is_refused_at_first_and_reported_later(tmp_path: Path, unique: str) -> None:
@@ -47,8 +47,8 @@ async def test_quorum_below_the_majority_is_refused_at_first_and_reported_later(
 
 async def test_replicas_of_a_sound_line_are_ok(tmp_path: Path, unique: str) -> None:
     async with open_line(tmp_path) as line:
-        found = await examined(line, unique)
-        assert found["replicas"].found.startswith(f"127.0.0.1:{line.nodes[1].port} (0 B, ")
+        findings = await examined(line, unique)
+        assert findings["replicas"].found.startswith(f"127.0.0.1:{line.nodes[1].port} (0 B, ")
 
 
 async def test_replica_that_was_killed_is_a_warning(tmp_path: Path, unique: str) -> None:

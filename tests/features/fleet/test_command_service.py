@@ -103,17 +103,17 @@ async def _keys(store: Store, pattern: str) -> AsyncIterator[str]:
 async def test_failed_command_is_reported_with_its_reason(store: Store) -> None:
     component = Component(store)
     component.failure = Refused("fleet", "the disk is full")
-    found = await component.take()
-    assert found is not None
-    assert (found.state, found.reason) == (FleetState.FAILED, "the disk is full")
+    fleet_result = await component.take()
+    assert fleet_result is not None
+    assert (fleet_result.state, fleet_result.reason) == (FleetState.FAILED, "the disk is full")
     assert component.records[0].status == "the disk is full"
 
 
 async def test_refused_command_is_answered_recorded_and_not_executed(store: Store) -> None:
     component = Component(store)
-    found = await component.take(replace(COMMAND, cmd="doctor"))
-    assert found is not None
-    assert (found.state, found.reason[:11]) == (FleetState.REFUSED, "not_allowed")
+    fleet_result = await component.take(replace(COMMAND, cmd="doctor"))
+    assert fleet_result is not None
+    assert (fleet_result.state, fleet_result.reason[:11]) == (FleetState.REFUSED, "not_allowed")
     assert component.executed == []
     assert [record.user for record in component.records] == ["anna"]
 
@@ -135,17 +135,17 @@ async def test_revoked_key_cannot_use_up_the_id_of_another_command(store: Store,
         answer = await component.service.handle(by_lost_key, "test")
         assert answer is not None
         assert answer.result.state is FleetState.REFUSED
-    found = await component.take()
+    fleet_result = await component.take()
     await component.service.handle(by_lost_key, "test")
-    assert found is not None
-    assert found.state is FleetState.SUCCESSFUL
+    assert fleet_result is not None
+    assert fleet_result.state is FleetState.SUCCESSFUL
     assert (await fleet.load_results(store, COMMAND.jti))["gw-1"].state is FleetState.SUCCESSFUL
 
 
 async def test_restart_is_successful_once_the_new_process_runs(store: Store) -> None:
-    found = await Component(store).take(replace(COMMAND, cmd="restart"))
-    assert found is not None
-    assert found.state is FleetState.EXECUTING
+    fleet_result = await Component(store).take(replace(COMMAND, cmd="restart"))
+    assert fleet_result is not None
+    assert fleet_result.state is FleetState.EXECUTING
     successor = Component(store)
     (answer,) = await successor.service.recover()
     assert (answer.id, answer.result.state) == (COMMAND.jti, FleetState.SUCCESSFUL)
@@ -188,9 +188,9 @@ async def test_command_of_this_process_is_not_reported_as_interrupted(store: Sto
     component = Component(store)
     recovered: list[asyncio.Task[object]] = []
     component.during = lambda: recovered.append(asyncio.create_task(component.service.recover()))
-    found = await component.take()
-    assert found is not None
-    assert found.state is FleetState.SUCCESSFUL
+    fleet_result = await component.take()
+    assert fleet_result is not None
+    assert fleet_result.state is FleetState.SUCCESSFUL
     assert await recovered[0] == []
 
 
@@ -280,8 +280,8 @@ async def test_result_and_record_survive_an_outage_at_the_end(store: Store) -> N
         losing.losses = iter([Loss.REQUEST] * 3)
 
     component.during = lose_three
-    found = await component.take()
-    assert found is not None
-    assert (found.state, next(losing.losses, None)) == (FleetState.SUCCESSFUL, None)
-    assert (await fleet.load_results(store, COMMAND.jti))["gw-1"] == found
+    fleet_result = await component.take()
+    assert fleet_result is not None
+    assert (fleet_result.state, next(losing.losses, None)) == (FleetState.SUCCESSFUL, None)
+    assert (await fleet.load_results(store, COMMAND.jti))["gw-1"] == fleet_result
     assert [record.status for record in component.records] == ["Good"]

@@ -23,8 +23,8 @@ def test_versions_are_read_from_the_policy() -> None:
 
 @pytest.mark.parametrize(("candidate", "newer"), [("0.3.0", True), ("0.2.0", False), ("(none)", False)])
 async def test_upgrade_is_offered_only_to_a_newer_version(candidate: str, newer: bool) -> None:  # noqa: FBT001 - a parameter
-    found = await find_versions(("echo", POLICY.replace("0.3.0", candidate)))
-    assert found.is_newer is newer
+    package_versions = await find_versions(("echo", POLICY.replace("0.3.0", candidate)))
+    assert package_versions.is_newer is newer
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def test_signed_command_is_verified_and_named_by_its_key() -> None:
 
 def test_commands_are_compatible_with_joserfc_in_both_directions() -> None:
     oracle_public = OKPKey.import_key({"kty": "OKP", "crv": "Ed25519", "x": PUBLIC.x})
-    found = jws.deserialize_compact(TEXT, oracle_public, algorithms=["Ed25519"])
-    assert json.loads(found.payload or b"")["cmd"] == "status"
+    compact_signature = jws.deserialize_compact(TEXT, oracle_public, algorithms=["Ed25519"])
+    assert json.loads(compact_signature.payload or b"")["cmd"] == "status"
     oracle = OKPKey.import_key(
         {"kty": "OKP", "crv": "Ed25519", "x": PUBLIC.x, "d": encoded(PRIVATE.private_bytes_raw())}
     )
@@ -142,8 +142,8 @@ def test_unknown_revoked_and_foreign_keys_are_refused() -> None:
 
 @pytest.mark.parametrize("key", [{"kty": "EC"}, {"crv": "Ed448"}, {"x": "AAAA"}, {"x": "not base64!"}])
 def test_key_of_another_type_is_refused(key: dict[str, str]) -> None:
-    stored = PublicKey(**({"kid": PUBLIC.kid, "x": PUBLIC.x} | key))  # type: ignore[arg-type]
-    assert fault(TEXT, {PUBLIC.kid: stored}) is SignatureFault.SIGNATURE
+    public_key = PublicKey(**({"kid": PUBLIC.kid, "x": PUBLIC.x} | key))  # type: ignore[arg-type]
+    assert fault(TEXT, {PUBLIC.kid: public_key}) is SignatureFault.SIGNATURE
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ def host(tmp_path: Path) -> UpgradeHost:
 def refused(host: UpgradeHost, text: str) -> str:
     """Return why a text is refused before anything begins."""
     begun: list[str] = []
-    with pytest.raises(Refused) as found:
+    with pytest.raises(Refused) as exception_info:
         execute_upgrade(text, host, begun.append)
     assert begun == []
-    return found.value.message
+    return exception_info.value.message
 
 
 def test_signed_command_is_executed_once_with_a_record(host: UpgradeHost) -> None:

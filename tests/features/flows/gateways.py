@@ -135,8 +135,8 @@ class Plant:
         """Wait until the last cycle of a flow meets a condition; return it."""
         async with asyncio.timeout(DEADLINE_S):
             while True:
-                found = await self.service.load(flow_id)
-                record = await self.service.load_cycle(found)
+                flow_record = await self.service.load(flow_id)
+                record = await self.service.load_cycle(flow_record)
                 if record and condition(record):
                     return record
                 await asyncio.sleep(0.002)
@@ -145,9 +145,9 @@ class Plant:
         """Wait until a flow meets a condition; return it."""
         async with asyncio.timeout(DEADLINE_S):
             while True:
-                found = await self.service.load(flow_id)
-                if condition(found):
-                    return found
+                flow_record = await self.service.load(flow_id)
+                if condition(flow_record):
+                    return flow_record
                 await asyncio.sleep(0.002)
 
     async def ended(self, flow_id: str = "flow") -> CycleRecord:

@@ -120,14 +120,14 @@ class MemoryFlowState:
     async def results(self, position: str) -> tuple[str, list[ReceivedResult]]:
         """Wait for results of workers after a position; return the next position and the results."""
         last = int(position or 0)
-        found = [result for result in self._results if int(result.entry_id) > last]
-        if not found:
+        received_results = [result for result in self._results if int(result.entry_id) > last]
+        if not received_results:
             self._finished.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_WAIT_S):
                     await self._finished.wait()
-            found = [result for result in self._results if int(result.entry_id) > last]
-        return (found[-1].entry_id if found else position), found
+            received_results = [result for result in self._results if int(result.entry_id) > last]
+        return (received_results[-1].entry_id if received_results else position), received_results
 
     def finish(self, result: TaskResult) -> None:
         """Add the result of a worker."""

@@ -86,17 +86,17 @@ def test_clock_step_repeats_or_skips_at_most_one_cycle(
     catch_up: bool,  # noqa: FBT001 - drawn by Hypothesis
 ) -> None:
     """Over an hour a flow has a cycle a minute, one more or less for each step."""
-    found = run_through({"interval_seconds": 60, "catch_up": catch_up}, steps, HOUR, takes)
-    assert abs(found.last_cycle + 1 - 60) <= 1 + len(steps)
-    assert found.missed <= len(steps)
+    flow_record = run_through({"interval_seconds": 60, "catch_up": catch_up}, steps, HOUR, takes)
+    assert abs(flow_record.last_cycle + 1 - 60) <= 1 + len(steps)
+    assert flow_record.missed <= len(steps)
 
 
 @pytest.mark.parametrize("step", [-3 * HOUR, -30 * SECOND, 30 * SECOND, 9 * HOUR])
 @pytest.mark.parametrize("at", [2 * HOUR - 10 * SECOND, 2 * HOUR + 10 * SECOND])
 def test_shift_report_runs_once_despite_a_clock_step(step: int, at: int) -> None:
     """The flow of one report a day is at 10:00, two hours after the begin; the clock steps just before or after."""
-    found = run_through({"shifts": ["10:00"]}, [(at, step)], 3 * HOUR, 0)
-    assert found.last_cycle in ((-1, 0) if step == -3 * HOUR and at < 2 * HOUR else (0,))
+    flow_record = run_through({"shifts": ["10:00"]}, [(at, step)], 3 * HOUR, 0)
+    assert flow_record.last_cycle in ((-1, 0) if step == -3 * HOUR and at < 2 * HOUR else (0,))
 
 
 @pytest.mark.parametrize(("step", "next_at"), [(-90 * MINUTE, 31 * MINUTE), (90 * MINUTE, 211 * MINUTE)])

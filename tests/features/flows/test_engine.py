@@ -25,8 +25,8 @@ async def test_cycles_follow_each_other_without_gaps(plant: Plant) -> None:
     async with plant.gateway():
         await plant.run(FAST)
         record = await plant.until(lambda record: record.cycle.number >= 5)
-        found = await plant.service.load("flow")
-        first = await plant.service.load_cycle(found, 1)
+        flow_record = await plant.service.load("flow")
+        first = await plant.service.load_cycle(flow_record, 1)
         assert first
     assert record.cycle.at % 20 == 0
     assert first.cycle.at < record.cycle.at
@@ -50,8 +50,8 @@ async def test_missed_cycles_are_counted_and_not_repeated(plant: Plant) -> None:
     plant.step_ms += 10 * MINUTE
     async with plant.gateway():
         record = await plant.ended()
-    found = await plant.service.load("flow")
-    assert (record.cycle.number, found.missed, found.last_cycle) == (0, 9, 0)
+    flow_record = await plant.service.load("flow")
+    assert (record.cycle.number, flow_record.missed, flow_record.last_cycle) == (0, 9, 0)
     assert 0 <= plant.clock() - record.cycle.at < 2 * MINUTE
 
 
@@ -60,10 +60,10 @@ async def test_missed_cycles_run_later_with_catch_up(plant: Plant) -> None:
     plant.step_ms += 3 * MINUTE
     async with plant.gateway():
         last = await plant.until(lambda record: record.cycle.number == 2 and record.ended_at)
-    found = await plant.service.load("flow")
-    first = await plant.service.load_cycle(found, 0)
+    flow_record = await plant.service.load("flow")
+    first = await plant.service.load_cycle(flow_record, 0)
     assert first
-    assert (last.cycle.at - first.cycle.at, found.missed) == (2 * MINUTE, 0)
+    assert (last.cycle.at - first.cycle.at, flow_record.missed) == (2 * MINUTE, 0)
 
 
 async def test_clock_step_forward_skips_at_most_one_cycle(plant: Plant) -> None:
@@ -100,8 +100,8 @@ async def test_gateway_that_missed_a_clock_step_keeps_the_corrected_schedule(pla
         plant.step_ms -= 60 * MINUTE
         stepped = await plant.until(lambda record: record.cycle.at < before.cycle.at - MINUTE)
         await plant.until(lambda record: record.cycle.number >= stepped.cycle.number + 20)
-        found = await plant.service.load("flow")
-    assert found.missed < 60 * MINUTE / 20 / 2
+        flow_record = await plant.service.load("flow")
+    assert flow_record.missed < 60 * MINUTE / 20 / 2
 
 
 async def test_two_gateways_run_each_cycle_once(plant: Plant) -> None:
@@ -137,10 +137,10 @@ async def test_read_node_of_a_stopped_gateway_runs_again(plant: Plant, outside: 
 async def test_stored_answer_of_equipment_ends_the_node_of_a_killed_gateway(
     store: Store, answer: KeptAnswer, status: str, output: object
 ) -> None:
-    plant, held = Plant(RedisFlowState(store)), FakeOutside()
-    held.hold()
+    plant, fake_outside = Plant(RedisFlowState(store)), FakeOutside()
+    fake_outside.hold()
     command = node("command", "mqtt.publish", topic="x")
-    async with plant.gateway("a", held):
+    async with plant.gateway("a", fake_outside):
         await plant.run(flow([node("one", "constant", value=1), command], "one>command", interval_seconds=0))
         await plant.at("command")
     await store.commit(keep_answer(store.keys, "flow_0_command", answer))
@@ -157,11 +157,11 @@ def _has_attempts(number: int, record: CycleRecord) -> bool:
 async def test_repeatedly_interrupted_node_starts_without_a_retry_pause(plant: Plant) -> None:
     """A gateway that is killed more often than a retry pause lasts still ends its cycles."""
     plant.retry_pause_s = 3600.0
-    held = FakeOutside()
-    held.hold()
+    fake_outside = FakeOutside()
+    fake_outside.hold()
     await plant.run(CHAIN)
     for attempts in (1, 2, 3):
-        async with plant.gateway(outside=held):
+        async with plant.gateway(outside=fake_outside):
             await plant.until(partial(_has_attempts, attempts))
     async with plant.gateway() as engine:
         record = await plant.ended()
@@ -207,8 +207,8 @@ async def test_stopped_flow_begins_no_cycle(plant: Plant) -> None:
     async with plant.gateway():
         await plant.run({**CHAIN, "id": "other"})
         await plant.ended("other")
-    found = await plant.service.load("flow")
-    assert (found.last_cycle, found.status.value, found.reason) == (-1, "stopped", "maintenance")
+    flow_record = await plant.service.load("flow")
+    assert (flow_record.last_cycle, flow_record.status.value, flow_record.reason) == (-1, "stopped", "maintenance")
 
 
 async def test_flow_starts_again_after_a_stop(plant: Plant) -> None:

@@ -32,8 +32,8 @@ async def flow_page(plant: Plant, users: Users, flow_plant: FlowPlant) -> AsyncI
     """The page of a gateway with flows."""
     async with serving(
         services_of(plant, users, ports={"flows": SimpleNamespace(service=flow_plant.service)})
-    ) as found:
-        yield found
+    ) as browser:
+        yield browser
 
 
 async def test_cycle_is_shown_with_its_nodes_and_graph(flow_page: Browser, flow_plant: FlowPlant) -> None:

@@ -63,6 +63,6 @@ def test_example_of_the_page_runs(tmp_path: Path) -> None:
 def test_kind_with_members_of_wrong_types_is_left_out(tmp_path: Path, kind: str, reason: str) -> None:
     odd = "\n\nclass Odd(NodeConfig, frozen=True):\n    member: NodeKind\n\n"
     (tmp_path / "odd.py").write_text(f"{CHECK.partition('KIND =')[0]}{odd}KIND = {kind}\n")
-    found = read_kinds(str(tmp_path))
-    assert found.kinds == BUILT_IN
-    assert found.faults[str(tmp_path / "odd.py")].startswith(reason)
+    site_kinds = read_kinds(str(tmp_path))
+    assert site_kinds.kinds == BUILT_IN
+    assert site_kinds.faults[str(tmp_path / "odd.py")].startswith(reason)

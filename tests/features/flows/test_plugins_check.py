@@ -24,9 +24,9 @@ async def test_kind_that_crashes_at_its_import_is_left_out(tmp_path: Path) -> No
     }
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
-    found = await load_checked_kinds(folder)
-    assert set(found.kinds) - set(BUILT_IN) == {"site.check"}
-    assert {Path(origin).stem: fault for origin, fault in found.faults.items()} == {
+    site_kinds = await load_checked_kinds(folder)
+    assert set(site_kinds.kinds) - set(BUILT_IN) == {"site.check"}
+    assert {Path(origin).stem: fault for origin, fault in site_kinds.faults.items()} == {
         "aborts": "its import ended the process (SIGABRT)",
         "ends": "SystemExit: 3",
         "leaves": "its import ended the process (status 4)",
@@ -39,9 +39,9 @@ async def test_kind_that_crashes_at_its_import_is_left_out(tmp_path: Path) -> No
 async def test_kind_whose_import_hangs_is_left_out(tmp_path: Path) -> None:
     folder = write_check(tmp_path)
     (tmp_path / "hangs.py").write_text("import time\ntime.sleep(3600)")
-    found = await load_checked_kinds(folder, ImportLimits(8.0))
-    assert found.faults == {str(tmp_path / "hangs.py"): "its import took more than 8 s"}
-    assert "site.check" in found.kinds
+    site_kinds = await load_checked_kinds(folder, ImportLimits(8.0))
+    assert site_kinds.faults == {str(tmp_path / "hangs.py"): "its import took more than 8 s"}
+    assert "site.check" in site_kinds.kinds
 
 
 @pytest.mark.long
@@ -51,17 +51,17 @@ async def test_many_hanging_kinds_are_left_out_within_the_total_time_limit(tmp_p
     for file in hanging:
         file.write_text("import time\ntime.sleep(3600)")
     began = time.monotonic()
-    found = await load_checked_kinds(folder, ImportLimits(limit_s=5.0, total_s=8.0))
+    site_kinds = await load_checked_kinds(folder, ImportLimits(limit_s=5.0, total_s=8.0))
     assert time.monotonic() - began < 8 + 5
-    assert set(found.faults) == set(map(str, hanging))
-    assert found.faults[max(map(str, hanging))] == "the imports of the other node kinds took more than 8 s"
-    assert "site.check" in found.kinds
+    assert set(site_kinds.faults) == set(map(str, hanging))
+    assert site_kinds.faults[max(map(str, hanging))] == "the imports of the other node kinds took more than 8 s"
+    assert "site.check" in site_kinds.kinds
 
 
 async def test_check_process_that_does_not_start_leaves_out_all_kinds(tmp_path: Path) -> None:
     folder = write_check(tmp_path)
-    found = await load_checked_kinds(folder, ImportLimits(0.0))
-    assert (found.kinds, list(found.faults)) == (BUILT_IN, [folder])
+    site_kinds = await load_checked_kinds(folder, ImportLimits(0.0))
+    assert (site_kinds.kinds, list(site_kinds.faults)) == (BUILT_IN, [folder])
 
 
 async def test_without_site_kinds_no_process_is_started(tmp_path: Path) -> None:

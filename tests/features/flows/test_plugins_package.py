@@ -31,9 +31,9 @@ def run(*command: str | Path) -> str:
 
 def block(language: str) -> str:
     """Return the first block of code of the page in a language."""
-    found = re.search(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    assert found
-    return found[1]
+    match = re.search(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    assert match
+    return match[1]
 
 
 @pytest.fixture(scope="module")

@@ -62,8 +62,8 @@ async def test_cycles_and_node_tasks_expire_after_their_end(store: Store) -> Non
 async def test_deleted_flow_leaves_no_key_and_other_flows_keep_theirs(store: Store) -> None:
     state = RedisFlowState(store)
     other = changed(FLOW, flow_id="press-report")
-    kept = changed(CYCLE, cycle=changed(CYCLE.cycle, flow_id="press-report"))
-    await state.commit(FlowChange(Written(None, other), Written(None, kept), announced=True))
+    cycle_record = changed(CYCLE, cycle=changed(CYCLE.cycle, flow_id="press-report"))
+    await state.commit(FlowChange(Written(None, other), Written(None, cycle_record), announced=True))
     before = await types(store)
     await state.commit(BEGUN)
     assert await state.delete(FLOW)

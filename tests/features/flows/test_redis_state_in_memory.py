@@ -33,12 +33,12 @@ async def call(state: FlowState, step: tuple[str, str, int, bool]) -> Any:
         return await state.commit(FlowChange(Written(None, FlowRecord(flow_id=flow_id, document="{}", created_at=1))))
     if flow is None:
         return None
-    known = changed(flow, revision=flow.revision + 9) if stale else flow
+    flow_record = changed(flow, revision=flow.revision + 9) if stale else flow
     if what == "delete":
-        return await state.delete(known)
+        return await state.delete(flow_record)
     if what == "move":
-        after = changed(known, next_at=number or None, in_cycle=bool(number), revision=known.revision + 1)
-        return await state.commit(FlowChange(Written(known, after), announced=True))
+        after = changed(flow_record, next_at=number or None, in_cycle=bool(number), revision=flow_record.revision + 1)
+        return await state.commit(FlowChange(Written(flow_record, after), announced=True))
     record = await state.load_cycle(flow, number)
     if record is None or what == "cycle":
         cycle = CycleRecord(cycle=Cycle(flow_id, number, 1, {"x": NodeTask()}), document="{}", owner="e", started_at=1)

@@ -41,8 +41,12 @@ async def test_chain_of_read_compute_and_action_completes(plant: Plant, outside:
     assert record.cycle.status is CycleStatus.COMPLETED
     assert outside.actions == [("flow_0_send", 42)]
     assert record.cycle.tasks["send"].output == {"topic": "x"}
-    found = await plant.service.load("flow")
-    assert (found.status.value, found.ended, found.next_at) == ("completed", {CycleStatus.COMPLETED: 1}, None)
+    flow_record = await plant.service.load("flow")
+    assert (flow_record.status.value, flow_record.ended, flow_record.next_at) == (
+        "completed",
+        {CycleStatus.COMPLETED: 1},
+        None,
+    )
 
 
 async def test_compute_nodes_of_a_cycle_share_one_commit() -> None:

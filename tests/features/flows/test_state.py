@@ -149,15 +149,15 @@ async def test_expired_cycle_is_removed(state: FlowState) -> None:
 async def test_deleted_flow_is_removed_with_its_cycles(state: FlowState) -> None:
     busy = changed(FLOW, in_cycle=True, next_at=5)
     other = changed(FLOW, flow_id="a")
-    kept = changed(RUNNING, cycle=changed(RUNNING.cycle, flow_id="a", number=1))
+    cycle_record = changed(RUNNING, cycle=changed(RUNNING.cycle, flow_id="a", number=1))
     assert await state.commit(FlowChange(Written(None, busy), Written(None, RUNNING)))
-    assert await state.commit(FlowChange(Written(None, other), Written(None, kept)))
+    assert await state.commit(FlowChange(Written(None, other), Written(None, cycle_record)))
     assert not await state.delete(moved(busy))
     assert await state.delete(busy)
     assert await state.load_flow("a_1") is None
     assert await state.load_cycle(busy, 0) is None
     assert (await state.flow_ids(), await state.running(), await state.next_due()) == (["a"], [], None)
-    assert await state.load_cycle(other, 1) == kept
+    assert await state.load_cycle(other, 1) == cycle_record
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,12 @@ async def test_ids_with_special_characters_do_not_share_a_key(
         flow = changed(FLOW, flow_id=flow_id)
         task = NodeTask(NodeStatus.COMPLETED, f"{flow_id} {number} {node}" * 9000, attempts=1)
         cycle = changed(RUNNING, cycle=Cycle(flow_id, number, 1, {node: task}))
-        known = await state.load_flow(flow_id)
-        assert await state.commit(FlowChange(None if known else Written(None, flow), Written(None, cycle))) or known
-        if not known:
+        flow_record = await state.load_flow(flow_id)
+        assert (
+            await state.commit(FlowChange(None if flow_record else Written(None, flow), Written(None, cycle)))
+            or flow_record
+        )
+        if not flow_record:
             written.append((flow, cycle))
     for flow, cycle in written:
         assert await state.load_flow(flow.flow_id) == flow
@@ -212,11 +215,11 @@ async def finish(state: FlowState, value: int) -> None:
 async def test_results_of_workers_stay_until_a_decision_consumes_them(state: FlowState) -> None:
     await finish(state, 1)
     await finish(state, 2)
-    position, found = await state.results("")
-    assert [received_result.result.value for received_result in found] == [1, 2]
-    assert await state.commit(FlowChange(Written(None, FLOW), queued=(TASK,), taken=(found[0].entry_id,)))
+    position, received_results = await state.results("")
+    assert [received_result.result.value for received_result in received_results] == [1, 2]
+    assert await state.commit(FlowChange(Written(None, FLOW), queued=(TASK,), taken=(received_results[0].entry_id,)))
     assert [result.result.value for result in (await state.results(""))[1]] == [2]
     await finish(state, 3)
     assert [result.result.value for result in (await state.results(position))[1]] == [3]
-    assert not await state.commit(FlowChange(Written(None, FLOW), taken=(found[1].entry_id,)))
+    assert not await state.commit(FlowChange(Written(None, FLOW), taken=(received_results[1].entry_id,)))
     assert [result.result.value for result in (await state.results(""))[1]] == [2, 3]

@@ -39,15 +39,15 @@ async def queued(store: Store) -> RedisFlowState:
 
 
 async def worker(store: Store, name: str, *, lease_ms: int = 60_000, repeatable: bool = True) -> WorkQueue:
-    found = WorkQueue(store, name, {"site.check": repeatable}, lease_ms)
-    await found.register()
-    return found
+    work_queue = WorkQueue(store, name, {"site.check": repeatable}, lease_ms)
+    await work_queue.register()
+    return work_queue
 
 
 async def taken_by(queue: WorkQueue) -> TakenTask:
-    taken = await queue.take(1000)
-    assert taken
-    return taken
+    taken_task = await queue.take(1000)
+    assert taken_task
+    return taken_task
 
 
 async def results(state: RedisFlowState) -> list[TaskResult]:
@@ -57,14 +57,14 @@ async def results(state: RedisFlowState) -> list[TaskResult]:
 async def test_task_is_claimed_and_reported_by_one_worker(store: Store) -> None:
     state = await queued(store)
     first, second = await worker(store, "a"), await worker(store, "b")
-    taken = await taken_by(first)
-    assert taken.task == TASK
+    taken_task = await taken_by(first)
+    assert taken_task.task == TASK
     assert await second.take(1) is None
-    assert await first.begin(taken)
-    await first.save_progress(taken, 40, "half")
+    assert await first.begin(taken_task)
+    await first.save_progress(taken_task, 40, "half")
     mark = json.loads(await store.execute("GET", store.keys.node_worker("f", 3, "n")))
     assert (mark["worker_id"], mark["attempt"], mark["progress"], mark["message"]) == ("a", 2, 40, "half")
-    assert await first.report(taken, result_of(TASK, ResultKind.COMPLETED, value=7))
+    assert await first.report(taken_task, result_of(TASK, ResultKind.COMPLETED, value=7))
     assert [result.value for result in await results(state)] == [7]
     assert await store.execute("XLEN", store.keys.node_work("site.check")) == 0
 
@@ -76,12 +76,12 @@ async def test_task_of_a_dead_worker_is_taken_over(store: Store, *, repeatable: 
     second = await worker(store, "b", lease_ms=0, repeatable=repeatable)
     lost = await taken_by(first)
     assert await first.begin(lost)
-    taken = await taken_by(second)
-    assert await second.begin(taken) is repeatable
+    taken_task = await taken_by(second)
+    assert await second.begin(taken_task) is repeatable
     # The first one was only slow.
     assert not await first.report(lost, result_of(TASK, ResultKind.COMPLETED, value="late"))
     if repeatable:
-        assert await second.report(taken, result_of(TASK, ResultKind.COMPLETED, value="second"))
+        assert await second.report(taken_task, result_of(TASK, ResultKind.COMPLETED, value="second"))
     (result,) = await results(state)
     assert (result.kind, result.value) == (
         (ResultKind.COMPLETED, "second") if repeatable else (ResultKind.INTERRUPTED, None)
@@ -98,18 +98,18 @@ async def test_claimed_task_that_was_not_begun_runs_once(store: Store) -> None:
 async def test_renewed_lease_is_not_taken_over(store: Store) -> None:
     await queued(store)
     first, second = await worker(store, "a"), await worker(store, "b")
-    taken = await taken_by(first)
-    await first.renew(taken)
+    taken_task = await taken_by(first)
+    await first.renew(taken_task)
     assert await second.take(1) is None
 
 
 async def test_task_of_an_ended_node_is_dropped(store: Store) -> None:
     state = await queued(store)
     queue = await worker(store, "a")
-    taken = await taken_by(queue)
+    taken_task = await taken_by(queue)
     ended = Cycle("f", 3, 1, {"n": NodeTask(NodeStatus.TERMINATED, reason="x", attempts=2)})
     await state.commit(FlowChange(cycle=Written(RUNNING, changed(RUNNING, cycle=ended, revision=2))))
-    assert not await queue.begin(taken)
+    assert not await queue.begin(taken_task)
     assert await store.execute("XLEN", store.keys.node_work("site.check")) == 0
     assert await store.execute("XLEN", store.keys.node_results()) == 0
 
@@ -127,10 +127,10 @@ async def test_task_of_a_deleted_flow_is_not_run_for_its_successor(store: Store)
     """A flow that is put again has the same ids: its node ran twice, and with the inputs of the former."""
     await queued(store)
     queue = await worker(store, "a")
-    taken = await taken_by(queue)
-    assert await queue.is_wanted(taken.task)
-    assert not await queue.is_wanted(changed(taken.task, started_at=3))
-    assert await queue.is_wanted(changed(taken.task, started_at=0)), "a gateway of an earlier release wrote it"
+    taken_task = await taken_by(queue)
+    assert await queue.is_wanted(taken_task.task)
+    assert not await queue.is_wanted(changed(taken_task.task, started_at=3))
+    assert await queue.is_wanted(changed(taken_task.task, started_at=0)), "a gateway of an earlier release wrote it"
 
 
 async def test_task_that_no_worker_has_taken_is_pending(store: Store) -> None:
@@ -150,20 +150,20 @@ async def test_task_that_no_worker_has_taken_is_pending(store: Store) -> None:
 
     assert await shown() == ("pending", "pending")
     first = await worker(store, "a")
-    taken = await taken_by(first)
+    taken_task = await taken_by(first)
     assert await shown() == ("pending", "pending")
-    assert await first.begin(taken)
+    assert await first.begin(taken_task)
     assert await shown() == ("running", "running")
 
 
 async def test_begin_of_a_task_stays_while_it_reports_progress(store: Store) -> None:
     await queued(store)
     first = await worker(store, "a")
-    taken = await taken_by(first)
-    assert await first.begin(taken)
+    taken_task = await taken_by(first)
+    assert await first.begin(taken_task)
     begun = []
     for progress in (10, 50, 90):
-        await first.save_progress(taken, progress, "")
+        await first.save_progress(taken_task, progress, "")
         begun.append(json.loads(await store.execute("GET", store.keys.node_worker("f", 3, "n")))["begun_at"])
         await asyncio.sleep(0.002)
     assert len(set(begun)) == 1
@@ -174,11 +174,11 @@ LEASE_S = 30.0
 
 def ends(looks: list[tuple[float, str, float]]) -> bool:
     """Return whether a lease has ended at the last of some looks: instant, worker and idle time, in seconds."""
-    now, found = 0.0, []
+    now, tasks = 0.0, []
     leases = TaskLeases(int(LEASE_S * 1000), lambda: now)
     for now, consumer, idle_s in looks:  # noqa: B007 - the clock of the leases
-        found = leases.expired("site.check", [PendingTask("1-0", consumer, round(idle_s * 1000))])
-    return bool(found)
+        tasks = leases.expired("site.check", [PendingTask("1-0", consumer, round(idle_s * 1000))])
+    return bool(tasks)
 
 
 def steady(until: int, idle: float = 0.0, jump: float = 0.0, at: int = 10) -> list[tuple[float, str, float]]:
@@ -243,15 +243,15 @@ async def test_workers_are_listed_with_their_tasks(store: Store) -> None:
     await queued(store)
     first = await worker(store, "a")
     await worker(store, "b")
-    taken = await taken_by(first)
+    taken_task = await taken_by(first)
     (busy, idle) = await list_workers(store)
     assert (busy.id, busy.kinds, idle.id, idle.tasks) == ("a", ("site.check",), "b", ())
     (task,) = busy.tasks
     assert (task.flow_id, task.cycle, task.node_id, task.attempt, task.begun_at) == ("f", 3, "n", 2, None)
-    assert await first.begin(taken)
-    await first.save_progress(taken, 40, "half")
+    assert await first.begin(taken_task)
+    await first.save_progress(taken_task, 40, "half")
     (task,) = (await list_workers(store))[0].tasks
-    assert (task.begun_at, task.progress, task.message) == (taken.begun_at, 40, "half")
+    assert (task.begun_at, task.progress, task.message) == (taken_task.begun_at, 40, "half")
     await first.unregister()
     assert [
         (listed_worker.id, listed_worker.last_heartbeat is None) for listed_worker in await list_workers(store)

@@ -91,9 +91,9 @@ async def test_names_of_a_listed_process_are_one(data: dict[str, Any], *, fittin
 
 async def test_identity_is_id_number_and_time_else_the_values() -> None:
     programs = await programs_at(Silent())
-    one = reported(result(SequenceNumber=7, CreationTime=NOON), programs)
-    assert one.identity == ("R1", 7, NOON, ())
-    assert (one.command_id, one.identifier) == (WORK.command_id, WORK.command_id)
+    reported_result = reported(result(SequenceNumber=7, CreationTime=NOON), programs)
+    assert reported_result.identity == ("R1", 7, NOON, ())
+    assert (reported_result.command_id, reported_result.identifier) == (WORK.command_id, WORK.command_id)
     assert reported(result(), programs).identity == ("R1", 0, None, (None, None))
 
 

@@ -16,8 +16,8 @@ def test_restart_continues_before_what_is_unsettled_or_missing() -> None:
     state.last = 9
     state.missing.add(5, 5)
     assert state.position() == "9 5..5"
-    kept = report(7)
-    state.ledger.keep(kept, "J1")
+    reported_result = report(7)
+    state.ledger.keep(reported_result, "J1")
     assert state.position() == "6 5..5"
     state.ledger.settle(state.ledger.parts("J1"))
     assert state.position() == "9 5..5"

@@ -12,9 +12,9 @@ from edge.features.opcua_extras import advertise as announcement
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of avahi-daemon, which is not there yet."""
-    found = tmp_path / "services"
-    monkeypatch.setattr(announcement, "DIRECTORY", found)
-    return found
+    path = tmp_path / "services"
+    monkeypatch.setattr(announcement, "DIRECTORY", path)
+    return path
 
 
 @pytest.fixture

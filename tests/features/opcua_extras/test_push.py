@@ -166,9 +166,9 @@ async def test_a_new_certificate_is_served_without_restart(
             own, *above = read_chain(endpoint.ServerCertificate)
             assert text(own) == [certificate]
             assert above == [LINE.certificate, ROOT.certificate]
-        stored = certificates.load(Path(pusher.settings.pki))
-        assert stored
-        assert text(*stored.chain) == [certificate, *text(LINE.certificate, ROOT.certificate)]
+        own_certificate = certificates.load(Path(pusher.settings.pki))
+        assert own_certificate
+        assert text(*own_certificate.chain) == [certificate, *text(LINE.certificate, ROOT.certificate)]
         await wait_until(lambda: pusher.server.sessions == 0)
         # The same client enters again over a channel with the new certificate.
         again = Pusher(pusher.server, pusher.settings, pusher.client, await pusher.client.ask("enter"))

@@ -145,9 +145,9 @@ async def test_refused_reverse_connection_and_its_recovery_are_logged_once(wait_
         async with listening(port) as listener, connecting(port):
             for _ in range(3):
                 (await listener.next()).writer.write(REFUSED)
-            taken = await listener.next()
-            await taken.hello()
-            await taken.open()
+            wire = await listener.next()
+            await wire.hello()
+            await wire.open()
             await wait_until(lambda: len([entry for entry in logs if "reverse" in entry["event"]]) == 2)
     found = [entry for entry in logs if "reverse" in entry["event"]]
     assert [entry["event"] for entry in found] == [

@@ -58,92 +58,92 @@ async def collecting(**keys: Any) -> AsyncIterator[Collection]:
 
 
 async def test_result_belongs_to_the_command_with_its_mark() -> None:
-    async with collecting() as one:
-        one.results.expect(WORK, "")
-        await one.results.handle_live(one.tighten("OTHER"))
-        assert not one.results.find(WORK)
-        await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
-        assert one.results.find(WORK)
-        assert [result.data["identifier"] for result in one.station.late_results] == ["OTHER"]
+    async with collecting() as collection:
+        collection.results.expect(WORK, "")
+        await collection.results.handle_live(collection.tighten("OTHER"))
+        assert not collection.results.find(WORK)
+        await collection.results.handle_live(collection.tighten(identifier_of(WORK, "mark")))
+        assert collection.results.find(WORK)
+        assert [result.data["identifier"] for result in collection.station.late_results] == ["OTHER"]
 
 
 async def test_gap_before_a_live_result_is_filled() -> None:
-    async with collecting() as one:
-        await one.results.handle_live(one.tighten("A"))
+    async with collecting() as collection:
+        await collection.results.handle_live(collection.tighten("A"))
         for name in ("B", "C", "D"):
-            one.tighten(name)
-        await one.results.handle_live(one.live(4))
-        await one.results.fill()
-        assert [result.data["identifier"] for result in one.station.late_results] == ["A", "D", "B", "C"]
+            collection.tighten(name)
+        await collection.results.handle_live(collection.live(4))
+        await collection.results.fill()
+        assert [result.data["identifier"] for result in collection.station.late_results] == ["A", "D", "B", "C"]
 
 
 async def test_frame_that_is_sent_again_before_its_acknowledgement_counts_once() -> None:
-    async with collecting() as one:
-        result = one.tighten("A")
+    async with collecting() as collection:
+        result = collection.tighten("A")
         sent = {"received": asyncio.get_running_loop().time()}
-        await one.results.handle_live(result | sent)
-        await one.results.handle_live(result | sent)
-        await one.results.catch_up()
-        assert len(one.station.late_results) == 1
+        await collection.results.handle_live(result | sent)
+        await collection.results.handle_live(result | sent)
+        await collection.results.catch_up()
+        assert len(collection.station.late_results) == 1
 
 
 async def test_equal_frame_after_the_acknowledgement_is_another_result() -> None:
-    async with collecting() as one:
-        result = one.tighten("A")
-        await one.results.handle_live(result)
-        await one.results.handle_live(result)
-        keys = {late_result.key for late_result in one.station.late_results}
-        assert len(keys) == len(one.station.late_results) == 2
+    async with collecting() as collection:
+        result = collection.tighten("A")
+        await collection.results.handle_live(result)
+        await collection.results.handle_live(result)
+        keys = {late_result.key for late_result in collection.station.late_results}
+        assert len(keys) == len(collection.station.late_results) == 2
 
 
 async def test_first_connection_reports_no_earlier_results() -> None:
-    async with collecting() as one:
+    async with collecting() as collection:
         for name in ("A", "B"):
-            one.tighten(name)
-        await one.results.catch_up()
-        assert (one.state.numbers.last, one.station.late_results) == (2, [])
+            collection.tighten(name)
+        await collection.results.catch_up()
+        assert (collection.state.numbers.last, collection.station.late_results) == (2, [])
 
 
 async def test_restarted_result_numbering_of_a_controller_is_followed() -> None:
-    async with collecting() as one:
-        one.state.numbers.last = 900
-        one.tighten("A")
-        await one.results.catch_up()
-        assert one.state.numbers.last == 1
-        one.tighten("B")
-        await one.results.catch_up()
-        assert [result.data["identifier"] for result in one.station.late_results] == ["A", "B"]
+    async with collecting() as collection:
+        collection.state.numbers.last = 900
+        collection.tighten("A")
+        await collection.results.catch_up()
+        assert collection.state.numbers.last == 1
+        collection.tighten("B")
+        await collection.results.catch_up()
+        assert [result.data["identifier"] for result in collection.station.late_results] == ["A", "B"]
 
 
 async def test_search_finds_the_result_of_a_command_among_others() -> None:
-    async with collecting() as one:
-        one.state.remember(WORK, "mark")
+    async with collecting() as collection:
+        collection.state.remember(WORK, "mark")
         for name in ("A", identifier_of(WORK, "mark"), "B", "C"):
-            one.tighten(name)
-        await one.results.search(WORK)
-        assert one.results.find(WORK)
-        await one.results.settle(WORK)
-        assert not one.results.find(WORK)
+            collection.tighten(name)
+        await collection.results.search(WORK)
+        assert collection.results.find(WORK)
+        await collection.results.settle(WORK)
+        assert not collection.results.find(WORK)
 
 
 async def test_controller_without_old_results_reports_live_results_only() -> None:
-    async with collecting() as one:
-        one.controller.server.missing = {Mid.OLD_RESULT}
-        await one.results.catch_up()
-        await one.results.search(WORK)
-        await one.results.handle_live(one.tighten("A"))
-        one.tighten("B")
-        await one.results.handle_live(one.tighten("C"))
-        assert [result.data["identifier"] for result in one.station.late_results] == ["A", "C"]
+    async with collecting() as collection:
+        collection.controller.server.missing = {Mid.OLD_RESULT}
+        await collection.results.catch_up()
+        await collection.results.search(WORK)
+        await collection.results.handle_live(collection.tighten("A"))
+        collection.tighten("B")
+        await collection.results.handle_live(collection.tighten("C"))
+        assert [result.data["identifier"] for result in collection.station.late_results] == ["A", "C"]
 
 
 async def test_results_without_matching_numbers_are_not_requested_again() -> None:
-    async with collecting(counts=False) as one:
-        await one.results.handle_live(one.tighten("A"))
-        one.tighten("B")
-        await one.results.handle_live(one.tighten("C"))
-        await one.results.catch_up()
-        assert [result.data["identifier"] for result in one.station.late_results] == ["A", "C"]
+    async with collecting(counts=False) as collection:
+        await collection.results.handle_live(collection.tighten("A"))
+        collection.tighten("B")
+        await collection.results.handle_live(collection.tighten("C"))
+        await collection.results.catch_up()
+        assert [result.data["identifier"] for result in collection.station.late_results] == ["A", "C"]
 
 
 @pytest.mark.parametrize("used", [True, False])
@@ -154,29 +154,31 @@ async def test_own_result_not_used_as_an_event_is_late(*, used: bool) -> None:
         offered.append(result["identifier"])
         return used
 
-    async with collecting(on_own=offer) as one:
-        await one.results.handle_live(one.tighten("A"))
-        assert (offered, len(one.station.late_results)) == (["A"], int(not used))
+    async with collecting(on_own=offer) as collection:
+        await collection.results.handle_live(collection.tighten("A"))
+        assert (offered, len(collection.station.late_results)) == (["A"], int(not used))
 
 
 async def test_result_is_acknowledged_once_it_is_durable() -> None:
-    async with collecting() as one:
-        one.results.expect(WORK, "")
-        await one.results.handle_live(one.tighten(identifier_of(WORK, "mark")))
-        assert one.controller.acknowledged == []
-        await one.results.settle(WORK)
-        await one.results.catch_up()
-        assert one.controller.acknowledged == [1]
+    async with collecting() as collection:
+        collection.results.expect(WORK, "")
+        await collection.results.handle_live(collection.tighten(identifier_of(WORK, "mark")))
+        assert collection.controller.acknowledged == []
+        await collection.results.settle(WORK)
+        await collection.results.catch_up()
+        assert collection.controller.acknowledged == [1]
 
 
 async def test_confirmed_result_that_comes_again_on_a_new_connection_counts_once() -> None:
     """The confirmation was lost with the connection: the inbox has the result, and the controller sends it again."""
-    async with collecting() as one:
-        result = one.tighten("A") | {"kept": "key"}
-        await one.results.restore()
-        await one.results.handle_live(result)
+    async with collecting() as collection:
+        result = collection.tighten("A") | {"kept": "key"}
+        await collection.results.restore()
+        await collection.results.handle_live(result)
         result |= {"confirmed": asyncio.get_running_loop().time()}
-        await one.results.handle_live(result)
-        assert len(one.station.late_results) == 1
-        await one.results.handle_live(result)
-        assert len(one.station.late_results) == 2, "confirmed on this connection: an equal frame is another result"
+        await collection.results.handle_live(result)
+        assert len(collection.station.late_results) == 1
+        await collection.results.handle_live(result)
+        assert len(collection.station.late_results) == 2, (
+            "confirmed on this connection: an equal frame is another result"
+        )

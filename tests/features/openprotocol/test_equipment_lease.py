@@ -124,8 +124,8 @@ CONNECTED = replace(AWAY, is_connected=True)
 def test_holder_that_does_not_connect_in_time_cannot_connect(
     holder: LeaseHolder | None, seconds: float, *, expected: bool
 ) -> None:
-    watch, seen = ConnectionWatch(), LeaseView(text=None if holder is None else "text", holder=holder)
-    looks = [watch.look(seen, tenth / 10) for tenth in range(int(seconds * 10) + 1)]
+    watch, lease_view = ConnectionWatch(), LeaseView(text=None if holder is None else "text", holder=holder)
+    looks = [watch.look(lease_view, tenth / 10) for tenth in range(int(seconds * 10) + 1)]
     assert (looks[-1], any(looks[:-1])) == (expected, False)
 
 

@@ -65,20 +65,20 @@ async def test_lease_of_a_gateway_that_works_again_is_not_taken(
 ) -> None:
     assert await equipment_leases.take(first, NOTHING)
     await instance_leases.release(first.store, "first", "token")
-    seen = await equipment_leases.load(second)
-    assert (seen.holder, [name for name, _ in seen.ended]) == (None, ["first"])
+    lease_view = await equipment_leases.load(second)
+    assert (lease_view.holder, [name for name, _ in lease_view.ended]) == (None, ["first"])
     await instance_leases.acquire(first.store, "first", "token")
-    assert not await equipment_leases.take(second, seen)
+    assert not await equipment_leases.take(second, lease_view)
 
 
 async def test_connection_drops_what_was_passed_on_before(first: EquipmentLeases, second: EquipmentLeases) -> None:
     """It begins with the open commands of the runs."""
     held = await connect(first)
-    seen = await equipment_leases.load(second)
-    assert await equipment_leases.pass_on(second, seen, WORK)
+    lease_view = await equipment_leases.load(second)
+    assert await equipment_leases.pass_on(second, lease_view, WORK)
     assert await equipment_leases.update(first, held, first.holder())
     assert await equipment_leases.first_passed(first, 1) is None
-    assert not await equipment_leases.pass_on(second, seen, WORK)
+    assert not await equipment_leases.pass_on(second, lease_view, WORK)
 
 
 async def test_passed_command_stays_until_it_was_taken(first: EquipmentLeases, second: EquipmentLeases) -> None:
@@ -112,8 +112,8 @@ async def test_gateways_with_one_common_scope_share_one_lease(
     """The lease had the name of the first scope of each: both connected."""
     other = serving(second, *scopes)
     await connect(first)
-    seen = await equipment_leases.load(other)
-    assert seen.holder == first.holder(is_connected=True)
+    lease_view = await equipment_leases.load(other)
+    assert lease_view.holder == first.holder(is_connected=True)
 
 
 async def test_gateways_without_a_common_scope_have_a_lease_each(

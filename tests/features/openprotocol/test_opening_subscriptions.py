@@ -84,8 +84,8 @@ async def test_selection_by_another_system_is_an_event(controller: TighteningCon
         controller.select_job(2)
         await wait_until(lambda: len(bench.station.events) > 1)
         received = controller.server.received
-        wanted = {Mid.PARAMETER_SET_ACKNOWLEDGE, Mid.JOB_ACKNOWLEDGE}
-        await wait_until(lambda: wanted <= {mid_frame.mid for mid_frame in received})
+        mids = {Mid.PARAMETER_SET_ACKNOWLEDGE, Mid.JOB_ACKNOWLEDGE}
+        await wait_until(lambda: mids <= {mid_frame.mid for mid_frame in received})
     events = [(event.type_id, event.data) for event in bench.station.events]
     assert events == [("com.example.set.v1", {"parameter_set": 2}), ("com.example.job.v1", {"job": 2})]
 

@@ -280,8 +280,8 @@ async def test_scan_own_result_and_alarm_are_events(controller: TighteningContro
     async with connected(controller, wait_until, events=types) as bench:
         bench.station.task = Task("J1", "own", {})
         # They are subscribed to in the background.
-        asked = {Mid.IDENTIFIER_SUBSCRIBE, Mid.ALARM_SUBSCRIBE}
-        await wait_until(lambda: asked <= {mid_frame.mid for mid_frame in controller.server.received})
+        mids = {Mid.IDENTIFIER_SUBSCRIBE, Mid.ALARM_SUBSCRIBE}
+        await wait_until(lambda: mids <= {mid_frame.mid for mid_frame in controller.server.received})
         controller.set_identifier("SCAN-1")
         controller.end_tightening()
         controller.break_down()

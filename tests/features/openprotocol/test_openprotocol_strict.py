@@ -67,14 +67,18 @@ async def test_result_of_two_spindles_answers_its_command(wait_until: WaitUntil,
 
 async def test_two_gateways_at_one_controller_work_in_turn(wait_until: WaitUntil) -> None:
     """Each sees the results of the other: these are not answers of its own commands."""
-    async with open_strict_controller() as controller, attached(controller) as one, attached(controller) as other:
-        await wait_until(lambda: one.equipment.connected and other.equipment.connected)
-        for n, bench in enumerate((one, other, one)):
+    async with (
+        open_strict_controller() as controller,
+        attached(controller) as strict_bench,
+        attached(controller) as other,
+    ):
+        await wait_until(lambda: strict_bench.equipment.connected and other.equipment.connected)
+        for n, bench in enumerate((strict_bench, other, strict_bench)):
             data = await completed(bench, wait_until, bolt(n))
             assert data["vin"] == f"J{n}"
         pulled = [entry.vin[:2] for entry in controller.tool.entries("pulled")]
         assert pulled == ["J0", "J1", "J2"]
-        assert [answer.command_id for answer in (*one.station.answers, *other.station.answers)] == [
+        assert [answer.command_id for answer in (*strict_bench.station.answers, *other.station.answers)] == [
             bolt(n).command_id for n in (0, 2, 1)
         ]
         assert controller.violations == []

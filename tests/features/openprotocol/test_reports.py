@@ -37,10 +37,10 @@ def report(correlation: str = "mark", origin: tuple[int, int] = (0, 0), /, **fie
 
 
 def test_result_is_reported_with_its_identity_and_command() -> None:
-    found = report()
-    assert (found.identity, found.command_id) == (("7", 7, NOON, (85.2, 42)), WORK.command_id)
-    assert found.program == {"parameter_set": {"3"}, "identifier": {"M"}}
-    assert (found.frame, report("next").command_id, report("next").identifier) == ("", None, "")
+    reported_result = report()
+    assert (reported_result.identity, reported_result.command_id) == (("7", 7, NOON, (85.2, 42)), WORK.command_id)
+    assert reported_result.program == {"parameter_set": {"3"}, "identifier": {"M"}}
+    assert (reported_result.frame, report("next").command_id, report("next").identifier) == ("", None, "")
 
 
 def test_equal_frames_have_one_digest_whenever_they_were_received() -> None:
@@ -111,10 +111,13 @@ def test_earliest_whole_batch_is_the_answer(bolts: list[tuple[int, int]], wanted
 
 @pytest.mark.parametrize("received", [{"received": 1.0}, {}], ids=["live", "requested"])
 def test_remembered_result_has_the_identity_of_the_result(received: dict[str, float]) -> None:
-    found = report(mid=61, revision=6, **received)
-    kept = remembered(found, "J1", "batch")
-    assert (kept.report.identity, kept.report.frame) == (found.identity, found.frame)
-    assert kept.key == (found.frame or found.identity)
+    reported_result = report(mid=61, revision=6, **received)
+    remembered_result = remembered(reported_result, "J1", "batch")
+    assert (remembered_result.report.identity, remembered_result.report.frame) == (
+        reported_result.identity,
+        reported_result.frame,
+    )
+    assert remembered_result.key == (reported_result.frame or reported_result.identity)
 
 
 def test_memory_that_is_damaged_is_empty() -> None:
@@ -124,8 +127,8 @@ def test_memory_that_is_damaged_is_empty() -> None:
 @given(st.datetimes() | st.none() | st.text(max_size=3))
 def test_any_date_of_a_result_is_taken(time: Any) -> None:
     """The end of the calendar is a valid instant, also where the time zone leads beyond it."""
-    found = report(time=time)
+    reported_result = report(time=time)
     data = result_data({**RESULT, "time": time})
-    assert (found.instant is None) == (data["created_at"] is None)
-    memory = ResultMemory(7, remembered(found))
+    assert (reported_result.instant is None) == (data["created_at"] is None)
+    memory = ResultMemory(7, remembered(reported_result))
     assert decode_memory(msgspec.json.encode(memory).decode()) == memory

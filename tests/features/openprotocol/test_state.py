@@ -20,7 +20,9 @@ def test_kept_result_is_remembered_until_it_is_confirmed() -> None:
     state, report = ToolState(), ReportedResult(payload={}, result_id="7", sequence=7, frame="digest")
     state.note(report, "J1")
     memory = decode_memory(state.memory)
-    assert [(kept.sequence, kept.command_id) for kept in memory.unsettled] == [(7, "J1")]
+    assert [(remembered_result.sequence, remembered_result.command_id) for remembered_result in memory.unsettled] == [
+        (7, "J1")
+    ]
     state.confirm(report)
     memory = decode_memory(state.memory)
     assert (memory.unsettled, memory.last) == ((), remembered(report))

@@ -21,9 +21,9 @@ async def test_engineer_switches_maintenance_on_and_off(browser: Browser, plant:
     assert (await alice.post("/api/v1/maintenance/on", {})).json["kind"] == "forbidden"
     given = {"message": "tool change", "minutes": 30, "now": True}
     assert (await max_.post("/api/v1/maintenance/on", given)).status == 200
-    found = (await mode.load(plant.store, "edge")).gateway
-    assert found is not None
-    assert (found.message, found.by, found.kind.value) == ("tool change", "max", "now")
+    maintenance = (await mode.load(plant.store, "edge")).gateway
+    assert maintenance is not None
+    assert (maintenance.message, maintenance.by, maintenance.kind.value) == ("tool change", "max", "now")
     assert (await max_.post("/api/v1/maintenance/off", {})).status == 200
     assert (await mode.load(plant.store, "edge")).gateway is None
 

@@ -80,8 +80,8 @@ def references(found: Any) -> set[str]:
 @pytest_asyncio.fixture
 async def page(plant: Plant, users: Users) -> AsyncIterator[Browser]:
     """A page that does not count requests."""
-    async with serving(services_of(plant, users, most_requests=1_000_000)) as found:
-        yield found
+    async with serving(services_of(plant, users, most_requests=1_000_000)) as browser:
+        yield browser
 
 
 def _operations() -> Iterator[Any]:
@@ -151,7 +151,10 @@ def test_operations_are_grouped_by_subject() -> None:
 
 
 def test_types_are_described_in_words() -> None:
-    found = {read_type.name: {one.name: one for one in read_type.members} for read_type in types_of(openapi())}
+    found = {
+        read_type.name: {read_member.name: read_member for read_member in read_type.members}
+        for read_type in types_of(openapi())
+    }
     assert found["MethodDone"]["job"].type.text in {"PublicJob or null", "null or PublicJob"}
     assert found["MethodDone"]["job"].type.link == "PublicJob"
     assert found["AlarmHistory"]["changes"].type.text == "list of PublicAlarmChange"

@@ -101,8 +101,8 @@ async def test_change_appears_without_a_reload(browser: Browser, screen: Chromiu
     await screen.until("document.querySelector('.state.Interrupted')")
     await screen.go(f"{browser.origin}/alarms")
     await screen.until("document.querySelector('.empty')")
-    stored = await alarms.load(plant.store)
-    await plant.store.commit(alarms.save(plant.store.keys, stored, [AlarmChange(ALARM, AlarmChangeKind.RAISED)]))
+    stored_alarms = await alarms.load(plant.store)
+    await plant.store.commit(alarms.save(plant.store.keys, stored_alarms, [AlarmChange(ALARM, AlarmChangeKind.RAISED)]))
     await screen.until("document.body.textContent.includes('too hot')")
 
 
@@ -124,8 +124,8 @@ async def test_maintenance_banner_stays_visible_after_a_reload(
 
 
 async def test_alarm_is_acknowledged_with_the_keyboard_alone(browser: Browser, screen: Chromium, plant: Plant) -> None:
-    stored = await alarms.load(plant.store)
-    await plant.store.commit(alarms.save(plant.store.keys, stored, [AlarmChange(ALARM, AlarmChangeKind.RAISED)]))
+    stored_alarms = await alarms.load(plant.store)
+    await plant.store.commit(alarms.save(plant.store.keys, stored_alarms, [AlarmChange(ALARM, AlarmChangeKind.RAISED)]))
     await screen.log_in(browser.origin, "alice", PASSWORD)
     await screen.go(f"{browser.origin}/alarms")
     for _ in range(60):

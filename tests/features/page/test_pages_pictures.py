@@ -84,8 +84,8 @@ async def _raise_alarms(plant: Plant) -> None:
         message={"en": "the motor of the wrench is hot"},
     )
     for kind in (AlarmChangeKind.RAISED, AlarmChangeKind.CLEARED, AlarmChangeKind.RAISED):
-        stored = await alarms.load(plant.store)
-        await plant.store.commit(alarms.save(plant.store.keys, stored, [AlarmChange(alarm, kind)]))
+        stored_alarms = await alarms.load(plant.store)
+        await plant.store.commit(alarms.save(plant.store.keys, stored_alarms, [AlarmChange(alarm, kind)]))
 
 
 async def test_pictures_of_the_how_to_page_are_drawn(browser: Browser, tmp_path: Path) -> None:

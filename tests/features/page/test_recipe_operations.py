@@ -53,9 +53,9 @@ async def test_recipe_is_checked_with_all_faults(browser: Browser) -> None:
 )
 @pytest.mark.timeout(60)
 def test_faulty_recipe_is_drawn_without_an_endless_loop(faulty: dict[str, object]) -> None:
-    found = check_recipe({"steps": [{"name": "A", "initial": True}], **faulty}, ())
-    assert found.faults
-    assert found.chart.startswith("<svg")
+    recipe_result = check_recipe({"steps": [{"name": "A", "initial": True}], **faulty}, ())
+    assert recipe_result.faults
+    assert recipe_result.chart.startswith("<svg")
 
 
 async def test_recipe_with_many_faulty_steps_is_marked_in_part() -> None:
@@ -63,15 +63,15 @@ async def test_recipe_with_many_faulty_steps_is_marked_in_part() -> None:
     names = [f"s{number}" for number in range(150)]
     steps = [{"name": name, "initial": name == "s0"} for name in names]
     ends = [{"source": name, "target": "Z", "condition": "true"} for name in names]
-    found = check_recipe({"steps": steps, "transitions": ends}, ())
+    recipe_result = check_recipe({"steps": steps, "transitions": ends}, ())
     unmarked = check_recipe({"steps": steps, "transitions": ends}, names[-1:])
-    assert len(found.faults) == 150
-    assert found.chart != unmarked.chart, "step 149 is not marked as faulty"
+    assert len(recipe_result.faults) == 150
+    assert recipe_result.chart != unmarked.chart, "step 149 is not marked as faulty"
 
 
 async def test_recipe_without_steps_has_no_chart() -> None:
-    found = check_recipe({"steps": []}, ())
-    assert (len(found.faults), found.chart) == (1, "")
+    recipe_result = check_recipe({"steps": []}, ())
+    assert (len(recipe_result.faults), recipe_result.chart) == (1, "")
 
 
 async def test_recipe_is_simulated_step_by_step(browser: Browser) -> None:
@@ -87,9 +87,9 @@ async def test_engineer_orders_a_job_from_a_work_master(browser: Browser, plant:
     order = {"scope": "station-1", "id": "N1", "work_master": "linear", "parameters": {"torque": 7.5}, "priority": 3}
     assert (await alice.post("/api/v1/jobs", order)).json["kind"] == "forbidden"
     assert (await engineer.post("/api/v1/jobs", order | {"start": False})).json["job"]["state"] == "NotAllowedToStart"
-    stored = (await plant.job("N1")).order
-    assert stored.priority == 3
-    assert [(parameter.id, parameter.value) for parameter in stored.job_order_parameters or ()] == [("torque", 7.5)]
+    job_order = (await plant.job("N1")).order
+    assert job_order.priority == 3
+    assert [(parameter.id, parameter.value) for parameter in job_order.job_order_parameters or ()] == [("torque", 7.5)]
     assert (await engineer.post("/api/v1/jobs", order)).status in {409, 422}
     endless = order | {"id": "N5", "start_time": "9999-12-31T23:59:59.9999999Z"}
     assert (await engineer.post("/api/v1/jobs", endless)).status == 200

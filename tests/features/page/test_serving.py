@@ -7,7 +7,7 @@ from edge.model.equipment_health import EquipmentHealth
 
 
 def test_counters_of_equipment_do_not_update_the_page() -> None:
-    shown, wrench = _ShownEquipment(), EquipmentHealth(name="wrench", kind="mqtt")
-    assert shown.has_changed([wrench])
-    assert not shown.has_changed([msgspec.structs.replace(wrench, answered=7)])
-    assert shown.has_changed([msgspec.structs.replace(wrench, connected=False)])
+    shown_equipment, wrench = _ShownEquipment(), EquipmentHealth(name="wrench", kind="mqtt")
+    assert shown_equipment.has_changed([wrench])
+    assert not shown_equipment.has_changed([msgspec.structs.replace(wrench, answered=7)])
+    assert shown_equipment.has_changed([msgspec.structs.replace(wrench, connected=False)])

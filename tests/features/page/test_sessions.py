@@ -58,9 +58,9 @@ def test_role_follows_the_user_file() -> None:
     sessions = sessions_of(Hours(), roles)
     key = sessions.open("eve", Role.ENGINEER, "a", "c")
     roles["eve"] = Role.OBSERVER
-    found = sessions.find(key)
-    assert found
-    assert found.role is Role.OBSERVER
+    web_session = sessions.find(key)
+    assert web_session
+    assert web_session.role is Role.OBSERVER
     roles.clear()
     assert sessions.find(key) is None
 

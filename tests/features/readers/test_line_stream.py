@@ -72,10 +72,10 @@ def test_flood_without_a_line_end_is_refused_once_and_ends_by_a_pause() -> None:
 
 
 async def test_pause_of_a_reader_without_line_ends_ends_a_code() -> None:
-    sent: asyncio.Queue[bytes] = asyncio.Queue()
+    queue: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def scan(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while code := await sent.get():
+        while code := await queue.get():
             writer.write(code)
         writer.close()
 
@@ -83,9 +83,9 @@ async def test_pause_of_a_reader_without_line_ends_ends_a_code() -> None:
         port = server.sockets[0].getsockname()[1]
         async with open_tcp_lines("127.0.0.1", port, framed=False, gap_s=0.1) as lines:
             for code in (b"A1", b"B2"):
-                sent.put_nowait(code)
+                queue.put_nowait(code)
                 assert [await anext(lines), await anext(lines)] == [b"", code]
-            sent.put_nowait(b"")
+            queue.put_nowait(b"")
             assert [line async for line in lines] == []
 
 

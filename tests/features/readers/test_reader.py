@@ -284,26 +284,26 @@ async def test_codes_of_a_serial_port_are_events(wait_until: WaitUntil) -> None:
 
 
 async def test_command_is_refused(wait_until: WaitUntil) -> None:
-    one = RecordingStation()
+    recording_station = RecordingStation()
     async with scanner() as device:
         settings = ReaderSettings(kind="reader", type_ids=("scanned.v1",), url=f"tcp://127.0.0.1:{device.port}")
-        async with open_reader("scanner", settings, one, SCOPES) as equipment:
+        async with open_reader("scanner", settings, recording_station, SCOPES) as equipment:
             await wait_until(lambda: equipment.connected)
             assert equipment.problem == ""
             await equipment.send(WORK)
-            await wait_until(lambda: one.answers)
+            await wait_until(lambda: recording_station.answers)
             await equipment.stop(WORK)
-    assert one.answers[0].error
-    assert "pull_event" in str(one.answers[0].error)
+    assert recording_station.answers[0].error
+    assert "pull_event" in str(recording_station.answers[0].error)
 
 
 async def test_gateway_without_jobs_refuses_to_start_one(wait_until: WaitUntil) -> None:
-    one = RecordingStation()
+    recording_station = RecordingStation()
     async with scanner() as device:
         url = f"tcp://127.0.0.1:{device.port}"
         settings = ReaderSettings(kind="reader", type_ids=("scanned.v1",), url=url, starts="order")
-        async with open_reader("scanner", settings, one, SCOPES) as equipment:
+        async with open_reader("scanner", settings, recording_station, SCOPES) as equipment:
             await wait_until(lambda: equipment.connected and device.writers)
             device.scan("A1")
-            await wait_until(lambda: one.refused)
-    assert "starts no jobs" in one.refused[0].reason
+            await wait_until(lambda: recording_station.refused)
+    assert "starts no jobs" in recording_station.refused[0].reason

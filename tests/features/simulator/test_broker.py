@@ -24,10 +24,10 @@ async def test_broker_accepts_connections_while_open_and_leaves_no_files() -> No
 
 
 async def test_broker_keeps_retained_messages_across_a_restart(unique: str, wait_until: WaitUntil) -> None:
-    seen: list[Message] = []
+    messages: list[Message] = []
 
     async def note(message: Message) -> None:
-        seen.append(message)
+        messages.append(message)
 
     async with open_broker() as broker:
         async with open_session(MqttSettings(url=broker.url), unique) as session:
@@ -36,8 +36,8 @@ async def test_broker_keeps_retained_messages_across_a_restart(unique: str, wait
         await broker.start()
         async with open_session(MqttSettings(url=broker.url), unique) as session:
             await session.subscribe(unique, note)
-            await wait_until(lambda: seen)
-    assert seen == [Message(unique, b"kept", retain=True)]
+            await wait_until(lambda: messages)
+    assert messages == [Message(unique, b"kept", retain=True)]
 
 
 async def test_invalid_configuration_is_reported_with_the_mosquitto_message() -> None:

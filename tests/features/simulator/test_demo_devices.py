@@ -51,17 +51,17 @@ def test_chart_is_the_same_for_every_device_protocol() -> None:
 
 
 def test_opcua_devices_have_their_own_addresses() -> None:
-    one, other = chosen("opcua"), chosen("opcua")
+    demo_devices, other = chosen("opcua"), chosen("opcua")
     assert (
         len(
             {
                 argument
-                for demo_device in (*one.every, *other.every)
+                for demo_device in (*demo_devices.every, *other.every)
                 for argument in demo_device.arguments
                 if argument.isdigit()
             }
         )
         == 4
     )
-    assert one.unheard["com.example.station.tighten.v1"] == CONTROLLER
+    assert demo_devices.unheard["com.example.station.tighten.v1"] == CONTROLLER
     assert chosen("mqtt").unheard == {}

@@ -20,8 +20,8 @@ OK, NOTE, FAILED = Grade.OK, Grade.NOTE, Grade.FAILED
 async def check(mqtt: MqttSettings, prefix: str, answer_s: float) -> dict[str, CheckFinding]:
     """Return what the test of the wrench finds."""
     async with open_session(mqtt, f"{prefix}-check", session_expiry=0) as session:
-        found = await DeviceCheck(session, f"{prefix}/wrench", TYPE_ID, "station-1", answer_s).run()
-    return {check_finding.check: check_finding for check_finding in found}
+        check_findings = await DeviceCheck(session, f"{prefix}/wrench", TYPE_ID, "station-1", answer_s).run()
+    return {check_finding.check: check_finding for check_finding in check_findings}
 
 
 @pytest.mark.parametrize("forgetful", [False, True])
@@ -32,10 +32,10 @@ async def test_simulated_controller_passes_with_and_without_memory(
         open_session(mqtt, f"{unique}-device") as session,
         open_controller(session, "wrench", topic_prefix=unique, delay=0.0, forgetful=forgetful),
     ):
-        found = await check(mqtt, unique, 30.0)
-    assert [check_finding for check_finding in found.values() if check_finding.grade is not OK] == []
-    assert len(found) == 10
-    assert ("unknown" in found["start that was offered before"].detail) is forgetful
+        check_findings = await check(mqtt, unique, 30.0)
+    assert [check_finding for check_finding in check_findings.values() if check_finding.grade is not OK] == []
+    assert len(check_findings) == 10
+    assert ("unknown" in check_findings["start that was offered before"].detail) is forgetful
 
 
 async def test_device_without_answers_fails_with_reasons(mqtt: MqttSettings, unique: str) -> None:
@@ -44,8 +44,8 @@ async def test_device_without_answers_fails_with_reasons(mqtt: MqttSettings, uni
 
     async with open_session(mqtt, f"{unique}-device") as session:
         await session.subscribe(f"{unique}/wrench/commands", swallow)
-        found = await check(mqtt, unique, 0.1)
-    grades = {name: check_finding.grade for name, check_finding in found.items()}
+        check_findings = await check(mqtt, unique, 0.1)
+    grades = {name: check_finding.grade for name, check_finding in check_findings.items()}
     assert grades == {
         "presence": NOTE,
         "subscription": OK,
@@ -71,9 +71,9 @@ async def test_repeated_work_and_missing_attributes_are_detected(mqtt: MqttSetti
     session: MqttSession
     async with open_session(mqtt, f"{unique}-device") as session:
         await session.subscribe(f"{unique}/wrench/commands", answer)
-        found = await check(mqtt, unique, 30.0)
-    assert found["repeated start"].grade is FAILED
-    assert (found["attributes"].grade, found["content type"].grade) == (NOTE, NOTE)
+        check_findings = await check(mqtt, unique, 30.0)
+    assert check_findings["repeated start"].grade is FAILED
+    assert (check_findings["attributes"].grade, check_findings["content type"].grade) == (NOTE, NOTE)
 
 
 async def check_of_device(
@@ -97,23 +97,23 @@ async def check_of_device(
 
 
 async def test_repeated_work_with_an_equal_result_is_detected(mqtt: MqttSettings, unique: str) -> None:
-    found = await check_of_device(
+    check_findings = await check_of_device(
         mqtt, unique, lambda phase: Message("", b'{"torque": 85}' if phase == "start" else b""), work_s=0.3
     )
-    assert found["repeated start"].grade is NOTE
-    assert "it may have worked again" in found["repeated start"].detail
-    assert found["reset"].grade is OK
+    assert check_findings["repeated start"].grade is NOTE
+    assert "it may have worked again" in check_findings["repeated start"].detail
+    assert check_findings["reset"].grade is OK
 
 
 async def test_work_started_by_a_reset_is_detected(mqtt: MqttSettings, unique: str) -> None:
-    found = await check_of_device(mqtt, unique, lambda _: Message("", b'{"torque": 85}'))
-    assert found["reset"].grade is NOTE
-    assert found["repeated start"].grade is OK
+    check_findings = await check_of_device(mqtt, unique, lambda _: Message("", b'{"torque": 85}'))
+    assert check_findings["reset"].grade is NOTE
+    assert check_findings["repeated start"].grade is OK
 
 
 async def test_answer_with_foreign_correlation_data_is_detected(mqtt: MqttSettings, unique: str) -> None:
-    found = await check_of_device(mqtt, unique, lambda _: Message("", correlation_data=bytes(16)))
-    assert found["correlation data"].grade is NOTE
+    check_findings = await check_of_device(mqtt, unique, lambda _: Message("", correlation_data=bytes(16)))
+    assert check_findings["correlation data"].grade is NOTE
 
 
 async def test_answer_to_another_command_is_reported(mqtt: MqttSettings, unique: str) -> None:
@@ -123,12 +123,12 @@ async def test_answer_to_another_command_is_reported(mqtt: MqttSettings, unique:
 
     async with open_session(mqtt, f"{unique}-device") as session:
         await session.subscribe(f"{unique}/wrench/commands", answer)
-        found = await check(mqtt, unique, 0.5)
-    assert found["start"].grade is FAILED
-    assert "an answer came with causationid J7" in found["start"].detail
+        check_findings = await check(mqtt, unique, 0.5)
+    assert check_findings["start"].grade is FAILED
+    assert "an answer came with causationid J7" in check_findings["start"].detail
 
 
 async def test_a_topic_without_subscriber_ends_the_test(mqtt: MqttSettings, unique: str) -> None:
-    found = await check(mqtt, unique, 30.0)
-    assert found["subscription"].grade is FAILED
-    assert list(found) == ["presence", "subscription"]
+    check_findings = await check(mqtt, unique, 30.0)
+    assert check_findings["subscription"].grade is FAILED
+    assert list(check_findings) == ["presence", "subscription"]

@@ -30,28 +30,28 @@ def changed(kind: str, at: int, **members: object) -> PublicAlarmChange:
 
 
 def test_expected_changes_of_one_alarm_have_no_faults() -> None:
-    found = trend()
+    alarm_trend = trend()
     for number, kind in enumerate(EXPECTED):
-        assert found.take_change(changed(kind, number), number + 7)
-    assert list(found.faults()) == []
-    assert [change.took_ms for change in found.changes] == [7] * len(EXPECTED)
+        assert alarm_trend.take_change(changed(kind, number), number + 7)
+    assert list(alarm_trend.faults()) == []
+    assert [change.took_ms for change in alarm_trend.changes] == [7] * len(EXPECTED)
 
 
 def test_repeated_change_and_other_subject_are_ignored() -> None:
-    found = trend()
-    assert found.take_change(RAISED, 1_000)
-    assert not found.take_change(RAISED, 1_500)
-    assert not found.take_change(changed("raised", 2_000, subject="other"), 2_000)
-    assert found.kinds == ("raised",)
-    assert found.alarm == RAISED.alarm
+    alarm_trend = trend()
+    assert alarm_trend.take_change(RAISED, 1_000)
+    assert not alarm_trend.take_change(RAISED, 1_500)
+    assert not alarm_trend.take_change(changed("raised", 2_000, subject="other"), 2_000)
+    assert alarm_trend.kinds == ("raised",)
+    assert alarm_trend.alarm == RAISED.alarm
 
 
 def test_missing_change_and_second_alarm_are_faults() -> None:
-    found = trend()
-    assert "received the changes none" in next(found.faults())
-    found.take_change(RAISED, 1_000)
-    found.take_change(changed("cleared", 2_000, id="a2"), 2_000)
-    assert [fault.split(";")[0] for fault in found.faults()] == [
+    alarm_trend = trend()
+    assert "received the changes none" in next(alarm_trend.faults())
+    alarm_trend.take_change(RAISED, 1_000)
+    alarm_trend.take_change(changed("cleared", 2_000, id="a2"), 2_000)
+    assert [fault.split(";")[0] for fault in alarm_trend.faults()] == [
         "the MES received the changes raised, cleared",
         "the changes belong to several alarms",
     ]

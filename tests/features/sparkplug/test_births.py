@@ -189,8 +189,8 @@ def test_metrics_nodes_and_rebirth_requests_are_bounded() -> None:
     assert "more than 6 metrics" in nodes.take(BIRTH + "2", message(*many), NOW).faults[0]
     assert nodes.take("spBv1.0/line/NBIRTH/second", message(), NOW).refused == 0
     assert "more than 2 edge nodes" in nodes.take("spBv1.0/line/NBIRTH/third", message(), NOW).faults[0]
-    asked = [nodes.take(f"spBv1.0/line/NDATA/n{index}", message(COUNT), NOW).ask for index in range(9)]
-    assert len([node_name for node_name in asked if node_name]) == 2
+    node_names = [nodes.take(f"spBv1.0/line/NDATA/n{index}", message(COUNT), NOW).ask for index in range(9)]
+    assert len([node_name for node_name in node_names if node_name]) == 2
 
 
 @given(st.lists(st.tuples(st.sampled_from([BIRTH, DATA, NODE_BIRTH, NODE_DEATH]), st.binary(max_size=80)), max_size=6))

@@ -66,9 +66,9 @@ def test_data_message_of_a_device_is_sorted_by_time() -> None:
     messages = messages_of(Sample(1, "a.x", 1), Sample(1, "a.y", 1), Sample(1, "m", 1))
     read(messages.births([], 1))
     samples = [Sample(9, "a.x", 2), Sample(5, "a.y", 2), Sample(7, "m", 2), Sample(4, "m", 3)]
-    found = dict(read(messages.data(samples, 10)))
-    assert set(found) == {"spBv1.0/g/NDATA/n", "spBv1.0/g/DDATA/n/a"}
-    for payload in found.values():
+    metric_payloads = dict(read(messages.data(samples, 10)))
+    assert set(metric_payloads) == {"spBv1.0/g/NDATA/n", "spBv1.0/g/DDATA/n/a"}
+    for payload in metric_payloads.values():
         times = [metric.timestamp or 0 for metric in payload.metrics]
         assert times == sorted(times)
         assert all(metric.name is None and metric.alias and metric.datatype is None for metric in payload.metrics)

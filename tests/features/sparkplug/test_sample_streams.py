@@ -21,9 +21,9 @@ async def test_stored_and_new_samples_are_read_without_a_gap(store: Store) -> No
     learned: list[Sample] = []
     await streams.read_up(learned.append)
     assert [sample.value for sample in learned] == list(range(25))
-    stored = [batch async for batch in streams.stored({"samples": "", "unknown": "1-0"})]
-    assert [sample.value for batch in stored for sample in batch.samples] == list(range(25))
-    rest = [batch async for batch in streams.stored({"samples": stored[22].position})]
+    sample_batches = [batch async for batch in streams.stored({"samples": "", "unknown": "1-0"})]
+    assert [sample.value for batch in sample_batches for sample in batch.samples] == list(range(25))
+    rest = [batch async for batch in streams.stored({"samples": sample_batches[22].position})]
     assert [sample.value for batch in rest for sample in batch.samples] == [23, 24]
     await append(store, Sample(25, "a.x", 25))
     await streams.read_up(learned.append)

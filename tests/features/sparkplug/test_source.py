@@ -23,11 +23,11 @@ def source_of(topic: str, tag: str) -> MqttSource:
 async def test_births_are_requested_at_start_and_after_a_broker_loss(
     mqtt: MqttSettings, unique: str, wait_until: WaitUntil
 ) -> None:
-    asked: list[Message] = []
+    messages: list[Message] = []
     sink = Sink()
 
     async def note(message: Message) -> None:
-        asked.append(message)
+        messages.append(message)
 
     source = SparkplugSource(source_of(f"spBv1.0/{unique}/+/plc/#", "{metric}"), sink, lambda: 0)
     birth = encode_payload(MetricPayload(5, (Metric(3, "count", 1, 5, DataType.INT32),), 0))
@@ -35,7 +35,7 @@ async def test_births_are_requested_at_start_and_after_a_broker_loss(
         await node.subscribe(f"spBv1.0/{unique}/NCMD/plc", note)
         async with background_task(source.run(session), "source"):
             await source.open(session)
-            await wait_until(lambda: len(asked) == 1)
+            await wait_until(lambda: len(messages) == 1)
             await node.publish(f"spBv1.0/{unique}/NBIRTH/plc", birth, qos=0)
             await wait_until(lambda: sink.taken == [Sample(5, "count", 3)])
             source.on_connection(connected=False)
@@ -43,11 +43,15 @@ async def test_births_are_requested_at_start_and_after_a_broker_loss(
             # The birth of the edge node comes; one of its devices may have come before we subscribed.
             await node.publish(f"spBv1.0/{unique}/NBIRTH/plc", birth, qos=0)
             await wait_until(lambda: len(sink.taken) == 3)
-            await wait_until(lambda: len(asked) == 2)
+            await wait_until(lambda: len(messages) == 2)
     # The last of them is of the loss of the real connection at the end.
     assert sink.taken[1:3] == [Sample(0, "count", None, Quality.BAD), Sample(5, "count", 3)]
-    (metric,) = decode_payload(asked[1].payload).metrics
-    assert (asked[1].topic, metric.name, metric.value) == (f"spBv1.0/{unique}/NCMD/plc", "Node Control/Rebirth", True)
+    (metric,) = decode_payload(messages[1].payload).metrics
+    assert (messages[1].topic, metric.name, metric.value) == (
+        f"spBv1.0/{unique}/NCMD/plc",
+        "Node Control/Rebirth",
+        True,
+    )
 
 
 async def test_hostile_messages_are_refused_and_counted() -> None:

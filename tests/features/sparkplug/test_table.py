@@ -188,8 +188,8 @@ def test_value_of_another_type_is_null_and_bad(type: DataType, sample: Sample, v
 
 
 def test_birth_has_unit_range_and_description() -> None:
-    known = TagDefinition("a.b", unit="CEL", low=-5, high=95, description="oil")
-    assert birth_properties(known, GOOD) == {
+    tag_definition = TagDefinition("a.b", unit="CEL", low=-5, high=95, description="oil")
+    assert birth_properties(tag_definition, GOOD) == {
         "Quality": MetricProperty(D.INT32, 192),
         "engUnit": MetricProperty(D.STRING, "°C"),
         "engLow": MetricProperty(D.DOUBLE, -5),

@@ -51,8 +51,8 @@ async def apply(store: Store, folder: Path, *, delete: bool = False) -> list[str
 
 
 async def differences(store: Store, folder: Path) -> list[str]:
-    found = await find_differences(store, [SCOPE], (await read_site(folder)).checked(), new_documents())
-    return [f"{object_difference.change} {object_difference.subject}" for object_difference in found]
+    object_differences = await find_differences(store, [SCOPE], (await read_site(folder)).checked(), new_documents())
+    return [f"{object_difference.change} {object_difference.subject}" for object_difference in object_differences]
 
 
 async def test_one_of_three_instances_fills_an_empty_store(store: Store, tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ async def test_every_object_is_written_read_and_deleted(store: Store, tmp_path: 
     writer = ObjectWriter(GuardedStore(store, now_ms), documents)
     for subject, described in files.items():
         assert await writer.put(subject, described)
-    stored = await load_objects(store, [SCOPE], new_documents())
-    assert len(stored) == NUMBER_OF_OBJECTS
-    assert {station_object: (found.content, found.folder) for station_object, found in stored.items()} == {
+    describeds = await load_objects(store, [SCOPE], new_documents())
+    assert len(describeds) == NUMBER_OF_OBJECTS
+    assert {station_object: (found.content, found.folder) for station_object, found in describeds.items()} == {
         file: (found.content, found.folder) for file, found in files.items()
     }
     for subject in files:
@@ -146,8 +146,8 @@ async def test_stopped_flow_stays_stopped_with_new_content(store: Store) -> None
     writer = ObjectWriter(GuardedStore(store, now_ms), documents)
     await writer.put(subject, Described(FLOW, folder="stopped"))
     await writer.put(subject, Described({**FLOW, "interval_seconds": 20}))
-    (found,) = (await load_objects(store, [], new_documents())).values()
-    assert (found.content["interval_seconds"], found.folder) == (20, "stopped")
+    (described,) = (await load_objects(store, [], new_documents())).values()
+    assert (described.content["interval_seconds"], described.folder) == (20, "stopped")
 
 
 async def test_unreadable_content_of_the_store_is_read_as_text(store: Store) -> None:

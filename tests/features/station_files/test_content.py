@@ -131,18 +131,18 @@ def test_all_faults_of_all_files_are_reported_with_their_paths(tmp_path: Path) -
     (tmp_path / "rules" / "link.json").symlink_to(tmp_path / "nothing")
     (tmp_path / "flows").symlink_to(tmp_path / "rules")
     os.mkfifo(tmp_path / "rules" / "pipe.json")
-    found = read_folder(tmp_path, new_documents())
-    assert [fault.split(": ")[0] for fault in found.faults] == [
+    station_files = read_folder(tmp_path, new_documents())
+    assert [fault.split(": ")[0] for fault in station_files.faults] == [
         "flows",
         "rules/a.json",
         "rules/c.json",
         "rules/link.json",
         "rules/pipe.json",
     ]
-    assert "rules/c.json: rule hot: rules/b.json has it, too" in found.faults
-    assert "rules/pipe.json: cannot be read: it is not a regular file" in found.faults
+    assert "rules/c.json: rule hot: rules/b.json has it, too" in station_files.faults
+    assert "rules/pipe.json: cannot be read: it is not a regular file" in station_files.faults
     with pytest.raises(SettingsError) as caught:
-        found.checked()
+        station_files.checked()
     assert caught.value.problems[1].startswith(f"{tmp_path}: rules/a.json: not JSON")
 
 

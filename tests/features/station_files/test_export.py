@@ -24,11 +24,11 @@ async def test_exported_files_describe_the_same_objects(store: Store, tmp_path: 
     masters = [{"ID": text} for text in ODD]
     await StationSettings(store).apply(SCOPE, "workmaster", SettingsMethod.PUT, masters)
     await StationSettings(store).apply(SCOPE, "jobacceptance", SettingsMethod.PUT, {"max_downloadable_job_orders": 0})
-    stored = await load_objects(store, [SCOPE], new_documents())
-    written = write_folder(tmp_path / "new", stored)
+    describeds = await load_objects(store, [SCOPE], new_documents())
+    written = write_folder(tmp_path / "new", describeds)
     found = (await read_site(tmp_path / "new")).checked()
-    assert {station_object: (one.content, one.folder) for station_object, one in found.items()} == {
-        station_object: (one.content, one.folder) for station_object, one in stored.items()
+    assert {station_object: (described.content, described.folder) for station_object, described in found.items()} == {
+        station_object: (described.content, described.folder) for station_object, described in describeds.items()
     }
     assert {"flows/count.json", "flows/stopped/idle.json", "rules/hot.json"} <= set(written)
 

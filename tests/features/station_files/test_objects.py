@@ -12,16 +12,16 @@ LIMIT = StationObject(ObjectKind.JOB_ACCEPTANCE, "s", "")
 
 def test_differences_are_missing_changed_and_extra_in_order() -> None:
     files = {RULE: Described({"at": 1}, "rules/a.json"), LIMIT: Described(5, "scopes/s/station.json")}
-    found = compare(files, {RULE: Described({"at": 2}), WRENCH: Described()})
+    object_differences = compare(files, {RULE: Described({"at": 2}), WRENCH: Described()})
     assert [
         (object_difference.change, str(object_difference.subject), object_difference.file)
-        for object_difference in found
+        for object_difference in object_differences
     ] == [
         (ObjectChange.EXTRA, "equipment s/wrench", ""),
         (ObjectChange.MISSING, "jobacceptance s", "scopes/s/station.json"),
         (ObjectChange.CHANGED, "rule hot", "rules/a.json"),
     ]
-    assert str(summary(found)) == "1 missing, 1 changed, 1 not in the files"
+    assert str(summary(object_differences)) == "1 missing, 1 changed, 1 not in the files"
 
 
 def test_state_of_a_flow_is_not_a_difference() -> None:

@@ -54,9 +54,9 @@ async def test_changes_are_published_once_and_recorded(
         for _ in range(2):
             publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100)
             async with background_task(publisher.run(), "alarms"):
-                stored = await alarms.load(store)
-                change = OVER if stored.alarms else RAISED
-                await store.commit(alarms.save(store.keys, stored, [change]))
+                stored_alarms = await alarms.load(store)
+                change = OVER if stored_alarms.alarms else RAISED
+                await store.commit(alarms.save(store.keys, stored_alarms, [change]))
                 await wait_until(lambda publisher=publisher: publisher.sent == 1)
         await wait_until(lambda: sum(item.topic == topics.alarms for item in received) == 2)
     events = [to_event(item) for item in received if item.topic == topics.alarms]
@@ -98,9 +98,9 @@ async def test_refused_alarm_does_not_block_other_alarms(store: Store, wait_unti
             sent.append(message.topic.rpartition("/")[2])
             return True
 
-    stored = await alarms.load(store)
+    stored_alarms = await alarms.load(store)
     changes = [AlarmChange(replace(ACTIVE, id=text), AlarmChangeKind.RAISED) for text in "abc"]
-    await store.commit(alarms.save(store.keys, stored, changes))
+    await store.commit(alarms.save(store.keys, stored_alarms, changes))
     session = cast("MqttSession", Refusing())
     async with background_task(AlarmPublisher(store, session, "urn:x", Topics("p", "s1"), lambda: 100).run(), "alarms"):
         await wait_until(lambda: {"a", "c"} <= set(sent))
@@ -122,14 +122,18 @@ async def test_broker_that_lost_its_state_gets_the_retained_alarms_again(
             publisher = AlarmPublisher(store, session, "urn:x", topics, lambda: 100, RestoreTimes(mes=0))
             async with background_task(publisher.run(), "alarms"):
                 for alarm in (ACTIVE, other):
-                    stored = await alarms.load(store)
-                    await store.commit(alarms.save(store.keys, stored, [AlarmChange(alarm, AlarmChangeKind.RAISED)]))
+                    stored_alarms = await alarms.load(store)
+                    await store.commit(
+                        alarms.save(store.keys, stored_alarms, [AlarmChange(alarm, AlarmChangeKind.RAISED)])
+                    )
                 await wait_until(lambda: publisher.sent == 2)
                 # The broker restores a state in which both alarms are active.
                 await own.save()
-                stored = await alarms.load(store)
+                stored_alarms = await alarms.load(store)
                 await store.commit(
-                    alarms.save(store.keys, stored, [AlarmChange(replace(NORMAL, id="b"), AlarmChangeKind.CLEARED)])
+                    alarms.save(
+                        store.keys, stored_alarms, [AlarmChange(replace(NORMAL, id="b"), AlarmChangeKind.CLEARED)]
+                    )
                 )
                 await wait_until(lambda: publisher.sent == 3)
                 for forgets in (False, True):

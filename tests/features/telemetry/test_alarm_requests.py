@@ -29,8 +29,8 @@ async def test_request_is_committed_with_its_additional_operations(store: Store)
     alarm = await raised(store, "t")
     also = operation("SET", store.keys.cededupe("x"), "done")
 
-    found = await request_change(store, alarm.id, Acknowledge("bo", "seen"), lambda: 9, lambda _: also)
-    assert (found.by, found.comment, found.changed_at) == ("bo", "seen", 9)
+    alarm_notice = await request_change(store, alarm.id, Acknowledge("bo", "seen"), lambda: 9, lambda _: also)
+    assert (alarm_notice.by, alarm_notice.comment, alarm_notice.changed_at) == ("bo", "seen", 9)
     assert await store.execute("GET", store.keys.cededupe("x")) == "done"
     assert [alarm_change.kind for alarm_change in await alarms.newest(store, 9)] == ["raised", "acknowledged"]
 

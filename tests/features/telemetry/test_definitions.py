@@ -28,21 +28,23 @@ from tests.features.telemetry.plant import HOT, rules_of
 def test_station_rule_replaces_the_settings_rule_with_the_same_id() -> None:
     own = rules_of(HOT, HOT | {"id": "cold"}, HOT | {"id": "gateway.job_aborted"})
     sent = rules_of(HOT | {"hysteresis": 9}, HOT | {"id": "gateway.step_overdue"})
-    known = {known_rule.rule.id: known_rule for known_rule in combine(own, sent)}
-    assert known["hot"].rule == sent[0]
-    assert {name: known[name].origin for name in ("hot", "cold", "gateway.job_aborted", "gateway.step_overdue")} == {
+    known_rules = {known_rule.rule.id: known_rule for known_rule in combine(own, sent)}
+    assert known_rules["hot"].rule == sent[0]
+    assert {
+        name: known_rules[name].origin for name in ("hot", "cold", "gateway.job_aborted", "gateway.step_overdue")
+    } == {
         "hot": RuleOrigin.STATION,
         "cold": RuleOrigin.SETTINGS,
         "gateway.job_aborted": RuleOrigin.SETTINGS,
         "gateway.step_overdue": RuleOrigin.STATION,
     }
-    assert known["gateway.equipment_offline"].origin is RuleOrigin.BUILT_IN
+    assert known_rules["gateway.equipment_offline"].origin is RuleOrigin.BUILT_IN
 
 
 async def test_rule_that_is_not_json_is_skipped(store: Store) -> None:
     await store.execute("HSET", store.keys.telemetry_rules(), "rev", "3", "id:x", "{")
-    sent = await load_sent_rules(store)
-    assert (sent.revision, sent.rules) == (3, ())
+    sent_rules = await load_sent_rules(store)
+    assert (sent_rules.revision, sent_rules.rules) == (3, ())
 
 
 def test_rules_are_empty_without_a_file_and_a_missing_file_is_a_fault() -> None:
@@ -75,34 +77,34 @@ async def test_unreadable_rule_is_skipped(store: Store) -> None:
 
 
 async def test_changed_definitions_of_the_store_are_loaded(store: Store, wait_until: WaitUntil) -> None:
-    found = TagDefinitions([TagDefinition("t", unit="CEL"), TagDefinition("u", unit="BAR")])
+    tag_definitions = TagDefinitions([TagDefinition("t", unit="CEL"), TagDefinition("u", unit="BAR")])
     settings = StationSettings(store, settings_kinds())
-    async with background_task(follow_settings(store, [TagUpdates(store, found).refresh]), "updates"):
+    async with background_task(follow_settings(store, [TagUpdates(store, tag_definitions).refresh]), "updates"):
         sent = [{"tag": "t", "unit": "KEL"}, {"tag": "rev", "unit": "C62"}]
         await settings.apply("s", "tag", SettingsMethod.PUT, sent)
-        await wait_until(lambda: found.find("rev"))
-        assert [definition.unit for tag in ("t", "u", "rev") if (definition := found.find(tag))] == [
+        await wait_until(lambda: tag_definitions.find("rev"))
+        assert [definition.unit for tag in ("t", "u", "rev") if (definition := tag_definitions.find(tag))] == [
             "KEL",
             "BAR",
             "C62",
         ]
         await settings.apply("s", "tag", SettingsMethod.DELETE, {"tag": "t"})
-        await wait_until(lambda: found.find("t") == TagDefinition("t", unit="CEL"))
+        await wait_until(lambda: tag_definitions.find("t") == TagDefinition("t", unit="CEL"))
 
 
 async def test_unreadable_definition_is_skipped(store: Store) -> None:
-    found = TagDefinitions()
+    tag_definitions = TagDefinitions()
     await store.commit(TAGS.save(store.keys, 0, {"a": '{"tag":"a","future":1}', "b": '{"tag":"b"}'}))
-    await TagUpdates(store, found).refresh()
-    assert (found.find("a"), found.find("b")) == (None, TagDefinition("b"))
+    await TagUpdates(store, tag_definitions).refresh()
+    assert (tag_definitions.find("a"), tag_definitions.find("b")) == (None, TagDefinition("b"))
 
 
 def test_file_is_read_and_an_empty_name_means_no_definitions(tmp_path: Path) -> None:
     file = tmp_path / "tags.json"
     file.write_text('[{"tag": "t", "unit": "CEL"}]')
-    found = read_definitions(str(file)).find("t")
-    assert found is not None
-    assert found.unit == "CEL"
+    tag_definition = read_definitions(str(file)).find("t")
+    assert tag_definition is not None
+    assert tag_definition.unit == "CEL"
     assert read_definitions("").find("t") is None
 
 

@@ -183,8 +183,8 @@ def test_supply_that_is_too_low_for_a_moment_is_noticed() -> None:
     )
     for now in (0, 2_000, 4_000):
         tags.sample(now)
-    found = [cast("Sample", sample) for sample in taken]
-    assert [sample.value for sample in found if sample.tag == "gateway.undervoltage"] == [0, 1, 0]
+    samples = [cast("Sample", sample) for sample in taken]
+    assert [sample.value for sample in samples if sample.tag == "gateway.undervoltage"] == [0, 1, 0]
 
 
 async def test_kept_files_of_repairs_are_counted_until_they_are_removed(tmp_path: Path, wait_until: WaitUntil) -> None:

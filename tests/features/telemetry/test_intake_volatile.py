@@ -45,10 +45,10 @@ class VolatileServer(Server):
 def server() -> Iterator[VolatileServer]:
     # Not below tmp_path: a Unix socket has to have a short path.
     with tempfile.TemporaryDirectory(prefix="v-") as directory:
-        found = VolatileServer(Path(directory) / "s")
-        found.start()
-        yield found
-        found.kill()
+        volatile_server = VolatileServer(Path(directory) / "s")
+        volatile_server.start()
+        yield volatile_server
+        volatile_server.kill()
 
 
 @pytest_asyncio.fixture

@@ -76,10 +76,10 @@ def test_first_value_of_a_source_that_was_away_is_not_late() -> None:
 
 def test_sample_that_its_source_had_stored_is_late_whatever_its_age() -> None:
     """One of ten minutes ago counted at its arrival: it raised an alarm, and was the last value."""
-    stored = Sample(1_000, "a", 60, late=True)
-    line = parse_line(encode_line(at_arrival(stored, 601_000)))
-    assert line == stored
+    sample = Sample(1_000, "a", 60, late=True)
+    line = parse_line(encode_line(at_arrival(sample, 601_000)))
+    assert line == sample
     newest = NewestSamples()
-    assert newest.is_late(stored, 601_000)
+    assert newest.is_late(sample, 601_000)
     assert not newest.is_late(Sample(500, "a", 2), 601_000)
     assert at_arrival(Sample(602_001, "a", 60, late=True), 601_000).at == 601_000

@@ -133,8 +133,8 @@ async def test_gateway_that_can_read_a_mirror_continues_it(store: Store, gateway
         await instance_leases.acquire(store, item.consumer, f"token of {item.consumer}")
     line_of_first, line_of_second = LineController(), LineController()
     line_of_first.members = line_of_second.members = frozenset({"C1"})
-    one, other = mirror_of(first, line_of_first), mirror_of(second, line_of_second)
-    async with background_task(one.run(0.01), "one"), background_task(other.run(0.01), "other"):
+    set_mirror, other = mirror_of(first, line_of_first), mirror_of(second, line_of_second)
+    async with background_task(set_mirror.run(0.01), "one"), background_task(other.run(0.01), "other"):
         await until(functools.partial(is_in, store, Freshness.CURRENT))
         for away, reads in ((line_of_first, second), (line_of_second, first)):
             away.members = None

@@ -28,9 +28,9 @@ ALARM = Alarm(
 
 
 async def test_alarm_is_acknowledged_and_shelved(browser: Browser, plant: Plant) -> None:
-    stored = await alarms.load(plant.store)
+    stored_alarms = await alarms.load(plant.store)
     change = AlarmChange(ALARM, AlarmChangeKind.RAISED)
-    await plant.store.commit(alarms.save(plant.store.keys, stored, [change]))
+    await plant.store.commit(alarms.save(plant.store.keys, stored_alarms, [change]))
     alice = await browser.logged_in("alice")
     (shown,) = (await alice.get("/api/v1/alarms", accept_language="de-AT")).json["alarms"]
     assert (shown["message"], shown["severity"], shown["needs_acknowledge"]) == ("zu heiß", 700, True)
@@ -43,9 +43,9 @@ async def test_alarm_is_acknowledged_and_shelved(browser: Browser, plant: Plant)
 
 async def test_history_of_alarms_is_read_in_pages(browser: Browser, plant: Plant) -> None:
     for number in range(60):
-        stored = await alarms.load(plant.store)
+        stored_alarms = await alarms.load(plant.store)
         change = AlarmChange(replace(ALARM, comment=f"<b>{number}"), AlarmChangeKind.ACKNOWLEDGED)
-        await plant.store.commit(alarms.save(plant.store.keys, stored, [change]))
+        await plant.store.commit(alarms.save(plant.store.keys, stored_alarms, [change]))
     eve = await browser.logged_in("eve")
     found = (await eve.get("/api/v1/alarms/history", accept_language="de")).json
     assert [len(found["changes"]), found["before"]] == [60, ""]
@@ -84,8 +84,8 @@ async def test_trend_and_control_chart_are_drawn(browser: Browser, plant: Plant)
 
 
 async def test_page_without_telemetry_shows_alarms_and_tags_of_the_store(plant: Plant, users: Users) -> None:
-    stored = await alarms.load(plant.store)
-    await plant.store.commit(alarms.save(plant.store.keys, stored, [AlarmChange(ALARM, AlarmChangeKind.RAISED)]))
+    stored_alarms = await alarms.load(plant.store)
+    await plant.store.commit(alarms.save(plant.store.keys, stored_alarms, [AlarmChange(ALARM, AlarmChangeKind.RAISED)]))
     await plant.store.commit(tags.save_last(plant.store.keys, {"oven": '{"at": 1, "tag": "oven", "value": 7.5}'}))
     async with serving(replace(services_of(plant, users), ports={})) as browser:
         eve = await browser.logged_in("eve")

@@ -265,13 +265,14 @@ async def test_failed_commits_neither_lose_nor_duplicate_alarms(store: Store, se
     expected = [
         finding for finding in replay(rules, lines, lines[-1].at) if finding.rule != "new" or finding.event == "raised"
     ]
-    found = [
+    alarm_changes = [
         alarm_change
         for alarm_change in await changes_of(store)
         if (alarm_change.alarm.rule, alarm_change.kind) != ("new", "cleared")
     ]
     assert [
-        (alarm_change.alarm.rule, alarm_change.kind.value, alarm_change.alarm.changed_at) for alarm_change in found
+        (alarm_change.alarm.rule, alarm_change.kind.value, alarm_change.alarm.changed_at)
+        for alarm_change in alarm_changes
     ] == [(finding.rule, finding.event.value, finding.at) for finding in expected]
     assert len(losses) > 3
 

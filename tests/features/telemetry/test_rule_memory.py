@@ -65,12 +65,12 @@ async def test_window_loaded_repeatedly_keeps_all_its_samples(store: Store) -> N
             list(memory.evaluator.feed(Sample(later, "t", later % 70)))
             list(evaluator.feed(Sample(later, "t", later % 70)))
             await store.commit(memory.plan_commit(store.keys, memory.facts))
-    (kept,) = (await load_memory(store, rules, 5000)).evaluator.states.values()
+    (subject_state,) = (await load_memory(store, rules, 5000)).evaluator.states.values()
     (expected,) = evaluator.states.values()
-    assert isinstance(kept.detector, BaselineState)
+    assert isinstance(subject_state.detector, BaselineState)
     assert isinstance(expected.detector, BaselineState)
     count = window_length(expected.detector)
-    assert latest_of(kept.detector, count) == latest_of(expected.detector, count)
+    assert latest_of(subject_state.detector, count) == latest_of(expected.detector, count)
     assert len(await rule_memory.load_window(store, ("dev", "t"))) < 400
 
 

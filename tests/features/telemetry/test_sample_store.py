@@ -33,10 +33,10 @@ def test_setting_overrides_the_medium(tmp_path: Path) -> None:
 
 async def test_new_samples_are_shown_and_other_entries_are_skipped(store: Store) -> None:
     await append(store, Sample(1, "old", 1))
-    shown: list[Sample] = []
-    async with background_task(follow_samples([store], shown.append), "feed"), asyncio.timeout(60):
-        while not shown:
+    samples: list[Sample] = []
+    async with background_task(follow_samples([store], samples.append), "feed"), asyncio.timeout(60):
+        while not samples:
             await store.execute("XADD", store.keys.telemetry(), "*", "garbage", "1")
             await append(store, Occurrence(1, "x", None, None), Sample(2, "new", 2))
             await asyncio.sleep(0.01)
-    assert set(map(repr, shown)) == {repr(Sample(2, "new", 2))}
+    assert set(map(repr, samples)) == {repr(Sample(2, "new", 2))}

@@ -63,7 +63,7 @@ def upgrade() -> None:
 def table(found: Iterable[KnownComponent], now_ms: int) -> Table:
     """Return components as a table."""
     columns = ("name", "kind", "version", "state", "up", "jobs", "alarms", "certificate until", "drift", "labels")
-    shown = plain_table(*columns)
+    fitted_table = plain_table(*columns)
     for known_component in found:
         component = known_component.component
         cells = (
@@ -78,8 +78,8 @@ def table(found: Iterable[KnownComponent], now_ms: int) -> Table:
             "-" if component.drift is None else component.drift or "none",
             " ".join(f"{name}={value}" for name, value in component.labels.items()),
         )
-        shown.add_row(*map(printable, cells))
-    return shown
+        fitted_table.add_row(*map(printable, cells))
+    return fitted_table
 
 
 def lines(found: KnownComponent, now_ms: int) -> Iterator[str]:

@@ -72,9 +72,9 @@ async def add(at: StoreAccess, file: Path) -> str:
             Text.of("key {kid} of {key} is revoked", kid=key.kid, key=key.name),
             "Create a new key: edge fleet keys create",
         )
-    known = (await _load(at)).get(key.kid)
-    if known is not None and known.revoked:
-        problem = Text.of("key {kid} of {known} was revoked at this component", kid=key.kid, known=known.name)
+    public_key = (await _load(at)).get(key.kid)
+    if public_key is not None and public_key.revoked:
+        problem = Text.of("key {kid} of {known} was revoked at this component", kid=key.kid, known=public_key.name)
         raise Refused("key", problem, "Create a new key: edge fleet keys create")
     await _write(at, "fleet keys add", key)
     return f"key {key.kid} of {key.name} is accepted"

@@ -49,17 +49,17 @@ async def exchange(
         if at.settings.section(FleetSettings).listen != "mqtt":
             await at.store.commit(fleet.put_command(at.store.keys, command.jti, text))
             return await _from_store(at, command.jti, names, wait_s)
-        async with _results(at, command.jti) as (session, found):
+        async with _results(at, command.jti) as (session, fleet_results):
             topic = FleetTopics(at.settings.section(FleetSettings).topic_prefix).command(command.jti)
             expiry = max(1, command.exp - int(time.time()))
             await session.publish(topic, text.encode(), retain=True, content_type=JOSE, expiry=expiry)
-            await _wait(found, names, wait_s)
-            return found
+            await _wait(fleet_results, names, wait_s)
+            return fleet_results
 
 
 async def gateways_among(store: Store, audience: Collection[str]) -> frozenset[str]:
     """Return the names of the gateways on the store that an audience means: those that have to answer."""
-    listed = [known.component for known in (await components.load_all(store)).values()]
+    listed = [known_component.component for known_component in (await components.load_all(store)).values()]
     gateways = [component for component in listed if component.kind == "gateway"]
     return frozenset(gateway.id for gateway in gateways if is_for(audience, gateway.id, gateway.labels))
 
@@ -70,25 +70,25 @@ async def collect(at: StoreAccess, id: str, names: Collection[str], wait_s: floa
         raise Refused("fleet", Text.of("{id!r} is not an id of a command", id=id), "`edge fleet send` prints the id.")
     if at.settings.section(FleetSettings).listen != "mqtt":
         return await _from_store(at, id, names, wait_s)
-    async with _results(at, id) as (_, found):
-        await _wait(found, names, wait_s)
-        return found
+    async with _results(at, id) as (_, fleet_results):
+        await _wait(fleet_results, names, wait_s)
+        return fleet_results
 
 
 async def _from_store(at: StoreAccess, id: str, names: Collection[str], wait_s: float) -> dict[str, FleetResult]:
-    found: dict[str, FleetResult] = {}
+    fleet_results: dict[str, FleetResult] = {}
 
     async def refresh() -> None:
-        found.update(await fleet.load_results(at.store, id))
+        fleet_results.update(await fleet.load_results(at.store, id))
 
-    await _wait(found, names, wait_s, refresh)
-    return found
+    await _wait(fleet_results, names, wait_s, refresh)
+    return fleet_results
 
 
 @asynccontextmanager
 async def _results(at: StoreAccess, id: str) -> AsyncIterator[tuple[MqttSession, dict[str, FleetResult]]]:
     """Subscribe to the results of a command for the length of the block; they are also kept in our store."""
-    found: dict[str, FleetResult] = {}
+    fleet_results: dict[str, FleetResult] = {}
 
     async def keep(message: Message) -> None:
         try:
@@ -97,12 +97,12 @@ async def _results(at: StoreAccess, id: str) -> AsyncIterator[tuple[MqttSession,
             return
         # The broker controls who writes a topic: a component speaks for itself only.
         if result.component == message.topic.rpartition("/")[2]:
-            found[result.component] = result
+            fleet_results[result.component] = result
             await at.store.commit(fleet.put_result(at.store.keys, id, result))
 
     async with open_session(at.settings.mqtt, f"edge-fleet-{secrets.token_hex(4)}", session_expiry=0) as session:
         await session.follow(FleetTopics(at.settings.section(FleetSettings).topic_prefix).results(id), keep)
-        yield session, found
+        yield session, fleet_results
 
 
 async def _wait(

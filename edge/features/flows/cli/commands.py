@@ -166,13 +166,13 @@ def test(
     """
     plan = _read_plan(file, kinds_folder, as_json=as_json)
     history = _read_history(tags_file) if tags_file else SampleHistory({})
-    given = TrialInput(history, _stopped(plan, stops), _terminated(plan, terminations))
-    for cycle in run_trial(plan, given, cycles, start):
-        shown = public_trial(cycle)
+    trial_input = TrialInput(history, _stopped(plan, stops), _terminated(plan, terminations))
+    for cycle in run_trial(plan, trial_input, cycles, start):
+        public_cycle = public_trial(cycle)
         if as_json:
-            print_json(shown)
+            print_json(public_cycle)
         else:
-            _print_cycle(shown)
+            _print_cycle(public_cycle)
 
 
 @flows.command(epilog="Example: edge flows kinds --json")
@@ -180,7 +180,7 @@ def test(
 @json_option
 def kinds(kinds_folder: str | None, *, as_json: bool) -> None:
     """List the node kinds with their inputs; with --json also the JSON Schema of each configuration."""
-    found = load_kinds(kinds_folder or "").values()
+    values_view = load_kinds(kinds_folder or "").values()
     if as_json:
         print_json(
             [
@@ -192,11 +192,11 @@ def kinds(kinds_folder: str | None, *, as_json: bool) -> None:
                     "in_worker": kind.in_worker,
                     "config": config_schema(kind),
                 }
-                for kind in found
+                for kind in values_view
             ]
         )
         return
-    for kind in found:
+    for kind in values_view:
         print_text(f"{kind.name:20}  {kind.inputs.value:5}  {kind.summary}")
 
 

@@ -309,8 +309,8 @@ def watch(flow: str, cycles: int | None, settings_file: Path | None) -> None:
             shown: list[str] = []
             ended: set[int] = set()
             while cycles is None or len(ended) < cycles:
-                stored = await service.load_cycle(await service.load(flow))
-                cycle = public_cycle(stored, await service.progress(stored.cycle)) if stored else None
+                cycle_record = await service.load_cycle(await service.load(flow))
+                cycle = public_cycle(cycle_record, await service.progress(cycle_record.cycle)) if cycle_record else None
                 lines = progress_lines(cycle) if cycle else []
                 if lines != shown:
                     draw(lines)

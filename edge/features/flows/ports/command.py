@@ -46,10 +46,10 @@ class EquipmentCommander:
         Raises NodeError when nothing was sent or the equipment declined, OutcomeUnknownError without an answer.
         """
         task_id = task_of(action_id)
-        found = self._equipment.get(action.equipment)
-        if found is None:
+        watched_equipment = self._equipment.get(action.equipment)
+        if watched_equipment is None:
             raise NodeError(f"there is no equipment {action.equipment!r}; known: {_list(self._equipment)}")
-        if action.type_id not in found.type_ids:
+        if action.type_id not in watched_equipment.type_ids:
             raise NodeError(f"{action.equipment} takes no commands of type {action.type_id!r}")
         command = Command(
             command_id=command_id(action_id, _RUN, _RUN, action.attempt),
@@ -64,7 +64,11 @@ class EquipmentCommander:
         )
         try:
             answer = await self._commands.perform(
-                found.equipment, found.type_ids, command, self._answer_within_s, partial(self._keep, command)
+                watched_equipment.equipment,
+                watched_equipment.type_ids,
+                command,
+                self._answer_within_s,
+                partial(self._keep, command),
             )
             if isinstance(answer, OutcomeUnknown):
                 raise OutcomeUnknownError(answer.reason)

@@ -91,23 +91,23 @@ class ResultReader:
 
     async def _chosen(self, response: JobResponse, query: JobResults) -> Sequence[Parameter]:
         """Return the results of the action and the joining process that a query names."""
-        found = [
+        parameters = [
             parameter
             for parameter in response.job_response_data or ()
             if parameter.id not in _NO_ACTIONS and query.action in (None, parameter.id)
         ]
-        if query.process is None or not found:
-            return found
+        if query.process is None or not parameters:
+            return parameters
         processes = await self._processes(response.job_order_id)
-        return [parameter for parameter in found if processes.get(parameter.id) == query.process]
+        return [parameter for parameter in parameters if processes.get(parameter.id) == query.process]
 
     async def _processes(self, job_id: str) -> Mapping[str, str | None]:
         """Return the joining process of each action of a job; they are in its recipe and its parameters."""
-        stored = await runs.load(self._store, job_id)
-        if stored is None:
+        stored_run = await runs.load(self._store, job_id)
+        if stored_run is None:
             return {}
-        own = stored.run.parameters or {}
-        actions = net_of(stored.recipe).actions.values()
+        own = stored_run.run.parameters or {}
+        actions = net_of(stored_run.recipe).actions.values()
         return {action.name: joining_process_of({**action.parameters, **own}) for action in actions}
 
 
@@ -115,12 +115,12 @@ def _members(path: Sequence[str], result: Parameter) -> Iterable[Any]:
     """Return the value of a member of a result, given as a dotted path; `value` is that of a plain result."""
     if path == ["value"] and result.subparameters is None:
         return (result.value,)
-    found = next((subparameter for subparameter in result.subparameters or () if subparameter.id == path[0]), None)
-    if found is None:
+    parameter = next((subparameter for subparameter in result.subparameters or () if subparameter.id == path[0]), None)
+    if parameter is None:
         return ()
     if len(path) == 1:
-        return () if found.subparameters is not None else (found.value,)
-    return _members(path[1:], found)
+        return () if parameter.subparameters is not None else (parameter.value,)
+    return _members(path[1:], parameter)
 
 
 def _milliseconds(instant: datetime | None) -> int | None:

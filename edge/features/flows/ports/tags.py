@@ -178,18 +178,18 @@ class TagReader:
 
     async def _keep(self, tag: str, keep_ms: int) -> _Kept:
         """Keep one more tag, or a longer time of one, beginning with what the stream holds of it."""
-        before, found = self._kept.get(tag), _Kept(keep_ms, self._limits.samples_of_tag)
+        before, kept = self._kept.get(tag), _Kept(keep_ms, self._limits.samples_of_tag)
         for store in self._stores:
             if self._kept:
-                await self._scan(store, "", {tag: found}, self._positions.get(store) or _NOWHERE)
+                await self._scan(store, "", {tag: kept}, self._positions.get(store) or _NOWHERE)
             else:
-                self._positions[store] = await self._scan(store, "", {tag: found})
-        if before and (not found.samples or before.samples[0].at < found.samples[0].at):
-            found.samples = before.samples
-        self._kept[tag] = found
+                self._positions[store] = await self._scan(store, "", {tag: kept})
+        if before and (not kept.samples or before.samples[0].at < kept.samples[0].at):
+            kept.samples = before.samples
+        self._kept[tag] = kept
         if len(self._kept) > self._limits.tags:
             self._kept.popitem(last=False)
-        return found
+        return kept
 
     async def _scan(self, store: Store, position: str, wanted: Mapping[str, _Kept], until: str = "+") -> str:
         """Add the samples of some tags after a position; return the position of the last entry."""

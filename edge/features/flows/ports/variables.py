@@ -82,11 +82,11 @@ class VariableClient:
         return {"equipment": action.equipment, "node": action.node}
 
     def _connection(self, equipment: str) -> _Connection:
-        found = self._connections.get(equipment)
-        if found is None:
+        connection = self._connections.get(equipment)
+        if connection is None:
             known = ", ".join(sorted(self._connections)) or "none"
             raise NodeError(f"there is no OPC UA equipment {equipment!r}; known: {known}")
-        return found
+        return connection
 
     async def _read(self, connection: _Connection, node: str) -> Any:
         with _refusals():

@@ -28,8 +28,8 @@ _OK_FACTOR = 1.0024
 
 def target_of(process: str) -> float:
     """Return the target torque in the name of a process, such as `85Nm`; TARGET_NM without one."""
-    found = re.search(r"(\d+(?:\.\d+)?) ?Nm", process)
-    return float(found.group(1)) if found else TARGET_NM
+    match = re.search(r"(\d+(?:\.\d+)?) ?Nm", process)
+    return float(match.group(1)) if match else TARGET_NM
 
 
 def meta_data(

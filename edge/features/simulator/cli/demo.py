@@ -65,15 +65,15 @@ def demo(
     success, else 1 with the reason.
     """
     set_up(LoggingSettings(level="error"))
-    console, shown, served, stays = Console(), asyncio.Event(), DemoPage() if page else None, keep or page
+    console, event, served, stays = Console(), asyncio.Event(), DemoPage() if page else None, keep or page
     if scene == "telemetry":
-        work = _show_alarm(console, shown, served, keep=stays)
+        work = _show_alarm(console, event, served, keep=stays)
     elif scene == "flows":
-        work = _show_flows(console, shown, chart.absolute(), served, keep=stays)
+        work = _show_flows(console, event, chart.absolute(), served, keep=stays)
     else:
-        work = _show_job(console, shown, devices, listen, port, chart.absolute(), served, keep=stays)
+        work = _show_job(console, event, devices, listen, port, chart.absolute(), served, keep=stays)
     number = asyncio.run(_run_until_signal(work))
-    if number and not shown.is_set():
+    if number and not event.is_set():
         raise SystemExit(128 + number)
 
 

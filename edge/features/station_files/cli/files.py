@@ -74,9 +74,9 @@ async def compare_with_store(at: StoreAccess, folder: Path | None) -> Comparison
     read = await _read(at, folder, documents)
     files = read.checked()
     await _warn_of_scopes(at, files)
-    stored = await load_objects(at.store, all_scopes(at.settings.gateway.scopes, files), documents)
+    describeds = await load_objects(at.store, all_scopes(at.settings.gateway.scopes, files), documents)
     state = await initialization.load_state(at.store)
-    return Comparison(read.folder, files, stored, compare(files, stored), state.name.lower())
+    return Comparison(read.folder, files, describeds, compare(files, describeds), state.name.lower())
 
 
 async def apply_to_store(at: StoreAccess, folder: Path | None, *, delete: bool) -> Sequence[ObjectDifference]:
@@ -212,5 +212,5 @@ def check(folder: Path, sections: Mapping[str, FeatureSettings] = MappingProxyTy
 
     FOLDER is a folder as `[station] files`, for example a checkout of Git. No store is needed.
     """
-    found = asyncio.run(read_files(folder.absolute(), StationDocuments(Settings(sections=sections))))
-    print_result(folder, found.faults, (), as_json=as_json)
+    station_files = asyncio.run(read_files(folder.absolute(), StationDocuments(Settings(sections=sections))))
+    print_result(folder, station_files.faults, (), as_json=as_json)

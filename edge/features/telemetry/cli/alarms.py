@@ -28,10 +28,10 @@ _MESSAGES = frozenset({"message", "messages"})
 def table(alarms: Iterable[Alarm]) -> Table:
     """Return alarms as a table."""
     columns = ("alarm", "severity", "state", "raised", "rule", "subject", "job", "message")
-    found = plain_table(*columns, drop=("rule", "severity", "raised", "subject", "job"))
+    fitted_table = plain_table(*columns, drop=("rule", "severity", "raised", "subject", "job"))
     for alarm in alarms:
         _add_row(
-            found,
+            fitted_table,
             alarm.id[:8],
             alarm.severity,
             alarm.state.value,
@@ -41,18 +41,18 @@ def table(alarms: Iterable[Alarm]) -> Table:
             alarm.job or "",
             _text(alarm),
         )
-    return found
+    return fitted_table
 
 
 def changes_table(changes: Iterable[AlarmChange]) -> Table:
     """Return changes of alarms as a table."""
-    found = plain_table("at", "change", "alarm", "severity", "rule", "subject", "by", "message")
+    fitted_table = plain_table("at", "change", "alarm", "severity", "rule", "subject", "by", "message")
     for change in changes:
         alarm = change.alarm
         at, by = local_time(alarm.changed_at), public_alarm_change(alarm, change.kind).by
         cells = (at, change.kind.value, alarm.id[:8], alarm.severity, alarm.rule, alarm.subject, by, _text(alarm))
-        _add_row(found, *cells)
-    return found
+        _add_row(fitted_table, *cells)
+    return fitted_table
 
 
 def report(alarm: Alarm) -> Iterator[str]:
@@ -87,8 +87,8 @@ def alarms() -> None:
 @store_command
 async def list_(at: StoreAccess) -> CommandOutput:
     """List the alarms that are not normal, or are silenced; the most severe first."""
-    stored = (await load(at.store)).alarms.values()
-    alarms = sorted(stored, key=lambda alarm: (-alarm.severity, alarm.raised_at or 0, alarm.id))
+    values_view = (await load(at.store)).alarms.values()
+    alarms = sorted(values_view, key=lambda alarm: (-alarm.severity, alarm.raised_at or 0, alarm.id))
     return CommandOutput([public_alarm(alarm) for alarm in alarms], table(alarms) if alarms else "no alarms")
 
 

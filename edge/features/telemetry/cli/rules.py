@@ -34,13 +34,13 @@ def as_data(known: KnownRule, raised: int) -> dict[str, Any]:
 
 def table(known: Iterable[KnownRule], raised: Mapping[str, int]) -> Table:
     """Return rules as a table."""
-    found = plain_table("rule", "kind", "of", "severity", "raised", "from")
+    fitted_table = plain_table("rule", "kind", "of", "severity", "raised", "from")
     for known_rule in known:
         rule = known_rule.rule
         severity = "–".join(map(str, _severities(rule)))
         cells = (rule.id, _kind(rule), _subject(rule), severity, raised.get(rule.id, 0), known_rule.origin.value)
-        found.add_row(*(RichText(printable(cell)) for cell in cells))
-    return found
+        fitted_table.add_row(*(RichText(printable(cell)) for cell in cells))
+    return fitted_table
 
 
 def report(known: KnownRule, raised: int) -> Iterator[str]:
@@ -127,30 +127,30 @@ async def show(at: StoreAccess, rule_id: str | None) -> CommandOutput:
     They come from the file of the settings, from the MES, commands and station files, and from this software; of one
     id a rule of the station comes before that of the settings, and both before a built-in one.
     """
-    known, raised = await _load(at)
+    known_rules, raised = await _load(at)
     if rule_id is not None:
-        known = tuple(known_rule for known_rule in known if known_rule.rule.id == rule_id)
-        if not known:
+        known_rules = tuple(known_rule for known_rule in known_rules if known_rule.rule.id == rule_id)
+        if not known_rules:
             raise Refused(
                 "unknown_rule",
                 Text.of("there is no rule {rule_id!r}", rule_id=rule_id),
                 "List the rules: edge rules show",
             )
-    data = [as_data(known_rule, raised.get(known_rule.rule.id, 0)) for known_rule in known]
+    data = [as_data(known_rule, raised.get(known_rule.rule.id, 0)) for known_rule in known_rules]
     if rule_id is not None:
-        return CommandOutput(data, "\n".join(report(known[0], raised.get(rule_id, 0))))
-    return CommandOutput(data, table(known, raised) if known else "no rules: telemetry is off")
+        return CommandOutput(data, "\n".join(report(known_rules[0], raised.get(rule_id, 0))))
+    return CommandOutput(data, table(known_rules, raised) if known_rules else "no rules: telemetry is off")
 
 
 async def _load(at: StoreAccess) -> tuple[tuple[KnownRule, ...], dict[str, int]]:
     telemetry = at.settings.section(TelemetrySettings)
     if telemetry.mode == "off":
         return (), {}
-    sent = await load_sent_rules(at.store)
+    sent_rules = await load_sent_rules(at.store)
     counts = await read_counters(at.store)
     prefix = "rule:triggered:"
     raised = {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}
-    return combine(read_rules(telemetry.rules), sent.rules), raised
+    return combine(read_rules(telemetry.rules), sent_rules.rules), raised
 
 
 def _read_rules(file: Path) -> tuple[tuple[Rule, ...], tuple[str, ...]]:

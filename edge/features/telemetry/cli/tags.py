@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 def table(samples: Iterable[Sample], definitions: TagDefinitions | None = None) -> Table:
     """Return samples as a table, with the units of their definitions."""
-    found = plain_table("tag", "value", "unit", "quality", "process", "at")
+    fitted_table = plain_table("tag", "value", "unit", "quality", "process", "at")
     for sample in samples:
-        known = definitions.find(sample.tag) if definitions else None
-        unit = known.unit if known else ""
+        tag_definition = definitions.find(sample.tag) if definitions else None
+        unit = tag_definition.unit if tag_definition else ""
         cells = (sample.tag, sample.value, unit, sample.quality.value, sample.process or "", local_time(sample.at))
-        found.add_row(*(RichText(printable(cell)) for cell in cells))
-    return found
+        fitted_table.add_row(*(RichText(printable(cell)) for cell in cells))
+    return fitted_table
 
 
 def report(sample: Sample, definition: TagDefinition | None = None) -> Iterator[str]:
@@ -106,9 +106,9 @@ def tags() -> None:
 async def list_(at: StoreAccess, pattern: str) -> CommandOutput:
     """List tags with their last samples, which are saved every five seconds."""
     samples = [sample for sample in await _load(at) if matches(pattern, sample.tag)]
-    known = await _definitions(at)
-    data = [public_tag(sample, known.find(sample.tag)) for sample in samples]
-    return CommandOutput(data, table(samples, known) if samples else "no tags")
+    tag_definitions = await _definitions(at)
+    data = [public_tag(sample, tag_definitions.find(sample.tag)) for sample in samples]
+    return CommandOutput(data, table(samples, tag_definitions) if samples else "no tags")
 
 
 @tags.command(epilog="Example: edge tags show wrench.torque")
@@ -119,10 +119,10 @@ async def show(at: StoreAccess, tag: str) -> CommandOutput:
     last = next((sample for sample in await _load(at) if sample.tag == tag), None)
     if last is None:
         raise Refused("unknown_tag", Text.of("there is no tag {tag!r}", tag=tag), "List the tags: edge tags list")
-    trend, known = _trend(tag, at.settings), (await _definitions(at)).find(tag)
+    trend, tag_definition = _trend(tag, at.settings), (await _definitions(at)).find(tag)
     return CommandOutput(
-        structs.asdict(public_tag(last, known)) | trend_data(trend),
-        "\n".join([*report(last, known), *trend_report(trend)]),
+        structs.asdict(public_tag(last, tag_definition)) | trend_data(trend),
+        "\n".join([*report(last, tag_definition), *trend_report(trend)]),
     )
 
 

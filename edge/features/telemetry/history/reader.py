@@ -47,12 +47,12 @@ def read_samples(
     order, skip = _Order(directory, rows_of), 0
     while True:
         most = _AT_A_TIME + skip
-        found = order.first_samples(start, end, most)
-        yield from found[skip:]
-        if len(found) < most:
+        samples = order.first_samples(start, end, most)
+        yield from samples[skip:]
+        if len(samples) < most:
             return
-        start = found[-1].at
-        skip = _count_at(found, start)
+        start = samples[-1].at
+        skip = _count_at(samples, start)
 
 
 def _place(at: int, part: int, offset: int, row: int) -> int:
@@ -75,12 +75,12 @@ class _Order:
 
     def first_samples(self, start: int, end: int, most: int) -> list[Sample]:
         """Return the first samples from `start` to before `end`, at most `most`. Raises OSError."""
-        found: list[Sample] = []
+        samples: list[Sample] = []
         for day, files in self._days(start, end).items():
-            found += self._of_day(day, files, start, end, most - len(found))
-            if len(found) >= most:
+            samples += self._of_day(day, files, start, end, most - len(samples))
+            if len(samples) >= most:
                 break
-        return found
+        return samples
 
     def _days(self, start: int, end: int) -> Mapping[str, Sequence[DayFile]]:
         first, last = day_of(max(0, start)), day_of(min(max(0, end), LAST_MS))
@@ -174,12 +174,12 @@ def read_page(
         return chunk.rows(tag, first, last)
 
     order = _Order(directory, rows_of, unwritten, is_backward=is_backward)
-    found = order.first_samples(start, end, skip + limit + 1)
-    page = found[skip : skip + limit]
-    if len(found) <= skip + limit:
+    samples = order.first_samples(start, end, skip + limit + 1)
+    page = samples[skip : skip + limit]
+    if len(samples) <= skip + limit:
         return HistoryPage(tuple(page))
     # How many of its last instant are read: a late one of the same instant is behind them.
-    following = (page[-1].at, _count_at(found[: skip + limit], page[-1].at)) if page else (at, skip)
+    following = (page[-1].at, _count_at(samples[: skip + limit], page[-1].at)) if page else (at, skip)
     return HistoryPage(tuple(page), f"{following[0]}:{following[1]}")
 
 

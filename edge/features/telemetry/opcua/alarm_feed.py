@@ -192,10 +192,10 @@ class _AlarmFeed:
         position = newest[-1].position if newest else BEGINNING
         stored = (await alarms.load(self._store)).alarms
         # A change between the two readings follows.
-        shown = {alarm_id: state for alarm_id, state in states.items() if alarm_id not in stored}
-        shown |= {alarm_id: _state(states.get(alarm_id), alarm) for alarm_id, alarm in stored.items()}
+        followed_alarms = {alarm_id: state for alarm_id, state in states.items() if alarm_id not in stored}
+        followed_alarms |= {alarm_id: _state(states.get(alarm_id), alarm) for alarm_id, alarm in stored.items()}
         pacer = Pacer()
-        for state in shown.values():
+        for state in followed_alarms.values():
             with Isolated(logger, "alarm not shown", alarm=state.alarm.id):
                 place, kind = await self._shown_of(state.alarm)
                 self._nodes.conditions.put(state, place, kind)
@@ -221,9 +221,9 @@ class _AlarmFeed:
             return places[GATEWAY_NAME]
         if len(self._scopes) == 1:
             return places[self._scopes[0]]
-        known = self._nodes.conditions.view_of(alarm.id)
+        condition_view = self._nodes.conditions.view_of(alarm.id)
         if alarm.job is None:
-            return known.place if known else places[GATEWAY_NAME]
+            return condition_view.place if condition_view else places[GATEWAY_NAME]
         if alarm.job not in self._scope_of_job:
             if len(self._scope_of_job) >= _MAX_JOBS:
                 self._scope_of_job.clear()

@@ -91,10 +91,12 @@ def level_of(view: ConditionView) -> str | None:
     if limits is None:
         return "High"
     levels = {"HighHigh": limits.high_high, "High": limits.high, "Low": limits.low, "LowLow": limits.low_low}
-    known = {name: limit_level for name, limit_level in levels.items() if limit_level is not None}
+    limit_levels = {name: limit_level for name, limit_level in levels.items() if limit_level is not None}
     meant = {
-        name: limit_level for name, limit_level in known.items() if limit_level.severity in {None, alarm.severity}
-    } or known
+        name: limit_level
+        for name, limit_level in limit_levels.items()
+        if limit_level.severity in {None, alarm.severity}
+    } or limit_levels
 
     def distance(level: LimitLevel) -> float:
         return abs(alarm.value - level.at) if isinstance(alarm.value, _NUMBERS) else 0.0

@@ -67,14 +67,14 @@ class FollowedAlarm(Struct, frozen=True, gc=False):
 def follow_change(before: FollowedAlarm | None, change: AlarmChange) -> FollowedAlarm:
     """Return the condition after a change of its alarm."""
     alarm, kind = change.alarm, change.kind
-    known = before or FollowedAlarm(alarm)
-    has_other_severity = alarm.severity != known.alarm.severity
+    followed_alarm = before or FollowedAlarm(alarm)
+    has_other_severity = alarm.severity != followed_alarm.alarm.severity
     return FollowedAlarm(
         alarm=alarm,
         position=change.position,
-        announced=change.position if kind in {_CHANGES.RAISED, _CHANGES.ESCALATED} else known.announced,
-        last_severity=known.alarm.severity if has_other_severity else known.last_severity,
-        times={**known.times, **dict.fromkeys(_NOTED.get(kind, ()), alarm.changed_at)},
+        announced=change.position if kind in {_CHANGES.RAISED, _CHANGES.ESCALATED} else followed_alarm.announced,
+        last_severity=followed_alarm.alarm.severity if has_other_severity else followed_alarm.last_severity,
+        times={**followed_alarm.times, **dict.fromkeys(_NOTED.get(kind, ()), alarm.changed_at)},
     )
 
 

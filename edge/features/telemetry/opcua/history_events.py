@@ -200,8 +200,8 @@ class AlarmEvents:
     async def record(self, change: AlarmChange, rest: EventRange, turn: Turn) -> EventRecord | None:
         """Return the event of a change; None when its alarm belongs to another node."""
         del turn  # it reads nothing: a new turn for each event would begin a new time slice
-        known = self._conditions.view_of(change.alarm.id)
-        place, kind = (known.place, known.kind) if known else (self._other, ConditionKind())
+        condition_view = self._conditions.view_of(change.alarm.id)
+        place, kind = (condition_view.place, condition_view.kind) if condition_view else (self._other, ConditionKind())
         if rest.node_id not in {SERVER, place.source}:
             return None
         view = ConditionView(follow_change(None, change), kind, place, member_id(change.alarm.id, ""))

@@ -83,8 +83,10 @@ class TagHistory:
             encoded = encoder.sample(sample)
             room -= len(encoded)
             if (room < 0 and values) or len(values) >= size:
-                kept = page.samples[number:]
-                return HistoryPart(values, len(values), replace(rest, cursor=page.cursor, kept=kept, is_continued=True))
+                samples = page.samples[number:]
+                return HistoryPart(
+                    values, len(values), replace(rest, cursor=page.cursor, kept=samples, is_continued=True)
+                )
             values.append(encoded)
             await turn.step()
         # What was kept was the end of a page: its cursor leads to the next one.
@@ -101,17 +103,17 @@ class TagHistory:
         at = rest.start if rest.start is not None else rest.end
         if at is None:
             return []
-        found = await (self._after(rest.tag, at, turn) if rest.is_backward else self._before(rest.tag, at + 1, turn))
-        return [] if found is not None and found.at == at else [_bound_of(found, at)]
+        sample = await (self._after(rest.tag, at, turn) if rest.is_backward else self._before(rest.tag, at + 1, turn))
+        return [] if sample is not None and sample.at == at else [_bound_of(sample, at)]
 
     async def _end_bound(self, rest: Raw, turn: Turn) -> list[_Bound]:
         """Return the value next to the end, or that there is none; nothing where the values end with it."""
         at = rest.end if rest.start is not None else None
         if at is None:
             return [_bound_of(None, 0 if rest.is_backward else _LATEST_MS)]
-        found = await (self._before(rest.tag, at + 1, turn) if rest.is_backward else self._after(rest.tag, at, turn))
-        is_shown = found is not None and found.at == at == rest.start
-        return [] if is_shown else [_bound_of(found, at)]
+        sample = await (self._before(rest.tag, at + 1, turn) if rest.is_backward else self._after(rest.tag, at, turn))
+        is_shown = sample is not None and sample.at == at == rest.start
+        return [] if is_shown else [_bound_of(sample, at)]
 
     async def _page(self, rest: Raw, size: int, turn: Turn) -> HistoryPage:
         if rest.is_backward:
@@ -190,12 +192,12 @@ class TagHistory:
         deadline = loop.time() + _SECONDS_PER_PART
         values: list[bytes] = []
         for at in rest.times[rest.done : rest.done + left]:
-            found = await self._before(rest.tag, at + 1, turn)
-            if found is None:
+            sample = await self._before(rest.tag, at + 1, turn)
+            if sample is None:
                 values.append(encoder.value(at, None, int(ua.StatusCodes.BadNoData)))
             else:
-                exact = _RAW if found.at == at else _INTERPOLATED
-                values.append(encoder.value(at, found.value, STATUS_OF[found.quality] | exact))
+                exact = _RAW if sample.at == at else _INTERPOLATED
+                values.append(encoder.value(at, sample.value, STATUS_OF[sample.quality] | exact))
             await turn.step()
             if loop.time() > deadline:
                 break

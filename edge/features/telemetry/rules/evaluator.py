@@ -190,7 +190,7 @@ class RuleEvaluator:
             yield OrderedFinding(number, finding)
 
     def _store(self, key: Key, state: SubjectState) -> None:
-        known = self._states.get(key)
+        subject_state = self._states.get(key)
         if isinstance(state.detector, OccursState) and state == _OCCURS_NOTHING:
             # A subject of occurrences is a job: it must not stay after the job.
             self._states.pop(key, None)
@@ -198,7 +198,7 @@ class RuleEvaluator:
         else:
             self._states[key] = state
             self._subjects[key[0]][key[1]] = None
-        if known is not state and known != state:
+        if subject_state is not state and subject_state != state:
             self._changed.add(key)
         instant = next_instant(self._rules[key[0]].rule, state, self._jobs)
         if instant is None:
@@ -320,22 +320,24 @@ def replay(rules: Iterable[Rule], inputs: Iterable[Line], until: int | None) -> 
         if evaluator is None:
             evaluator = RuleEvaluator(rules, given.at)
         last = given.at
-        waiting += [(number - 1, found) for found in evaluator.run_until(given.at)]
+        waiting += [(number - 1, ordered_finding) for ordered_finding in evaluator.run_until(given.at)]
         yield from _take_before(waiting, given.at)
-        waiting += [(number, found) for found in evaluator.feed(given)]
+        waiting += [(number, ordered_finding) for ordered_finding in evaluator.feed(given)]
     if evaluator is not None:
-        waiting += [(number, found) for found in evaluator.run_until(last if until is None else until)]
+        waiting += [
+            (number, ordered_finding) for ordered_finding in evaluator.run_until(last if until is None else until)
+        ]
     yield from _take_before(waiting, None)
 
 
 def _take_before(waiting: list[_Placed], at: int | None) -> Iterator[Finding]:
     """Remove and yield the findings before an instant, in order; a later input may still add to that instant."""
     waiting.sort(key=_order)
-    count = sum(at is None or found.finding.at < at for _, found in waiting)
-    yield from (found.finding for _, found in waiting[:count])
+    count = sum(at is None or ordered_finding.finding.at < at for _, ordered_finding in waiting)
+    yield from (ordered_finding.finding for _, ordered_finding in waiting[:count])
     del waiting[:count]
 
 
 def _order(placed: _Placed) -> tuple[int, int, int, str]:
-    number, found = placed
-    return found.finding.at, found.rule_number, number, found.finding.subject
+    number, ordered_finding = placed
+    return ordered_finding.finding.at, ordered_finding.rule_number, number, ordered_finding.finding.subject

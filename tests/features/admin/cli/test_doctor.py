@@ -21,14 +21,14 @@ async def test_a_real_gateway_is_examined(edge: Edge) -> None:
 async def test_support_bundle_advises_to_review_the_file(
     edge: Edge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = tmp_path / "asked"
+    path = tmp_path / "asked"
     for name in ("journalctl", "systemctl", "timedatectl", "df"):
         program = tmp_path / name
-        program.write_text(f'#!/bin/sh\necho "$@" >>{asked}\n')
+        program.write_text(f'#!/bin/sh\necho "$@" >>{path}\n')
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     answer = await edge("support-bundle", tmp_path / "s.tar.gz", "--since", "-1h")
     assert answer.exit_code == 0
     assert answer.output.endswith("review the file before you pass it on\n")
-    assert "--since=-1h" in asked.read_text()
+    assert "--since=-1h" in path.read_text()
     assert {"README.txt", "doctor.json", "settings.json", "store.json"} <= read_members(tmp_path / "s.tar.gz").keys()

@@ -11,14 +11,14 @@ from edge.features.admin.site_settings import Site, SiteEquipment
 
 
 def ask(*answers: str) -> tuple[str, Site | None]:
-    found: list[Site] = []
+    sites: list[Site] = []
 
     @click.command
     def asking() -> None:
-        found.append(ask_site(Path("/etc/x"), "ADDRESSES"))
+        sites.append(ask_site(Path("/etc/x"), "ADDRESSES"))
 
     result = CliRunner().invoke(asking, input="".join(f"{answer}\n" for answer in answers))
-    return result.output, found[0] if found else None
+    return result.output, sites[0] if sites else None
 
 
 def test_answers_become_the_site_settings() -> None:

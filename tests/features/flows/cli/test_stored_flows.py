@@ -25,10 +25,10 @@ async def test_status_has_the_progress_of_workers(store: Store, outside: FakeOut
         await plant.at("read")
         mark = '{"worker_id":"w","progress":7,"message":"on its way"}'
         await store.execute("SET", store.keys.node_worker("flow", 0, "read"), mark)
-        found = await read_node(plant, "read")
+        public_node = await read_node(plant, "read")
         outside.release()
         await plant.ended()
-    assert (found.worker, found.progress, found.message) == ("w", 7, "on its way")
+    assert (public_node.worker, public_node.progress, public_node.message) == ("w", 7, "on its way")
     ended = await read_node(plant, "read")
     assert (ended.worker, ended.progress, ended.message) == ("", 100, "")
 

@@ -66,8 +66,8 @@ async def run(store: Store, job_id: str, processes: dict[str, str], **parameters
         }
     )
     assert isinstance(net, Net), net
-    stored = StoredRun(new_run(job_id, "s", "r", parameters), 1, net.source)
-    assert isinstance(await store.commit(runs.create(store.keys, stored, store.consumer)), Committed)
+    stored_run = StoredRun(new_run(job_id, "s", "r", parameters), 1, net.source)
+    assert isinstance(await store.commit(runs.create(store.keys, stored_run, store.consumer)), Committed)
 
 
 async def test_results_of_one_joining_process_are_found(store: Store) -> None:

@@ -41,9 +41,9 @@ async def device() -> AsyncIterator[OpcuaDevice]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def client(device: OpcuaDevice) -> AsyncIterator[VariableClient]:
     section = OpcuaEquipmentSettings(kind="vision", type_ids=("x",), url=device.url, security="none")
-    found = VariableClient({"press": section})
-    yield found
-    await found.close()
+    variable_client = VariableClient({"press": section})
+    yield variable_client
+    await variable_client.close()
 
 
 async def read(client: VariableClient, name: str) -> Any:

@@ -33,18 +33,18 @@ async def session(controller: JoiningController) -> AsyncIterator[ClientSession]
 
 async def parts(session: ClientSession) -> dict[str, Node]:
     (system,) = await session.instances(TypeName(IJT, 1005))
-    found = await session.children(system)
-    return found | await session.children(found["AssetManagement"])
+    nodes = await session.children(system)
+    return nodes | await session.children(nodes["AssetManagement"])
 
 
 async def start(controller: JoiningController, session: ClientSession, fault: IjtFault) -> list[Any]:
     """Start a joining of 50 Nm; return the outputs of StartJoiningProcess."""
     controller.fault = fault
-    found = await parts(session)
-    assert await session.call(found["MethodSet"], "EnableAsset", "", True) == [0, "done"]
+    nodes = await parts(session)
+    assert await session.call(nodes["MethodSet"], "EnableAsset", "", True) == [0, "done"]
     entity = {"Name": "VIN", "EntityId": "WDB1", "EntityType": 20}
     process = {"SelectionName": "front 50Nm"}
-    return await session.call(found["JoiningProcessManagement"], "StartJoiningProcess", "", process, [entity])
+    return await session.call(nodes["JoiningProcessManagement"], "StartJoiningProcess", "", process, [entity])
 
 
 async def happening(controller: JoiningController, session: ClientSession, fault: IjtFault) -> dict[str, Any]:

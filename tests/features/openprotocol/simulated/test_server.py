@@ -58,8 +58,11 @@ async def test_port_in_use_is_reported() -> None:
 async def test_two_clients_are_served() -> None:
     async with open_openprotocol_controller() as controller:
         port = controller.server.port
-        async with open_openprotocol("127.0.0.1", port) as one, open_openprotocol("127.0.0.1", port) as other:
-            assert one.controller == other.controller
+        async with (
+            open_openprotocol("127.0.0.1", port) as open_protocol_session,
+            open_openprotocol("127.0.0.1", port) as other,
+        ):
+            assert open_protocol_session.controller == other.controller
 
 
 @pytest.mark.parametrize("turns", [0, 1, 3, 4])  # at 2, asyncio of Python 3.11 loses the socket itself

@@ -44,9 +44,9 @@ async def test_difference_is_shown_with_its_content(edge: Edge, site: Path) -> N
     await edge("station", "apply")
     write(site, f"scopes/{SCOPE}/workmasters/axle.json", {**MASTER, "Description": {"Text": "other"}})
     await edge("station", "set", "equipment", "saw")
-    shown = await edge("station", "diff", "--content")
-    assert shown.exit_code == 3
-    lines = shown.output.splitlines()
+    result = await edge("station", "diff", "--content")
+    assert result.exit_code == 3
+    lines = result.output.splitlines()
     assert lines[:2] == [
         "extra    equipment station-1/saw",
         "changed  workmaster station-1/axle  scopes/station-1/workmasters/axle.json",

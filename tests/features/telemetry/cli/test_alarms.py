@@ -37,8 +37,8 @@ async def test_message_is_printed_without_alarms(edge: Edge) -> None:
 async def test_alarm_is_acknowledged_by_the_beginning_of_its_id(edge: Edge, alarm: Alarm) -> None:
     answer = await edge("alarms", "ack", alarm.id[:6], "--by", "bo", "--comment", "on my way")
     assert answer.output == f"{alarm.id}: acknowledged, now acknowledged\n"
-    shown = await edge("alarms", "show", alarm.id)
-    assert "on my way" in shown.output
+    result = await edge("alarms", "show", alarm.id)
+    assert "on my way" in result.output
     assert json.loads((await edge("alarms", "show", alarm.id, "--json")).output)["by"] == "bo"
     again = await edge("alarms", "ack", alarm.id)
     assert again.exit_code == 1

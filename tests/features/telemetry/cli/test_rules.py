@@ -41,45 +41,45 @@ def call(*arguments: str | Path) -> Result:
 
 
 def test_findings_are_printed_one_per_line(folder: Path) -> None:
-    found = call("test", folder / "rules.json", folder / "samples.jsonl", "--until", "12000", "--json")
-    assert found.exit_code == 0
-    assert found.stdout == (
+    result = call("test", folder / "rules.json", folder / "samples.jsonl", "--until", "12000", "--json")
+    assert result.exit_code == 0
+    assert result.stdout == (
         '{"at": 12000, "rule": "hot", "subject": "wrench.temp", "event": "raised", "severity": 500}\n'
     )
 
 
 def test_skipped_lines_are_reported_once_with_status_0(folder: Path) -> None:
-    found = call("test", folder / "rules.json", folder / "samples.jsonl", "--json")
-    assert (found.exit_code, found.stdout) == (0, "")
-    numbers = [line.split(":")[1] for line in found.stderr.splitlines()]
+    result = call("test", folder / "rules.json", folder / "samples.jsonl", "--json")
+    assert (result.exit_code, result.stdout) == (0, "")
+    numbers = [line.split(":")[1] for line in result.stderr.splitlines()]
     assert numbers == ["3", "5"]
 
 
 def test_findings_are_printed_as_text(folder: Path) -> None:
-    found = call("test", folder / "rules.json", folder / "samples.jsonl", "--until", "12000")
-    assert found.stdout == "      12.000  raised    hot  wrench.temp  severity 500\n"
+    result = call("test", folder / "rules.json", folder / "samples.jsonl", "--until", "12000")
+    assert result.stdout == "      12.000  raised    hot  wrench.temp  severity 500\n"
 
 
 def test_faulty_rules_end_with_status_2_and_all_faults(folder: Path) -> None:
     (folder / "rules.json").write_text(json.dumps([HOT | {"colour": 1, "hysteresis": -1}, HOT]))
-    found = call("test", folder / "rules.json", folder / "samples.jsonl", "--json")
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert len(found.stderr.splitlines()) == 3
-    assert all("'hot'" in line for line in found.stderr.splitlines())
+    result = call("test", folder / "rules.json", folder / "samples.jsonl", "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 3
+    assert all("'hot'" in line for line in result.stderr.splitlines())
 
 
 def test_check_reports_faults_with_status_2(folder: Path) -> None:
     (folder / "rules.json").write_text('[{"id": "a", "kind": "rate", "tag": "t", "severity": 1}]')
-    found = call("check", folder / "rules.json")
-    assert found.exit_code == 2
-    assert found.stdout.splitlines()[0] == "rule 'a': missing member 'per_second'"
+    result = call("check", folder / "rules.json")
+    assert result.exit_code == 2
+    assert result.stdout.splitlines()[0] == "rule 'a': missing member 'per_second'"
     answer = json.loads(call("check", folder / "rules.json", "--json").stdout)
     assert answer["faults"] == ["rule 'a': missing member 'per_second'"]
 
 
 def test_check_of_valid_rules_ends_with_status_0(folder: Path) -> None:
-    found = call("check", folder / "rules.json")
-    assert (found.exit_code, found.stdout) == (0, f"{folder / 'rules.json'}: no problems\n")
+    result = call("check", folder / "rules.json")
+    assert (result.exit_code, result.stdout) == (0, f"{folder / 'rules.json'}: no problems\n")
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "5"])

@@ -79,8 +79,8 @@ async def test_samples_of_a_time_range_are_exported(
     assert (await edge("tags", "export", "wrench.torque", "--from", "40h", "--output", str(file))).output.startswith(
         "4 "
     )
-    shown = await edge("tags", "show", "wrench.torque")
-    assert "min 81, mean 82, max 83, 3 samples" in shown.output
+    result = await edge("tags", "show", "wrench.torque")
+    assert "min 81, mean 82, max 83, 3 samples" in result.output
     data = json.loads((await edge("tags", "show", "wrench.torque", "--json")).output)
     assert data["trend"] == {"hours": 24, "count": 3, "min": 81.0, "mean": 82.0, "max": 83.0}
 

@@ -62,9 +62,9 @@ def test_damaged_chunk_is_logged_and_skipped(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 0xFF
     file.path.write_bytes(bytes(data))
     with capture_logs() as logs:
-        found = list(read_samples(tmp_path, ["a"], 0, START + DAY))
+        samples = list(read_samples(tmp_path, ["a"], 0, START + DAY))
     assert [entry["event"] for entry in logs] == ["history chunk cannot be read"]
-    assert found == expected[:25] + expected[50:]
+    assert samples == expected[:25] + expected[50:]
 
 
 def test_read_of_a_tag_uses_the_memory_of_one_chunk(tmp_path: Path) -> None:

@@ -29,17 +29,17 @@ def directory(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("is_backward", [False, True])
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
 def test_pages_hold_each_sample_once_in_order(directory: Path, size: int, is_backward: bool) -> None:  # noqa: FBT001 - a parameter
-    found: list[Sample] = []
+    samples: list[Sample] = []
     cursor = ""
     while True:
         page = read_page(directory, "a", START + 2, START + 9 * DAY_MS, size, cursor, is_backward=is_backward)
-        found += page.samples
+        samples += page.samples
         cursor = page.cursor
         if not cursor:
             break
-    instants = [sample.at for sample in found]
+    instants = [sample.at for sample in samples]
     assert instants == sorted(instants, reverse=is_backward)
-    assert (len(found), len(set(instants)), {sample.tag for sample in found}) == (40, 40, {"a"})
+    assert (len(samples), len(set(instants)), {sample.tag for sample in samples}) == (40, 40, {"a"})
 
 
 @pytest.mark.parametrize("is_backward", [False, True])

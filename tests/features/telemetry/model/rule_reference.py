@@ -53,10 +53,10 @@ def _members(model: str) -> dict[str, Any]:
 
 def _with_table(text: str, heading: str, members: Mapping[str, Any]) -> str:
     """Return a text with the first table below a heading replaced."""
-    found = re.search(rf"^{re.escape(heading)}$.*?^(\| member \|.*?)(?=^(?!\|))", text, re.DOTALL | re.MULTILINE)
-    assert found, f"{PAGE.name} has no table of members below {heading}"
+    match = re.search(rf"^{re.escape(heading)}$.*?^(\| member \|.*?)(?=^(?!\|))", text, re.DOTALL | re.MULTILINE)
+    assert match, f"{PAGE.name} has no table of members below {heading}"
     table = "\n".join((*_HEAD, *_rows(members)))
-    return f"{text[: found.start(1)]}{table}\n{text[found.end(1) :]}"
+    return f"{text[: match.start(1)]}{table}\n{text[match.end(1) :]}"
 
 
 def _rows(members: Mapping[str, Any]) -> Iterator[str]:

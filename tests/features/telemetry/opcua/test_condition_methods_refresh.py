@@ -81,10 +81,10 @@ async def test_refresh_sends_retained_conditions_between_two_events(store: Store
 async def test_refresh_of_another_session_is_refused(store: Store) -> None:
     async with (
         alarm_server(store) as server,
-        alarm_client(server.endpoint) as one,
+        alarm_client(server.endpoint) as client,
         alarm_client(server.endpoint) as other,
     ):
-        made = await one.ask("monitor")
+        made = await client.ask("monitor")
         inputs = [["UInt32", made["subscription"]]]
         assert await other.ask("call", object="i=2782", method="i=3875", inputs=inputs) == "BadSubscriptionIdInvalid"
 

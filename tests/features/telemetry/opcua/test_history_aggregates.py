@@ -15,10 +15,10 @@ CALCULATED = 0x401
 def interval(
     *samples: tuple[int, object], held: float | None = None, quality: Quality = Quality.GOOD
 ) -> SampleInterval:
-    found = SampleInterval(0, 100, held)
+    sample_interval = SampleInterval(0, 100, held)
     for at, value in samples:
-        found.add(Sample(at, "t", value, quality))
-    return found
+        sample_interval.add(Sample(at, "t", value, quality))
+    return sample_interval
 
 
 @pytest.mark.parametrize(
@@ -43,18 +43,18 @@ def test_interval_without_good_numbers_has_no_value(aggregate: str) -> None:
 
 
 def test_bad_value_makes_the_result_uncertain() -> None:
-    found = interval((0, 2.0))
-    found.add(Sample(10, "t", 99.0, Quality.BAD))
-    result = found.result("Maximum")
+    sample_interval = interval((0, 2.0))
+    sample_interval.add(Sample(10, "t", 99.0, Quality.BAD))
+    result = sample_interval.result("Maximum")
     assert result.value == 2.0
     assert ua.StatusCode(result.status & 0xFFFF0000).name == "UncertainDataSubNormal"
 
 
 @given(st.lists(st.tuples(st.integers(0, 99), st.floats(-1e6, 1e6)), min_size=1))
 def test_average_is_between_minimum_and_maximum(samples: list[tuple[int, float]]) -> None:
-    found = interval(*sorted(samples))
-    least, most = found.result("Minimum").value, found.result("Maximum").value
+    sample_interval = interval(*sorted(samples))
+    least, most = sample_interval.result("Minimum").value, sample_interval.result("Maximum").value
     for aggregate in ("Average", "TimeAverage"):
-        value = found.result(aggregate).value
+        value = sample_interval.result(aggregate).value
         # Without a value before its end an interval has no average over time.
         assert value is None or least - 1e-3 <= value <= most + 1e-3

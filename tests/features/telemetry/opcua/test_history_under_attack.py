@@ -49,8 +49,10 @@ async def test_history_and_alarm_methods_hold_the_loop_50_ms_at_most(
     await store.commit(tags.save_last(store.keys, {"wrench.temp": encode_line(samples[-1])}))
     last = (await store_many(store, ALARMS))[-1]
     async with alarm_server(store, history=TagHistory(tmp_path)) as server:
-        shown = server.alarms
-        await wait_until(lambda: shown.tags.has("wrench.temp") and shown.conditions.view_of(last.id) is not None)
+        alarm_nodes = server.alarms
+        await wait_until(
+            lambda: alarm_nodes.tags.has("wrench.temp") and alarm_nodes.conditions.view_of(last.id) is not None
+        )
         gc.collect()
         gc.freeze()
         watch = LoopWatch(store)

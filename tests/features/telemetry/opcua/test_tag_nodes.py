@@ -15,9 +15,9 @@ A = ua.AttributeIds
 def tags(*, has_history: bool) -> TagNodes:
     parent = NodeData(ua.NodeId("Gateway", 1))
     parent.attributes = object_attributes(parent.nodeid, ua.QualifiedName("Gateway", 1), "")
-    found = TagNodes(parent, has_history=has_history)
-    found.show({"wrench.temp": encode_line(Sample(1_000, "wrench.temp", 81.5, Quality.UNCERTAIN)), "torn": "{"})
-    return found
+    tag_nodes = TagNodes(parent, has_history=has_history)
+    tag_nodes.show({"wrench.temp": encode_line(Sample(1_000, "wrench.temp", 81.5, Quality.UNCERTAIN)), "torn": "{"})
+    return tag_nodes
 
 
 @pytest.mark.parametrize(("has_history", "level"), [(False, 1), (True, 5)])
@@ -35,8 +35,8 @@ def test_value_is_the_last_sample() -> None:
 
 
 def test_unknown_tag_has_no_node_and_unreadable_sample_no_value() -> None:
-    found = tags(has_history=True)
+    tag_nodes = tags(has_history=True)
     with pytest.raises(KeyError):
-        found.node(tag_node_id("other"))
+        tag_nodes.node(tag_node_id("other"))
     assert data_value("{").StatusCode.name == "BadWaitingForInitialData"
-    assert found.has("torn")
+    assert tag_nodes.has("torn")

@@ -31,8 +31,8 @@ def run(rules: dict[str, Any] | list[dict[str, Any]], lines: Iterable[Line], unt
     parsed, faults = parse_rules([{"id": f"r{n}", "severity": 500} | rule for n, rule in enumerate(given)])
     assert faults == ()
     return [
-        (found.at, found.rule, found.subject, found.event.value, found.severity)
-        for found in replay(parsed, inputs(lines), until)
+        (finding.at, finding.rule, finding.subject, finding.event.value, finding.severity)
+        for finding in replay(parsed, inputs(lines), until)
     ]
 
 

@@ -30,37 +30,40 @@ def evaluator() -> RuleEvaluator:
 
 
 def test_states_are_kept_by_rule_and_subject() -> None:
-    found = evaluator()
-    assert set(found.states) == {(1, "w.t")}
-    list(found.feed(Sample(5, "w.t", 6)))
-    list(found.feed(Sample(6, "other", 6)))
-    assert set(found.states) == {(0, "w.t"), (1, "w.t"), (2, "c")}
+    rule_evaluator = evaluator()
+    assert set(rule_evaluator.states) == {(1, "w.t")}
+    list(rule_evaluator.feed(Sample(5, "w.t", 6)))
+    list(rule_evaluator.feed(Sample(6, "other", 6)))
+    assert set(rule_evaluator.states) == {(0, "w.t"), (1, "w.t"), (2, "c")}
 
 
 def test_timers_run_once_in_order_of_time() -> None:
-    found = evaluator()
-    list(found.feed(Sample(0, "w.b", 6)))
-    list(found.feed(Sample(500, "w.a", 6)))
+    rule_evaluator = evaluator()
+    list(rule_evaluator.feed(Sample(0, "w.b", 6)))
+    list(rule_evaluator.feed(Sample(500, "w.a", 6)))
     rows = [
-        (ordered_finding.finding.at, ordered_finding.finding.subject) for ordered_finding in found.run_until(10_000)
+        (ordered_finding.finding.at, ordered_finding.finding.subject)
+        for ordered_finding in rule_evaluator.run_until(10_000)
     ]
     assert rows == [(1000, "w.b"), (1500, "w.a"), (2000, "w.t")]
-    assert list(found.run_until(20_000)) == []
+    assert list(rule_evaluator.run_until(20_000)) == []
 
 
 def test_moved_timer_runs_at_its_new_instant_only() -> None:
-    found = evaluator()
+    rule_evaluator = evaluator()
     for at in range(0, 5000, 500):
-        assert not [ordered_finding for ordered_finding in found.run_until(at) if ordered_finding.rule_number == 1]
-        list(found.feed(Sample(at, "w.t", 1)))
-    assert [ordered_finding.finding.at for ordered_finding in found.run_until(60_000)] == [6500]
+        assert not [
+            ordered_finding for ordered_finding in rule_evaluator.run_until(at) if ordered_finding.rule_number == 1
+        ]
+        list(rule_evaluator.feed(Sample(at, "w.t", 1)))
+    assert [ordered_finding.finding.at for ordered_finding in rule_evaluator.run_until(60_000)] == [6500]
 
 
 def test_occurrence_without_a_rule_is_ignored() -> None:
-    found = evaluator()
-    before = dict(found.states)
-    assert list(found.feed(Occurrence(1, "anything", None, None))) == []
-    assert found.states == before
+    rule_evaluator = evaluator()
+    before = dict(rule_evaluator.states)
+    assert list(rule_evaluator.feed(Occurrence(1, "anything", None, None))) == []
+    assert rule_evaluator.states == before
 
 
 def test_compiled_condition_exists_only_for_expression_rules() -> None:
@@ -81,33 +84,33 @@ def test_evaluator_continues_from_restored_states() -> None:
 
 
 def test_only_changed_states_are_returned() -> None:
-    found = evaluator()
-    assert set(found.take_changed()) == {(1, "w.t")}
-    list(found.feed(Sample(5, "w.a", 6)))
-    assert set(found.take_changed()) == {(0, "w.a")}
-    list(found.feed(Sample(6, "w.a", 6)))
-    assert found.take_changed() == {}
+    rule_evaluator = evaluator()
+    assert set(rule_evaluator.take_changed()) == {(1, "w.t")}
+    list(rule_evaluator.feed(Sample(5, "w.a", 6)))
+    assert set(rule_evaluator.take_changed()) == {(0, "w.a")}
+    list(rule_evaluator.feed(Sample(6, "w.a", 6)))
+    assert rule_evaluator.take_changed() == {}
 
 
 def test_state_of_an_occurrence_subject_is_dropped_after_its_cooldown() -> None:
     rules, _ = parse_rules([{"id": "o", "kind": "occurs", "pattern": "x", "severity": 1, "cooldown_seconds": 1}])
-    found = RuleEvaluator(rules, 0)
+    rule_evaluator = RuleEvaluator(rules, 0)
     for number in range(100):
-        list(found.feed(Occurrence(0, "x", f"J{number}", None)))
-    assert len(found.states) == 100
-    list(found.run_until(1000))
-    assert found.states == {}
-    assert set(found.take_changed().values()) == {None}
+        list(rule_evaluator.feed(Occurrence(0, "x", f"J{number}", None)))
+    assert len(rule_evaluator.states) == 100
+    list(rule_evaluator.run_until(1000))
+    assert rule_evaluator.states == {}
+    assert set(rule_evaluator.take_changed().values()) == {None}
 
 
 def test_each_joining_process_of_a_tag_can_be_a_subject() -> None:
     rules, _ = parse_rules(
         [{"id": "r", "kind": "rate", "tag": "*.torque", "per_second": 1, "severity": 1, "subject": "process"}]
     )
-    found = RuleEvaluator(rules, 0)
+    rule_evaluator = RuleEvaluator(rules, 0)
     for at, process in enumerate(["A", "B", None]):
-        list(found.feed(Sample(at, "w.torque", 85, process=process)))
-    assert [subject for _, subject in found.states] == ["w.torque[A]", "w.torque[B]", "w.torque"]
+        list(rule_evaluator.feed(Sample(at, "w.torque", 85, process=process)))
+    assert [subject for _, subject in rule_evaluator.states] == ["w.torque[A]", "w.torque[B]", "w.torque"]
 
 
 HOT_GATEWAY = {"id": "hot", "kind": "limit", "tag": "gateway.temp", "limits": {"high": {"at": 80, "severity": 5}}}
@@ -120,8 +123,8 @@ def gateway_sample(at: int, value: float, gateway: str | None, tag: str = "gatew
 def test_gateways_do_not_clear_the_findings_of_each_other() -> None:
     watch = RuleEvaluator(rules_of(HOT_GATEWAY), 0)
     samples = [gateway_sample(1, 90, "a"), gateway_sample(2, 20, "b"), gateway_sample(3, 95, "b")]
-    found = [ordered_finding.finding for sample in samples for ordered_finding in watch.feed(sample)]
-    assert [(finding.subject, finding.event.value) for finding in found] == [
+    findings = [ordered_finding.finding for sample in samples for ordered_finding in watch.feed(sample)]
+    assert [(finding.subject, finding.event.value) for finding in findings] == [
         ("gateway.temp[a]", "raised"),
         ("gateway.temp[b]", "raised"),
     ]
@@ -160,8 +163,8 @@ def test_condition_over_tags_of_gateways_is_evaluated_for_each_of_them() -> None
     rule = {"id": "e", "kind": "expression", "when": "gateway.temp > 80 and oven.on == 1", "severity": 5}
     watch = RuleEvaluator(rules_of(rule), 0)
     samples = [Sample(1, "oven.on", 1), gateway_sample(2, 90, "a"), gateway_sample(3, 20, "b"), Sample(4, "oven.on", 0)]
-    found = [ordered_finding.finding for sample in samples for ordered_finding in watch.feed(sample)]
-    assert [(finding.subject, finding.event.value) for finding in found] == [("e[a]", "raised"), ("e[a]", "cleared")]
+    findings = [ordered_finding.finding for sample in samples for ordered_finding in watch.feed(sample)]
+    assert [(finding.subject, finding.event.value) for finding in findings] == [("e[a]", "raised"), ("e[a]", "cleared")]
 
 
 HOT: dict[str, Any] = {"kind": "limit", "tag": "*", "limits": {"high": {"at": 80}}}

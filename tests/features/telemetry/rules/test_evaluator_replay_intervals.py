@@ -24,8 +24,8 @@ _BEFORE = 0
 def replayed(rule: dict[str, Any], values: Values, until: int) -> list[Event]:
     rules, faults = parse_rules([{"id": "r", "tag": "t", "severity": 500} | rule])
     assert faults == ()
-    found = replay(rules, [Sample(at, "t", value) for at, value in values], until)
-    return [(finding.at, finding.event.value, finding.severity) for finding in found]
+    findings = replay(rules, [Sample(at, "t", value) for at, value in values], until)
+    return [(finding.at, finding.event.value, finding.severity) for finding in findings]
 
 
 def events_of(changes: list[tuple[int, int, int]]) -> list[Event]:

@@ -19,7 +19,7 @@ def rules_of(*items: dict[str, Any]) -> Any:
 
 
 def run(rule: dict[str, Any], *lines: Line) -> list[tuple[int, str, str]]:
-    return [(found.at, found.subject, found.event.value) for found in replay(rules_of(rule), lines, None)]
+    return [(finding.at, finding.subject, finding.event.value) for finding in replay(rules_of(rule), lines, None)]
 
 
 def starts(at: int, job: str) -> Occurrence:

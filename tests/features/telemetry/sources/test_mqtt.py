@@ -57,16 +57,16 @@ async def test_message_is_redelivered_if_its_sample_was_not_stored(
 ) -> None:
     """The acknowledgement came before the sample was in the stream: a kill in between lost the sample."""
     settings = MqttSourceSettings(topic=f"{unique}/#", tag="{2}", encoding="json")
-    lost, kept = Sink(), Sink()
+    lost, sink = Sink(), Sink()
     async with open_session(mqtt, unique) as session:
         await SampleSource("oven", settings, lost, lambda: 7).open(session)
         for number in range(3):
             await sender.publish(f"{unique}/temp", str(number).encode())
         await wait_until(lambda: len(lost.taken) == 3)
     async with open_session(mqtt, unique) as session:
-        await SampleSource("oven", settings, kept, lambda: 7).open(session)
-        await wait_until(lambda: len(kept.taken) == 3)
-        kept.stored.set()
+        await SampleSource("oven", settings, sink, lambda: 7).open(session)
+        await wait_until(lambda: len(sink.taken) == 3)
+        sink.stored.set()
         await sender.publish(f"{unique}/temp", b"3")
-        await wait_until(lambda: len(kept.taken) == 4)
-    assert kept.taken == [Sample(7, "temp", number) for number in range(4)]
+        await wait_until(lambda: len(sink.taken) == 4)
+    assert sink.taken == [Sample(7, "temp", number) for number in range(4)]

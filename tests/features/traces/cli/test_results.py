@@ -34,15 +34,15 @@ async def test_traces_are_copied_and_damaged_or_expired_traces_are_named(
         tool.station = Answers(plant.store, plant.runs, DEDUPE_MS, result_files=files)
         assert (await edge("jobs", "store", "-", "--start", given=ORDER)).exit_code == 0
         await wait_until(lambda: len(list(directory.glob("*/*"))) == 1 and len(tool.received()) == 2)
-        shown = await edge("jobs", "results", "J/1", "--traces", copies)
-    assert shown.exit_code == 0
-    assert "OK, torque 85.2 N·m, trace" in shown.output
-    (stored,) = directory.glob("*/*")
-    assert (copies / stored.name).read_bytes() == stored.read_bytes()
-    stored.write_bytes(b"damaged")
+        result = await edge("jobs", "results", "J/1", "--traces", copies)
+    assert result.exit_code == 0
+    assert "OK, torque 85.2 N·m, trace" in result.output
+    (path,) = directory.glob("*/*")
+    assert (copies / path.name).read_bytes() == path.read_bytes()
+    path.write_bytes(b"damaged")
     damaged = await edge("jobs", "results", "J/1", "--traces", copies, "--json")
     assert damaged.exit_code == 1
     assert "does not match its hash" in json.loads(damaged.output)["copies"][0]["problem"]
-    stored.write_bytes(b"")
-    stored.rename(tmp_path / "gone")
+    path.write_bytes(b"")
+    path.rename(tmp_path / "gone")
     assert "not stored any more" in (await edge("jobs", "results", "J/1", "--traces", copies)).output
