@@ -17,4 +17,4 @@ SILENT = ConnectionState(connected=False, fault=ConnectionFault.NO_HOST, reason=
     ],
 )
 def test_text_has_the_kind_and_the_reason_of_a_missing_connection(state: ConnectionState, text: str) -> None:
-    assert state.text == text
+    assert str(state.text) == text

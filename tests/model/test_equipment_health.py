@@ -11,7 +11,7 @@ SILENT = ConnectionState(connected=False, fault=ConnectionFault.SILENT, reason="
 @pytest.mark.parametrize(
     ("connected", "connection", "obstacle"),
     [
-        (False, SILENT, SILENT.text),
+        (False, SILENT, str(SILENT.text)),
         (False, ConnectionState(), "not connected"),
         (True, ConnectionState(connected=True), "locked"),
         (None, ConnectionState(), "locked"),

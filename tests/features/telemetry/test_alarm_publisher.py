@@ -247,7 +247,7 @@ async def test_action_is_called_once_for_the_job_of_the_alarm(store: Store, wait
             while await alarms.cursor(store, CURSOR) != last:
                 await store.execute("PING")
     assert [call.method for call in recorder.calls] == [Cause.ABORT, Cause.HOLD]
-    assert {call.by for call in recorder.calls} == {"alarm r"}
+    assert {str(call.by) for call in recorder.calls} == {"alarm r"}
     assert len({call.event_id for call in recorder.calls}) == 2
 
 
