@@ -35,6 +35,7 @@ FEATURES = (
     "sparkplug",
     "opcua_extras",
     "admin",
+    "recipes",
     "simulator",
 )
 

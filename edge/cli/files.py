@@ -21,12 +21,11 @@ from edge.chart.svg import chart_svg
 from edge.chart.text import ANSI, PLAIN, chart_text
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_json, print_text, usage_failure
-from edge.cli.terminal.store_access import FILE, json_option, open_access, read_bytes, read_json, settings_option
+from edge.cli.terminal.store_access import FILE, json_option, open_access, read_json, settings_option
 from edge.config import main_file
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text
-from edge.model.json_value import read_json_text
 from edge.sfc.compiler import RejectedRecipe, compile_recipe
 from edge.sfc.net import Net
 from edge.store.runs import load
@@ -61,27 +60,6 @@ def settings(file: Path, *, as_json: bool) -> None:
     problems += access_problems(main.absolute(), loaded)
     warnings = tuple(examine_secrets(loaded, main)) if loaded else ()
     print_result(file, problems, warnings, as_json=as_json)
-
-
-@check.command(epilog="Example: edge check recipe rear-axle.json")
-@click.argument("file", type=FILE)
-@json_option
-def recipe(file: Path, *, as_json: bool) -> None:
-    """Check an SFC recipe.
-
-    FILE contains the recipe as JSON; - is standard input. Valid but suspicious parts are reported as warnings.
-    """
-    try:
-        data = read_json_text(read_bytes(file))
-    except OSError as error:
-        print_result(file, [f"cannot be read: {error.strerror}"], (), as_json=as_json)
-    except Refused as refused:
-        print_result(file, [refused.message], (), as_json=as_json)
-    match compile_recipe(data):
-        case RejectedRecipe(faults=faults):
-            print_result(file, faults, (), as_json=as_json)
-        case net:
-            print_result(file, (), net.warnings, as_json=as_json)
 
 
 def print_result(file: Path, problems: Sequence[str], warnings: Sequence[str], *, as_json: bool) -> NoReturn:

@@ -1,0 +1,1 @@
+"""Recipes as engineers work with them: checked before they run, edited, tested, released."""

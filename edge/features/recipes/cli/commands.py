@@ -1,0 +1,18 @@
+"""`edge recipes`: what engineers do with recipes."""
+
+from copy import copy
+
+import click
+
+from edge.cli.terminal.command_group import CommandGroup
+from edge.features.recipes.cli.check import recipe
+
+
+@click.group(cls=CommandGroup)
+def recipes() -> None:
+    """Check recipes, and what else engineers do with them."""
+
+
+check = copy(recipe)
+check.epilog = "Example: edge recipes check rear-axle.json"
+recipes.add_command(check, "check")

@@ -1,0 +1,11 @@
+"""Recipes: checked, edited, tested, released."""
+
+from edge.app.feature import Feature, Noun
+
+FEATURE = Feature(
+    "recipes",
+    commands={
+        "recipes": Noun("edge.features.recipes.cli.commands", "Check recipes, and what else engineers do with them.")
+    },
+    subcommands={"check": {"recipe": "edge.features.recipes.cli.check:recipe"}},
+)
