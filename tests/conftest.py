@@ -22,7 +22,7 @@ from hypothesis import settings
 from edge.config import MqttSettings, RedisSettings
 from edge.foundation.errors import EdgeError
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.examples import PROFILE, QUICK_PROFILE, omit_constants_of_modules
 from tests.local_broker import OwnBroker, open_broker
 from tests.station.replaying import differing_replays

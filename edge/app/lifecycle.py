@@ -21,7 +21,7 @@ from edge.foundation.task_group import background_task
 from edge.foundation.text import Text
 from edge.store.client import Store
 from edge.store.generation import JobsClock
-from edge.store.opening import REOPEN_S
+from edge.store.open_store import REOPEN_S
 
 logger = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ from edge.app.health import Health
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.metric import MetricFamily, counter, gauge, histogram
-from edge.links.http_page import Page
+from edge.links.http_server import Page
 from edge.model.equipment_connection import ConnectionFault
 from edge.model.job_state import TEXT, JobState
 from edge.station.active_runs import Activity

@@ -36,7 +36,7 @@ from edge.equipment.mqtt import open_equipment
 from edge.foundation.errors import SettingsError
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
-from edge.links.http_page import serve_page
+from edge.links.http_server import serve_page
 from edge.links.mqtt_broker import MAXIMUM_PACKET_SIZE
 from edge.model.finding import HealthFinding
 from edge.northbound.calls import CallHandler, CallServices
@@ -66,7 +66,7 @@ from edge.station.worker import Worker
 from edge.store import dedupe
 from edge.store.bounds import CountLimits
 from edge.store.generation import JobsClock
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 
 
 class ServedOpcua(Protocol):

@@ -13,16 +13,16 @@ import click
 from edge.app.features import gateway_settings
 from edge.app.gateway_files import examine_secrets
 from edge.app.service_user import access_problems
-from edge.chart.marks import Marks, marks_of
-from edge.chart.page import MIN_WIDTH, draw_within
-from edge.chart.page import draw as lay_out
-from edge.chart.reading import read_chart
-from edge.chart.svg import chart_svg
-from edge.chart.text import ANSI, PLAIN, chart_text
 from edge.cli.terminal.command_group import OpenGroup
 from edge.cli.terminal.output import print_json, print_text, usage_failure
 from edge.cli.terminal.store_access import FILE, json_option, open_access, read_json, settings_option
 from edge.config import main_file
+from edge.drawing.marks import Marks, marks_of
+from edge.drawing.reading import read_chart
+from edge.drawing.sheet import MIN_WIDTH, draw_within
+from edge.drawing.sheet import draw as lay_out
+from edge.drawing.svg import chart_svg
+from edge.drawing.text import ANSI, PLAIN, chart_text
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text

@@ -16,7 +16,7 @@ from edge.foundation.task_group import background_task
 from edge.model.audit import AuditRecord
 from edge.store import audit
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 from tests.store.servers import own_server
 

@@ -14,7 +14,7 @@ from edge.model.plant import Component, PluginState
 from edge.store import components
 from edge.store.client import Store
 from edge.store.commit import join
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 
 BEAT_S = 0.05
 LIVING, OTHER = "elsewhere 1 first", "elsewhere 2 second"

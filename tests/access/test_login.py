@@ -25,7 +25,7 @@ from edge.config import RedisSettings
 from edge.foundation.rate_limit import FailureThrottle
 from edge.model.user import Role
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.passwords import CHEAP_HASH, PASSWORD
 from tests.store.servers import own_server
 

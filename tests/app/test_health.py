@@ -28,7 +28,7 @@ from edge.store.connection import CommandConnection, Endpoint
 from edge.store.dedupe import MarkCounter
 from edge.store.fence import Fence
 from edge.store.generation import GenerationCheck
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.replication import Replication
 from edge.store.sentinels import Primary, SentinelAddress, Sentinels
 from edge.store.server_check import ServerState, read_state

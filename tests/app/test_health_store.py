@@ -15,7 +15,7 @@ from edge.app.lifecycle import serve
 from edge.config import MqttSettings, RedisSettings, Settings
 from edge.foundation.task_group import background_task
 from edge.store import kept_alarms as alarms
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.app.running import NO_OPCUA
 from tests.conftest import WaitUntil
 from tests.store.sentinel_line import Line, open_line, until

@@ -10,7 +10,7 @@ import pytest
 from edge.app.interface import open_interface
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.foundation.text import Text
-from edge.links.http_page import Page, serve_page
+from edge.links.http_server import Page, serve_page
 from edge.store.background import Defects
 from tests.conftest import WaitUntil
 from tests.english import english

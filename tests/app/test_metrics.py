@@ -22,9 +22,9 @@ from edge.features.telemetry.history.writer import HistoryLimits, HistoryWriter
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.metrics import telemetry_metrics
+from edge.features.telemetry.parts import TelemetryService
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import SampleQueue
-from edge.features.telemetry.service import TelemetryService
 from edge.features.telemetry.trends import TrendMemory, Trends
 from edge.foundation.errors import Unavailable
 from edge.foundation.metric import MetricFamily
@@ -39,7 +39,7 @@ from edge.store import dead_letters
 from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 from tests.features.telemetry.plant import HOT, TelemetryClock, append, rules_of
 from tests.features.telemetry.test_processor import temp

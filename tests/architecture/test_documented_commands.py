@@ -41,7 +41,7 @@ EXECUTED = {
 """Page with whole commands -> the test that executes them."""
 
 NOT_EXECUTED = {
-    "docs/how-to/add-equipment.md": "its kind is that of tests/features/lamps/test_stacklight.py",
+    "docs/how-to/add-equipment.md": "its kind is that of tests/features/lamps/test_equipment.py",
     "docs/how-to/first-flow.md": "tests/features/flows/cli has flows of its own; the page has a sensor",
     "docs/how-to/hardware.md": "writes files of the machine; tests/features/admin/test_board_files.py uses a folder",
     "docs/how-to/intervene.md": "the job needs a failed action: tests/outside/test_interventions.py",

@@ -36,7 +36,7 @@ from edge.store.client import Store
 from edge.store.commit import Commit, fields, pack
 from edge.store.commit import spread as spread_fields
 from edge.store.jobs import Job
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.bench.measure import Meter, Row, rss_kb, spread
 
 SCOPE = "bench"

@@ -18,7 +18,7 @@ from edge.features.flows.state import CycleRecord, FlowRecord
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.bench.measure import Meter, Row, spread
 
 NODES = 10

@@ -7,7 +7,7 @@ from pathlib import Path
 from edge.config import RedisSettings
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.station.settings import SettingsMethod, StationSettings
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.bench.engine import SCOPE, PromptEquipment, engine, linear_recipe, run_batch
 from tests.bench.measure import Row
 

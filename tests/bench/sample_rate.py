@@ -20,7 +20,7 @@ from edge.links.mqtt import open_session, to_event
 from edge.links.mqtt_publish import encode_publish
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.bench.gateway import Gateway, gateway
 from tests.bench.measure import Row, spread
 from tests.local_broker import open_broker

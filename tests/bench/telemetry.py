@@ -21,7 +21,7 @@ from edge.ports.sample_lines import Sample
 from edge.station.runs import Runs
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.bench import engine
 from tests.bench.measure import Meter, Row, rss_kb
 

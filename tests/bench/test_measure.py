@@ -5,7 +5,7 @@ from pathlib import Path
 from edge.config import RedisSettings
 from edge.store.commit import operation
 from edge.store.embedded import embedded_server
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.bench.measure import Meter
 
 

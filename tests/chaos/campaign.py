@@ -26,7 +26,7 @@ from edge.links.mqtt import open_session
 from edge.store import jobs, runs
 from edge.store.client import Store
 from edge.store.jobs import Job
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.runs import StoredRun
 from tests.app.running import NO_OPCUA, Gateway, edge_run, written
 from tests.chaos.equipment import Camera, Controller

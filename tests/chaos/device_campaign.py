@@ -24,7 +24,7 @@ from edge.sfc.run import ActionState
 from edge.store import dead_letters, runs
 from edge.store.background import retry_while_unavailable
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.app.running import NO_OPCUA, Gateway, edge_run, written
 from tests.chaos.devices import PREFIX, TYPE_ID, WORK_S, Device, open_device
 from tests.chaos.standstill import standstill_reported

@@ -18,7 +18,7 @@ from edge.model.lock import LockKind
 from edge.model.recipe import RECIPE_DATASCHEMA
 from edge.store import locks, runs
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.app.running import written
 from tests.chaos.device_campaign import JOB_ENDS_WITHIN_S, SCOPE, Figures, RestartedGateway, settings_for, start_job
 from tests.chaos.devices import PREFIX, TYPE_ID, WORK_S, open_device

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from edge.chart.marks import SYMBOLS
 from edge.cli import main
 from edge.config import RedisSettings
+from edge.drawing.marks import SYMBOLS
 from edge.sfc.advance import advance
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net
@@ -19,7 +19,7 @@ from edge.sfc.run import new_run
 from edge.sfc.signal import Advanced, Answer, Start
 from edge.store import runs
 from edge.store.commit import Committed
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 
 RECIPE: dict[str, Any] = {
     "steps": [{"name": "Init", "initial": True}, {"name": "Tighten"}, {"name": "End"}],

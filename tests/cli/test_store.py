@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from edge.cli import main
 from edge.config import RedisSettings
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.cli.calling import Edge
 from tests.store.sentinel_line import Line, open_line
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from edge.features.vision.equipment import open_vision
 from edge.features.vision.settings import VisionSettings
 from edge.features.vision.simulated.camera import VisionCamera, VisionFault
-from edge.features.vision.vision import open_vision
 from tests.conftest import WaitUntil
 from tests.equipment.contract import SCOPES, TYPE_ID, Bench
 from tests.equipment.recording_station import RecordingStation

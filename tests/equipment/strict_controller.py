@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from edge.features.openprotocol.device import OpenProtocolTimes
+from edge.features.openprotocol.equipment import open_openprotocol_equipment
 from edge.features.openprotocol.leased_equipment import LeasedEquipment, LeaseOf, only_lease
-from edge.features.openprotocol.openprotocol import open_openprotocol_equipment
 from edge.features.openprotocol.protocol.session import SessionTimes
 from edge.features.openprotocol.settings import OpenProtocolSettings
 from edge.station.equipment import Command

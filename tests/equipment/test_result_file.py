@@ -11,10 +11,10 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from edge.equipment.result_file import ResultFileReader
+from edge.features.vision.equipment import open_vision
 from edge.features.vision.settings import VisionSettings
 from edge.features.vision.simulated.camera import VisionCamera
 from edge.features.vision.simulated.camera import open_vision as open_camera
-from edge.features.vision.vision import open_vision
 from edge.foundation.errors import Unavailable
 from edge.links.file_transfer import TransferTimes
 from edge.links.opcua import ClientSession, Node

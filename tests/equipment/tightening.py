@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from edge.features.joining.ijt import IjtTimes, open_ijt
+from edge.features.joining.equipment import IjtTimes, open_ijt
 from edge.features.joining.settings import IjtSettings
 from edge.features.joining.simulated.controller import IjtFault, JoiningController
 from edge.station.equipment import EquipmentAnswer

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from edge.features.openprotocol.device import OpenProtocolTimes
-from edge.features.openprotocol.openprotocol import open_openprotocol_equipment
+from edge.features.openprotocol.equipment import open_openprotocol_equipment
 from edge.features.openprotocol.protocol.session import SessionTimes
 from edge.features.openprotocol.settings import OpenProtocolSettings
 from edge.features.openprotocol.simulated.controller import JAMMED, TighteningController

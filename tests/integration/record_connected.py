@@ -18,14 +18,14 @@ from msgspec.structs import replace
 
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.features.admin.recording import ExchangeRecord, RecordingHeader
-from edge.features.joining.ijt import open_ijt
+from edge.features.joining.equipment import open_ijt
 from edge.features.joining.settings import IjtSettings
 from edge.features.joining.simulated.controller import IjtFault
 from edge.features.joining.simulated.controller import open_ijt as open_controller
+from edge.features.vision.equipment import open_vision
 from edge.features.vision.settings import VisionSettings
 from edge.features.vision.simulated.camera import VisionFault
 from edge.features.vision.simulated.camera import open_vision as open_camera
-from edge.features.vision.vision import open_vision
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord
 from edge.station.equipment import EquipmentAnswer, OutcomeUnknown
 from edge.store import traffic_channel

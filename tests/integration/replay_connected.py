@@ -22,7 +22,7 @@ from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.equipment.device import DeviceEvent, DeviceEvents
 from edge.features.admin.recording import ExchangeRecord, RecordingHeader
 from edge.features.lamps.lines import FakeLines, Lines
-from edge.features.lamps.stacklight import StackLightSettings
+from edge.features.lamps.settings import StackLightSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.links.opcua import ClientSession, EventField, Node, TypeName
 from edge.links.opcua_requests import RequestListener

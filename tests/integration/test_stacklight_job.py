@@ -4,7 +4,7 @@ from typing import Any
 
 from edge.app.wiring import open_gateway
 from edge.config import MqttSettings, NorthboundSettings, RedisSettings, Settings
-from edge.features.lamps.stacklight import StackLightSettings
+from edge.features.lamps.settings import StackLightSettings
 from edge.features.simulator.mes import open_mes
 from edge.links.mqtt import open_session
 from edge.model.isa95 import ReturnStatus, WorkMaster

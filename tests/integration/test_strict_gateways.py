@@ -16,7 +16,7 @@ from edge.sfc.signal import Phase
 from edge.station.equipment import Command
 from edge.station.instance import open_instance
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 from tests.equipment.contract import SCOPES
 from tests.equipment.strict_controller import StrictBench, attached, bolt

@@ -31,7 +31,7 @@ from edge.station.retention import RetentionPolicy
 from edge.store import changes
 from edge.store.background import Heartbeat
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 from tests.local_broker import OwnBroker, open_broker
 from tests.northbound.calling import SCOPE, WORK_MASTER, Station, opened_station

@@ -12,7 +12,7 @@ from edge.config import MqttSettings, RedisSettings
 from edge.foundation.task_group import background_task
 from edge.northbound.publisher import PublisherTiming
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 from tests.local_broker import open_broker
 from tests.northbound.access_rules import allowing, refusing_subscriptions

@@ -6,11 +6,11 @@ from tempfile import TemporaryDirectory
 
 from click.testing import CliRunner
 
-from edge.chart.marks import Marks, marks_of
-from edge.chart.page import draw
-from edge.chart.reading import read_chart
-from edge.chart.svg import chart_svg
 from edge.cli import main
+from edge.drawing.marks import Marks, marks_of
+from edge.drawing.reading import read_chart
+from edge.drawing.sheet import draw
+from edge.drawing.svg import chart_svg
 from edge.sfc.advance import advance
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net

@@ -42,7 +42,7 @@ from edge.store import jobs, resources, runs, work
 from edge.store.client import Store
 from edge.store.jobs import Job
 from edge.store.keys import GROUP
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.work import UnreadableEntry, Work, WorkKind
 
 SCOPE = "station-1"

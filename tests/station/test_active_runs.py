@@ -15,7 +15,7 @@ from edge.station.decision import LoadedJob
 from edge.station.runs import Runs
 from edge.store import mode
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.runs import revisions
 from tests.conftest import WaitUntil
 from tests.station.plant import (

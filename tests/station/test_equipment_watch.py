@@ -20,7 +20,7 @@ from edge.station.equipment_watch import CONFIRMED_WITHIN_MS, EquipmentWatch, Wa
 from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
 from edge.store.equipment_memory import REPORT_LIFETIME_MS
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 from tests.station.plant import (
     LINEAR,

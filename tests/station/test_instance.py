@@ -15,7 +15,7 @@ from edge.station.instance import LOOK_EVERY_S, Gate, Instance, open_instance
 from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.lease_watch import LIFETIME_S, parse_lease
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.station.plant import SCOPE, until, until_true
 
 

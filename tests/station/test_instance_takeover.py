@@ -15,7 +15,7 @@ from edge.station.sender import take_over
 from edge.store import instance_leases, runs, work
 from edge.store.client import Store
 from edge.store.lease_watch import LIFETIME_S
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.station.plant import (
     LINEAR,
     SCOPE,

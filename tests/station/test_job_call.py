@@ -17,7 +17,7 @@ from edge.station.job_call import UNKNOWN_AGE, JobCall, RefusalRecorder, call_di
 from edge.store import dead_letters
 from edge.store.client import Store
 from edge.store.dead_letters import RefusedMessage
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.station.plant import LINEAR, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance, obliging, order
 from tests.store.servers import own_server
 

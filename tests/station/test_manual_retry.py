@@ -12,7 +12,7 @@ from edge.station.manual_retry import resend, retry_letter
 from edge.store import dead_letters
 from edge.store import stream_of_samples as telemetry
 from edge.store.dead_letters import Letter, LetterKind
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.reads import Entry, entries
 from tests.station.plant import (
     NOW,

@@ -15,7 +15,7 @@ from edge.station.decision import Decision
 from edge.store import runs
 from edge.store.client import Store
 from edge.store.connection import Argument
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.station.plant import (
     TIGHTEN,
     Clock,

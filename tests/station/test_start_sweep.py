@@ -8,7 +8,7 @@ from edge.config import RedisSettings
 from edge.model.job_state import Cause, JobState
 from edge.station.start import StartSweep
 from edge.store import work
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.station.plant import NOW, SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, instance, next_work, obliging, order
 
 SKEWS_MS = [1, -1, 10, -10, 1_000, -1_000, 3_600_000, -3_600_000]

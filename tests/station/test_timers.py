@@ -14,7 +14,7 @@ from edge.station.equipment import Command
 from edge.station.timers import Timers
 from edge.store import jobs, runs
 from edge.store.commit import operation
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.station.plant import (
     KEEP_ENDED_MS,
     NOW,

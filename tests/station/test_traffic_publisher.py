@@ -9,7 +9,7 @@ from edge.model.equipment_traffic import TrafficKind
 from edge.station.traffic_publisher import TrafficPublisher
 from edge.store import traffic_channel
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.store.servers import own_server
 
 

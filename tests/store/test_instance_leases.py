@@ -11,7 +11,7 @@ from edge.store import instance_leases, keys, work
 from edge.store.client import Store
 from edge.store.instance_leases import load_identity
 from edge.store.lease_watch import LeaseWatch, parse_lease
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 
 SCOPES = ("s1", "s2")
 

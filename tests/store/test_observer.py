@@ -8,7 +8,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.foundation.errors import SettingsError
 from edge.store.observer import observer_of, open_observer
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.store_state import ProblemKind, StoreState, find_problems
 from tests.store.sentinel_line import Access, open_line, until
 from tests.store.tls import write_certificate

@@ -15,7 +15,7 @@ from edge.model.job_state import Cause, JobState, JobStatus
 from edge.store import changes
 from edge.store.client import Store
 from edge.store.commit import Commit, Committed
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.reads import BEGINNING
 from edge.store.replication import priority_problem, promotable_replicas, read_offsets
 from edge.store.sentinels import Primary, ReplicaView, SentinelView

@@ -15,7 +15,7 @@ from edge.store.client import Store
 from edge.store.commit import join, operation
 from edge.store.dedupe import MarkCounter
 from edge.store.keys import key_specs
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.server_check import STORE_VERSION, MemoryUsage, ServerState, can_write, read_state
 from tests.free_ports import free_port
 from tests.store.servers import own_server, refusal_of

@@ -12,7 +12,7 @@ from edge.store.client import HighAvailability, Store
 from edge.store.connection import CommandConnection, Endpoint
 from edge.store.fence import Fence
 from edge.store.generation import Generation, GenerationCheck
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.replication import Replication
 from edge.store.sentinels import Primary, Sentinels
 from edge.store.server_time import (

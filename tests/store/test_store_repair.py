@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from edge.config import RedisSettings
 from edge.foundation.errors import Refused, Unavailable
 from edge.store.embedded import server_program
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.store_repair import Rest, StoreRepair, Survey, load_repairs, repair_store, survey
 from tests.features.telemetry.plant import until_async
 

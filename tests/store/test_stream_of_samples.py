@@ -4,7 +4,7 @@ from edge.config import RedisSettings
 from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 
 
 async def test_entries_are_taken_once_and_stay_for_other_readers(store: Store) -> None:

@@ -11,7 +11,7 @@ import pytest
 from edge.config import RedisSettings
 from edge.foundation.errors import EdgeError, Refused, Unavailable
 from edge.store.commit import operation
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.switch_over import does_not_coordinate, switch_over
 from tests.store.sentinel_line import Line, Node, open_line, until
 

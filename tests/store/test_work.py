@@ -8,7 +8,7 @@ from edge.config import RedisSettings
 from edge.store import work
 from edge.store.client import Store
 from edge.store.keys import GROUP
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.work import UnreadableEntry, Work, WorkKind
 
 SCOPES = ("station-1", "station-2")

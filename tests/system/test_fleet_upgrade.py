@@ -64,8 +64,8 @@ async def sign(machine: Machine, key: str, command: str) -> str:
     (machine.root / "opt/sign.py").write_text(
         "import sys, time, secrets; sys.path.insert(0, '/usr/lib/microdcs-edge')\n"
         "from pathlib import Path\n"
-        "from edge.features.fleet.signature import FleetCommand; from edge.features.fleet.keys import read_private\n"
-        "from edge.features.fleet.signature import sign\n"
+        "from edge.features.fleet.signature import FleetCommand, sign\n"
+        "from edge.features.fleet.signing_keys import read_private\n"
         f"key, kid = read_private(Path('/opt/{key}.pem'), '{PASSWORD}'); now = int(time.time())\n"
         f"word, *rest = {command!r}.split()\n"
         "claims = dict(jti=secrets.token_hex(16), aud=('*',), iat=now, exp=now + 600, cmd=word, args=tuple(rest))\n"

@@ -21,7 +21,7 @@ from edge.station.runs import Runs
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store
 from edge.store.jobs import load
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.query import StoreQuery
 from edge.uaserver.job_feed import show_jobs
 from edge.uaserver.server import UaServer

@@ -20,7 +20,7 @@ from edge.station.jobs import JobService
 from edge.station.runs import Runs
 from edge.station.settings import SettingsMethod, StationSettings
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.uaserver.encoding import ENCODING_ID, decode_structure
 from edge.uaserver.job_feed import show_jobs
 from edge.uaserver.server import UaServer

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from edge.access.mode import ModeWatch
-from edge.cli.jobs.report import state_text
+from edge.cli.jobs.tables import state_text
 from edge.cli.terminal.operator import authorize_command, operator_languages, record_as
 from edge.cli.terminal.output import print_json, print_text, printable, usage_failure
 from edge.cli.terminal.store_access import SOURCE, StoreAccess, read_json, store_command

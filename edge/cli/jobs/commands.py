@@ -29,8 +29,8 @@ from edge.cli.jobs.history import (
     replay_text,
     write_gantt,
 )
-from edge.cli.jobs.report import job_table, report, show_json
 from edge.cli.jobs.results import CopyFiles, export_jobs, read_results, results_text
+from edge.cli.jobs.tables import job_table, report, show_json
 from edge.cli.jobs.waiting import problem_data, problem_line, read_with_problems, waiting_text
 from edge.cli.jobs.watch import watch_all, watch_job
 from edge.cli.terminal.command_group import OrderedGroup, further_options

@@ -8,11 +8,11 @@ import click
 from rich.table import Table
 from rich.text import Text as RichText
 
-from edge.chart.gantt import gantt_svg
-from edge.chart.marks import SYMBOLS
 from edge.cli.terminal.output import print_text, printable
 from edge.cli.terminal.store_access import CommandOutput, StoreAccess, store_command
 from edge.cli.terminal.table import plain_table
+from edge.drawing.gantt import gantt_svg
+from edge.drawing.marks import SYMBOLS
 from edge.foundation.errors import Refused, Unavailable
 from edge.foundation.instant import local
 from edge.foundation.text import Text

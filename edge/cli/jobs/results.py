@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from edge.cli.jobs.report import result_text
+from edge.cli.jobs.tables import result_text
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess

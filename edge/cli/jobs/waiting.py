@@ -7,13 +7,13 @@ from typing import assert_never
 from msgspec import Struct
 
 from edge.access.instances import GatewayReport, load_reports
-from edge.chart.marks import duration
 from edge.cli.jobs.calls import commands_in
-from edge.cli.jobs.report import state_text
+from edge.cli.jobs.tables import state_text
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import local_time
 from edge.config import EquipmentSettings
+from edge.drawing.marks import duration
 from edge.foundation.text import Text
 from edge.model.job_state import has_ended
 from edge.sfc.action import unsent_commands, unsent_text

@@ -11,16 +11,16 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from edge.chart.marks import SYMBOLS, marks_of
-from edge.chart.page import MIN_WIDTH, draw_within
-from edge.chart.reading import read_chart
-from edge.chart.shapes import Drawing, Frame, Label, LineStyle, ShapeRole
-from edge.chart.text import ANSI, chart_text
-from edge.cli.jobs.report import job_table, state_text
+from edge.cli.jobs.tables import job_table, state_text
 from edge.cli.jobs.waiting import waiting_text
 from edge.cli.terminal.output import print_json, print_text, printable
 from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import open_console
+from edge.drawing.marks import SYMBOLS, marks_of
+from edge.drawing.reading import read_chart
+from edge.drawing.shapes import Drawing, Frame, Label, LineStyle, ShapeRole
+from edge.drawing.sheet import MIN_WIDTH, draw_within
+from edge.drawing.text import ANSI, chart_text
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import local, now_ms
 from edge.foundation.task_group import background_task

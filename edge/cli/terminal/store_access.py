@@ -20,7 +20,7 @@ from edge.config import Settings
 from edge.foundation.errors import Refused
 from edge.model.json_value import read_json_text
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.reads import load_scopes
 
 _T = TypeVar("_T")

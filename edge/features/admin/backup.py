@@ -17,7 +17,7 @@ from edge.features.admin.archive import MANIFEST, Manifest, Member, sha256, writ
 from edge.features.admin.snapshot import dump
 from edge.foundation.errors import Unavailable
 from edge.foundation.text import Text
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 
 STORE = "store.jsonl"
 

@@ -25,7 +25,7 @@ from edge.foundation.text import Text
 from edge.links.mqtt import Message, open_session
 from edge.model.cloudevent import JSON, decode_data
 from edge.model.equipment_traffic import TrafficKind, TrafficRecord
-from edge.store.opening import has_running_server, open_store
+from edge.store.open_store import has_running_server, open_store
 from edge.store.traffic_channel import subscribe
 
 SESSION_EXPIRY_SECONDS = 60

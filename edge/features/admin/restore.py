@@ -28,7 +28,7 @@ from edge.model.plant import Operation, OperationState, OperationType
 from edge.store import operations
 from edge.store.client import Store
 from edge.store.commit import Committed, join
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import STORE_VERSION
 from edge.store.server_time import server_time

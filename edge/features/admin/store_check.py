@@ -20,7 +20,7 @@ from edge.store.bounds import NO_LIMITS, BoundedCount, BoundedCounts, CountLimit
 from edge.store.client import Store
 from edge.store.dedupe import MarkCounter
 from edge.store.observer import observer_of
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.runs import active_jobs
 from edge.store.server_check import NEARLY_FULL, MemoryUsage, drops_transactions, read_state
 from edge.store.store_repair import StoreRepair, find_repairs

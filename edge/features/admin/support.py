@@ -21,7 +21,7 @@ from edge.features.admin.snapshot import dump
 from edge.foundation.errors import EdgeError, SettingsError
 from edge.store.client import Store
 from edge.store.keys import key_specs
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.reads import scan_keys
 
 UNITS = (

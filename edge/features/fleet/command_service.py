@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from edge.access.audit_trail import RecordAudit
 from edge.features.fleet import store as fleet
-from edge.features.fleet.commands import (
+from edge.features.fleet.allowed_commands import (
     CLOCK_S,
     LONGEST_S,
     UPGRADE,

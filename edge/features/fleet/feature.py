@@ -10,7 +10,7 @@ FEATURE = Feature(
     serve="edge.features.fleet.service:open_fleet",
     commands={
         "fleet": Noun(
-            "edge.features.fleet.cli.commands", "Show the components of a plant, and send them signed commands."
+            "edge.features.fleet.cli.fleet", "Show the components of a plant, and send them signed commands."
         ),
     },
 )

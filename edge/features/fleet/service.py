@@ -16,10 +16,10 @@ from edge.access.components import Describe
 from edge.access.sessions import session_id
 from edge.app.logs import set_level
 from edge.app.parts import GatewayParts, Works
-from edge.features.fleet import keys as fleet_keys
+from edge.features.fleet import signing_keys as fleet_keys
 from edge.features.fleet import store as fleet
+from edge.features.fleet.allowed_commands import COMMANDS, UPGRADE, FleetPolicy, argv
 from edge.features.fleet.command_service import MOST_OUTPUT, FleetAnswer, FleetService
-from edge.features.fleet.commands import COMMANDS, UPGRADE, FleetPolicy, argv
 from edge.features.fleet.receipt import FleetInbox, FleetWatch, remove_expired
 from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.signature import FleetCommand, PublicKey

@@ -38,7 +38,7 @@ COMMANDS: Final = (
     "reload",
     "restart",
 )
-"""The commands that components execute; edge.features.fleet.commands has their forms."""
+"""The commands that components execute; edge.features.fleet.allowed_commands has their forms."""
 
 
 class FleetSettings(FeatureSettings, frozen=True, kw_only=True):

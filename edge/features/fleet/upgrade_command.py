@@ -17,7 +17,7 @@ from msgspec import Struct
 from edge.app.features import gateway_settings
 from edge.config import Settings, main_file
 from edge.features.fleet import upgrade_record
-from edge.features.fleet.commands import (
+from edge.features.fleet.allowed_commands import (
     CLOCK_S,
     LONGEST_S,
     UPGRADE,
@@ -29,10 +29,10 @@ from edge.features.fleet.commands import (
     admit,
     argv,
 )
-from edge.features.fleet.keys import read_folder
 from edge.features.fleet.package_upgrade import Run, run_program, upgrade_package
 from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.signature import FleetCommand, FleetState, PublicKey
+from edge.features.fleet.signing_keys import read_folder
 from edge.features.fleet.upgrade_record import FOLDER, UpgradeRecord
 from edge.foundation.errors import EdgeError, Refused
 from edge.foundation.text import Text

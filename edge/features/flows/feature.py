@@ -27,13 +27,13 @@ FEATURE = Feature(
     prepare="edge.features.flows.service:prepare_flows",
     open="edge.features.flows.service:open_flow_calls",
     serve="edge.features.flows.service:run_flows",
-    opcua="edge.features.flows.opcua_nodes:add_flows",
-    opcua_off="edge.features.flows.opcua_nodes:add_types",
+    opcua="edge.features.flows.opcua:add_flows",
+    opcua_off="edge.features.flows.opcua:add_types",
     calls=(CONFIG_TYPE.format(FLOW_KIND), *map(FLOW_METHOD_TYPE.format, FLOW_METHODS)),
     switch='Set [flows] run = "on".',
     commands={
         "flows": Noun(
-            "edge.features.flows.cli.commands", "Check, try, run and watch flows: cyclic work next to the jobs."
+            "edge.features.flows.cli.flows", "Check, try, run and watch flows: cyclic work next to the jobs."
         ),
         "worker": Noun(
             "edge.features.flows.cli.worker",

@@ -1,4 +1,4 @@
-"""Draws the graph of a flow with the states of a cycle, as shapes that `edge.chart` sets as SVG or as text.
+"""Draws the graph of a flow with the states of a cycle, as shapes that `edge.drawing` sets as SVG or as text.
 
 Its nodes stand on a grid: layers from top to bottom, with few crossings, and the lines between them.
 """
@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from edge.chart.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, clean, columns, wrap
-from edge.chart.svg import chart_svg
+from edge.drawing.shapes import Arrow, Drawing, Frame, Label, Line, LineStyle, Shape, ShapeRole, clean, columns, wrap
+from edge.drawing.svg import chart_svg
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.cycle_service import FlowService
 from edge.features.flows.plan import Plan

@@ -32,7 +32,7 @@ class FlowView(Struct, frozen=True):
 
 
 class ShownFlows(Protocol):
-    """The nodes of flows at a server (`edge.features.flows.opcua_nodes`)."""
+    """The nodes of flows at a server (`edge.features.flows.opcua`)."""
 
     def show(self, flow_id: str, view: FlowView) -> None:
         """Show a flow, or its new state."""

@@ -9,7 +9,7 @@ FEATURE = Feature(
     kinds={
         "ijt": EquipmentKind(
             "edge.features.joining.settings:IjtSettings",
-            "edge.features.joining.ijt:open_ijt",
+            "edge.features.joining.equipment:open_ijt",
             "edge.equipment.opcua:ping",
         ),
     },

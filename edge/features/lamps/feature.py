@@ -9,7 +9,7 @@ FEATURE = Feature(
     prepare="edge.features.lamps.alarm_lamps:prepare_lamps",
     kinds={
         "stacklight": EquipmentKind(
-            "edge.features.lamps.stacklight:StackLightSettings", "edge.features.lamps.stacklight:open_stacklight"
+            "edge.features.lamps.settings:StackLightSettings", "edge.features.lamps.equipment:open_stacklight"
         ),
     },
 )

@@ -6,5 +6,5 @@ FEATURE = Feature(
     "opcua_extras",
     checks="edge.features.opcua_extras.checks:checks",
     subcommands={"opcua": {"advertise": "edge.features.opcua_extras.advertise:advertise"}},
-    opcua="edge.features.opcua_extras.server_part:add_extras",
+    opcua="edge.features.opcua_extras.opcua:add_extras",
 )

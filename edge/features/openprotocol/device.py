@@ -12,6 +12,7 @@ from edge.equipment.own_events import OwnEvents
 from edge.equipment.repetition import StartPolicy
 from edge.equipment.result_ledger import ResultLedger
 from edge.features.openprotocol.collector import TighteningCollector
+from edge.features.openprotocol.controller_opening import ControllerOpening
 from edge.features.openprotocol.conversion import (
     TighteningResult,
     answer_data,
@@ -22,7 +23,6 @@ from edge.features.openprotocol.conversion import (
 )
 from edge.features.openprotocol.curves import ResultCurves
 from edge.features.openprotocol.messages import ACKNOWLEDGED_UNREAD, ACKNOWLEDGEMENTS
-from edge.features.openprotocol.opening import ControllerOpening
 from edge.features.openprotocol.programs import ParameterSets
 from edge.features.openprotocol.protocol.mids import TOOL_LOCKED_RELAY, Mid
 from edge.features.openprotocol.protocol.session import DEFAULT_TIMES, DeclinedError, OpenProtocolSession, SessionTimes

@@ -5,17 +5,17 @@ from edge.equipment.kinds import EquipmentKind
 
 FEATURE = Feature(
     "openprotocol",
-    checks="edge.features.openprotocol.controller_check:checks",
+    checks="edge.features.openprotocol.checks:checks",
     is_on=lambda settings: any(
         equipment_settings.kind == "openprotocol" for equipment_settings in settings.southbound.values()
     ),
-    prepare="edge.features.openprotocol.service:prepare_openprotocol",
+    prepare="edge.features.openprotocol.equipment:prepare_openprotocol",
     subcommands={"sim": {"openprotocol": "edge.features.openprotocol.simulated.command:openprotocol"}},
     kinds={
         "openprotocol": EquipmentKind(
             "edge.features.openprotocol.settings:OpenProtocolSettings",
-            "edge.features.openprotocol.openprotocol:open_openprotocol_equipment",
-            "edge.features.openprotocol.openprotocol:ping",
+            "edge.features.openprotocol.equipment:open_openprotocol_equipment",
+            "edge.features.openprotocol.equipment:ping",
         ),
     },
 )

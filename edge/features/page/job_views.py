@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from edge.chart.gantt import gantt_lines
-from edge.chart.marks import marks_of
-from edge.chart.page import draw
-from edge.chart.reading import read_chart
-from edge.chart.svg import chart_svg
+from edge.drawing.gantt import gantt_lines
+from edge.drawing.marks import marks_of
+from edge.drawing.reading import read_chart
+from edge.drawing.sheet import draw
+from edge.drawing.svg import chart_svg
 from edge.features.page.models import JobPage, ResultList
 from edge.foundation.errors import Refused
 from edge.foundation.text import ENGLISH, Text

@@ -23,7 +23,7 @@ from edge import __version__
 from edge.access.web_audit import WebCaller
 from edge.app.features import page_parts
 from edge.app.page_part import PageData, Render
-from edge.chart.marks import duration
+from edge.drawing.marks import duration
 from edge.features.page import (
     gateway_operations,
     job_views,

@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from edge.chart.marks import Marks, StepMark
-from edge.chart.page import draw
-from edge.chart.reading import read_chart
-from edge.chart.svg import chart_svg
+from edge.drawing.marks import Marks, StepMark
+from edge.drawing.reading import read_chart
+from edge.drawing.sheet import draw
+from edge.drawing.svg import chart_svg
 from edge.features.page.recipe_models import RecipeResult
 from edge.model.recipe import Recipe, parse_recipe
 from edge.sfc.check import shape_faults

@@ -12,7 +12,7 @@ FEATURE = Feature(
     open="edge.features.readers.service:open_readers",
     kinds={
         "reader": EquipmentKind(
-            "edge.features.readers.settings:ReaderSettings", "edge.features.readers.reader:open_reader"
+            "edge.features.readers.settings:ReaderSettings", "edge.features.readers.equipment:open_reader"
         ),
     },
 )

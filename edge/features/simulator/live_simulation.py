@@ -52,7 +52,7 @@ from edge.station.timers import Timers
 from edge.station.worker import Worker
 from edge.store import resources
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 
 _SCOPE = "simulation"
 _MASTER = "simulation"

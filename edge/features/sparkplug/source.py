@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from edge.app.feature_ports import MqttSource
-from edge.features.sparkplug.births import MAX_PAYLOAD, BornNodes, NodeName
+from edge.features.sparkplug.births_and_deaths import MAX_PAYLOAD, BornNodes, NodeName
 from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, encode_payload
 from edge.foundation.errors import EdgeError
 from edge.foundation.instant import Clock

@@ -9,10 +9,10 @@ FEATURE = Feature(
     prepare="edge.features.station_files.service:open_station_files",
     subcommands={
         "station": {
-            "apply": "edge.features.station_files.cli.files:apply",
-            "diff": "edge.features.station_files.cli.files:diff",
-            "export": "edge.features.station_files.cli.files:export",
+            "apply": "edge.features.station_files.commands:apply",
+            "diff": "edge.features.station_files.commands:diff",
+            "export": "edge.features.station_files.commands:export",
         },
-        "check": {"station": "edge.features.station_files.cli.files:check"},
+        "check": {"station": "edge.features.station_files.commands:check"},
     },
 )

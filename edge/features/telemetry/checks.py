@@ -10,7 +10,7 @@ from edge.features.telemetry.settings import mirrors_of
 from edge.model.finding import Examination, HealthFinding, ok, warning
 from edge.store import set_mirrors as mirrors
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.set_mirrors import Freshness
 
 

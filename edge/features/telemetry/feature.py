@@ -10,9 +10,9 @@ FEATURE = Feature(
     page="edge.features.telemetry.page:PAGE",
     schemas={"rules": "edge.features.telemetry.model.rule:rules_schema"},
     is_on=lambda settings: not settings.is_off("telemetry"),
-    open="edge.features.telemetry.opening:open_telemetry",
+    open="edge.features.telemetry.service:open_telemetry",
     open_off="edge.features.telemetry.alarm_requests:open_alarm_calls",
-    serve="edge.features.telemetry.opening:serve_telemetry",
+    serve="edge.features.telemetry.service:serve_telemetry",
     settings_kinds={
         "rule": "edge.features.telemetry.definitions:RULE_SETTING",
         "tag": "edge.features.telemetry.definitions:TAG_SETTING",

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from edge.features.telemetry.alarm_publisher import BUCKETS_S
-from edge.features.telemetry.service import TelemetryService
+from edge.features.telemetry.parts import TelemetryService
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Latency
 from edge.foundation.metric import MetricFamily, Samples, counter, gauge, histogram

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from edge.access.web_audit import WebCaller
 from edge.app.page_part import TEXT_QUERY, ApiCall, ApiOperation, Execute, PageData, PagePart, PageServices, Svg
-from edge.chart.plot import PlotLimit, PlotPoint, plot_svg
+from edge.drawing.plot import PlotLimit, PlotPoint, plot_svg
 from edge.features.telemetry.alarm_requests import alarm_event_of, request_change
-from edge.features.telemetry.model import page as models
+from edge.features.telemetry.model import api_models as models
 from edge.features.telemetry.model.public_tag import public_tag
 from edge.foundation.errors import Refused
 from edge.foundation.instant import local
@@ -27,7 +27,7 @@ from edge.store import stream_of_samples as tags
 from edge.store.client import Store
 
 if TYPE_CHECKING:
-    from edge.features.telemetry.service import TelemetryService
+    from edge.features.telemetry.parts import TelemetryService
 
 MOST_TAGS: Final = 500
 MOST_ALARM_CHANGES: Final = 200

@@ -11,7 +11,7 @@ from edge.ports.batch import BatchError, decode_batch
 from edge.ports.sample_lines import Sample
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
-from edge.store.opening import open_unchecked
+from edge.store.open_store import open_unchecked
 
 _PACKAGED_SOCKET = "unix:///run/redis-microdcs/redis.sock"
 _PACKAGED_DIRECTORY = "/var/lib/redis-microdcs"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from edge.features.telemetry import rule_memory
-from edge.features.telemetry.model.page import ControlChartView
+from edge.features.telemetry.model.api_models import ControlChartView
 from edge.features.telemetry.model.rule import ControlChartRule, Rule
 from edge.features.telemetry.rule_memory import decode_state
 from edge.features.telemetry.rules.control_chart import ControlChartState

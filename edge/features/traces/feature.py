@@ -5,7 +5,7 @@ from edge.model.event_types import TRACES_METHOD_TYPE
 
 FEATURE = Feature(
     "traces",
-    checks="edge.features.traces.check:checks",
+    checks="edge.features.traces.checks:checks",
     sections="edge.features.traces.settings:SECTIONS",
     payloads={
         "traces.call": ("edge.features.traces.service:TraceCall", TRACES_METHOD_TYPE.format("METHOD")),
@@ -13,5 +13,5 @@ FEATURE = Feature(
     },
     page="edge.features.traces.page:PAGE",
     prepare="edge.features.traces.service:open_traces",
-    options={"jobs results": "edge.features.traces.cli.results:traces_option"},
+    options={"jobs results": "edge.features.traces.commands:traces_option"},
 )

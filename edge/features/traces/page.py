@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from edge.app.page_part import ApiCall, ApiOperation, Download, PagePart, PageServices, Svg
-from edge.chart.plot import PlotPoint, plot_svg
+from edge.drawing.plot import PlotPoint, plot_svg
 from edge.features.traces.files import TraceFiles
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text

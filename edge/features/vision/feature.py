@@ -9,7 +9,7 @@ FEATURE = Feature(
     kinds={
         "vision": EquipmentKind(
             "edge.features.vision.settings:VisionSettings",
-            "edge.features.vision.vision:open_vision",
+            "edge.features.vision.equipment:open_vision",
             "edge.equipment.opcua:ping",
         ),
     },

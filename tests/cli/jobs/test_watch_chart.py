@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from edge.chart.marks import marks_of
-from edge.chart.page import draw_within
-from edge.chart.reading import read_chart
-from edge.chart.shapes import Drawing
 from edge.cli.jobs.watch import visible_rows
+from edge.drawing.marks import marks_of
+from edge.drawing.reading import read_chart
+from edge.drawing.shapes import Drawing
+from edge.drawing.sheet import draw_within
 from edge.sfc.compiler import compile_recipe
 from edge.sfc.net import Net
 from edge.sfc.run import Run, StepState, new_run

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from edge.cli import main
-from edge.cli.jobs.report import report
+from edge.cli.jobs.tables import report
 from edge.cli.terminal.output import print_text, printable
 from edge.model.isa95 import JobOrder
 from edge.model.job_state import JobState, JobStatus

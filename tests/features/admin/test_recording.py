@@ -20,7 +20,7 @@ from edge.model.equipment_traffic import EquipmentRequest, TrafficKind
 from edge.station.traffic_publisher import TrafficPublisher
 from edge.store import traffic_channel
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 from tests.store.servers import own_server
 

@@ -16,7 +16,7 @@ from edge.features.admin.restore import restore
 from edge.features.admin.snapshot import dump
 from edge.foundation.errors import Refused, SettingsError, Unavailable
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.features.admin.gateways import furnish
 from tests.store.servers import own_server
 

@@ -12,7 +12,7 @@ from edge.features.admin.snapshot import KeyDump, StringKey, dump, restore_dump
 from edge.foundation.errors import Unavailable
 from edge.store.client import Store
 from edge.store.commit import Commit, join, operation
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.store.servers import own_server
 
 NOW = 1_790_000_000_000

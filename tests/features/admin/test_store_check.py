@@ -18,7 +18,7 @@ from edge.store import components, ended_jobs, equipment_memory
 from edge.store.bounds import CountLimits
 from edge.store.client import Store
 from edge.store.observer import StoreObserver, observer_of
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.store.servers import own_server
 
 UNSAFE = "the tool may still be active, not confirmed since 2023-11-14 22:13:20Z: release: MID 0042 declined"

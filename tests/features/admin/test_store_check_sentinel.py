@@ -8,7 +8,7 @@ import pytest
 from edge.features.admin.store_check import examine_store
 from edge.foundation.errors import SettingsError
 from edge.model.finding import HealthFinding, Level
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.store.sentinel_line import SERVICE, Line, open_line, until
 
 

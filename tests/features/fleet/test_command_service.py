@@ -9,11 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
 from edge.features.fleet import store as fleet
+from edge.features.fleet.allowed_commands import FleetPolicy
 from edge.features.fleet.command_service import FleetService
-from edge.features.fleet.commands import FleetPolicy
-from edge.features.fleet.keys import new_key
 from edge.features.fleet.receipt import FleetWatch, remove_expired
 from edge.features.fleet.signature import FleetCommand, FleetResult, FleetState, PublicKey, sign
+from edge.features.fleet.signing_keys import new_key
 from edge.foundation.errors import Refused
 from edge.model.audit import AuditRecord
 from edge.store.client import Store

@@ -14,16 +14,16 @@ from msgspec.structs import replace
 from edge.access.audit_trail import find_faults, open_trail
 from edge.cli import main
 from edge.config import MqttSettings, RedisSettings
+from edge.features.fleet.allowed_commands import FleetPolicy
 from edge.features.fleet.command_service import FleetService
-from edge.features.fleet.commands import FleetPolicy
-from edge.features.fleet.keys import new_key, read_public
 from edge.features.fleet.receipt import FleetInbox, FleetTopics
 from edge.features.fleet.signature import FleetCommand, PublicKey
+from edge.features.fleet.signing_keys import new_key, read_public
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import keep_session
 from edge.store import audit
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 
 pytestmark = pytest.mark.slow

@@ -1,7 +1,7 @@
 """`[fleet]`: signed commands over MQTT need a broker."""
 
 from edge.config import MqttSettings, Settings
-from edge.features.fleet import commands as fleet_commands
+from edge.features.fleet import allowed_commands as fleet_commands
 from edge.features.fleet.settings import COMMANDS, FleetSettings
 
 NO_BROKER = Settings(mqtt=MqttSettings(url=""))

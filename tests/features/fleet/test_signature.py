@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from joserfc import jws
 from joserfc.jwk import OctKey, OKPKey
 
-from edge.features.fleet.keys import new_key
 from edge.features.fleet.signature import (
     ALGORITHM,
     TYPE,
@@ -23,6 +22,7 @@ from edge.features.fleet.signature import (
     sign,
     verify,
 )
+from edge.features.fleet.signing_keys import new_key
 
 PRIVATE, PUBLIC = new_key("anna")
 OTHER_PRIVATE, OTHER = new_key("ben")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from edge.features.fleet.keys import new_key, write_public
 from edge.features.fleet.signature import FleetCommand, FleetState, sign
+from edge.features.fleet.signing_keys import new_key, write_public
 from edge.features.fleet.upgrade_command import UpgradeHost, execute_upgrade, wanted_version
 from edge.features.fleet.upgrade_record import load, only_upgrade
 from edge.foundation.errors import Refused

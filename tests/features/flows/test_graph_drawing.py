@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.chart.svg import chart_svg
-from edge.chart.text import PLAIN, chart_text
+from edge.drawing.svg import chart_svg
+from edge.drawing.text import PLAIN, chart_text
 from edge.features.flows import graph
 from edge.features.flows.graph_drawing import GAP, GraphLayout, Wire, draw_flow, lay_out
 from edge.features.flows.ports.tags import SampleHistory

@@ -11,7 +11,7 @@ from edge.config import RedisSettings
 from edge.features.flows.cycle import Cycle, NodeStatus, NodeTask
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, Written
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.features.flows.memory_state import MemoryFlowState
 
 CALLS = st.lists(

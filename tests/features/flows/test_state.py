@@ -12,7 +12,7 @@ from edge.features.flows.node_task import QueuedTask, ResultKind, encode_result,
 from edge.features.flows.nodes.kind import Withheld
 from edge.features.flows.redis_state import RedisFlowState
 from edge.features.flows.state import CycleRecord, FlowChange, FlowRecord, FlowState, FlowStatus, Written
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.features.flows.memory_state import MemoryFlowState
 
 FLOW = FlowRecord(flow_id="a_1", document="{}", created_at=5, revision=5)

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
 from edge.features.joining.collector import LAST_NUMBER, LAST_STARTED, JoiningCollector
-from edge.features.joining.ijt import open_ijt
+from edge.features.joining.equipment import open_ijt
 from edge.features.joining.late import LateJoinings
 from edge.features.joining.methods import IjtMethods
 from edge.features.joining.programs import JoiningPrograms

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from edge.features.joining.ijt import open_ijt
+from edge.features.joining.equipment import open_ijt
 from edge.features.joining.simulated.controller import JoiningController
 from tests.conftest import WaitUntil
 from tests.equipment.contract import SCOPES, WORK

@@ -20,7 +20,7 @@ from edge.station.equipment import NotSent
 from edge.store import instance_leases
 from edge.store.client import Store
 from edge.store.lease_watch import LIFETIME_S, OwnLease
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, SCOPES, WORK
 from tests.store.servers import own_server, relay_to, until_served

@@ -12,7 +12,7 @@ from edge.features.openprotocol import lease_store as equipment_leases
 from edge.features.openprotocol.lease_store import EquipmentLeases, LeaseView, leases_at, text_of
 from edge.foundation.errors import Unavailable
 from edge.store import instance_leases
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.equipment.contract import WORK
 
 PLACE = "192.168.1.30:4545"

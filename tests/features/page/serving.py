@@ -25,7 +25,7 @@ from edge.features.page.services import GatewayTools, WebServices
 from edge.features.page.sessions import WebSessions
 from edge.features.simulator.script import Script, parse_script
 from edge.features.simulator.virtual_simulation import simulate
-from edge.features.telemetry.model.page import ControlChartView
+from edge.features.telemetry.model.api_models import ControlChartView
 from edge.foundation.instant import now_ms
 from edge.foundation.task_group import background_task
 from edge.model.certificate import PublicCertificate

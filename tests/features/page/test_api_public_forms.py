@@ -18,7 +18,7 @@ from edge.store import kept_alarms as alarms
 from edge.store.client import Store
 from tests.access.test_locks import JOB, put
 from tests.cli.calling import Edge
-from tests.features.fleet.cli.test_commands import put as put_component
+from tests.features.fleet.cli.test_fleet import put as put_component
 from tests.features.flows.gateways import Plant as FlowPlant
 from tests.features.flows.test_page import REPORT
 from tests.features.page.serving import WRENCH, Browser, services_of, serving

@@ -19,7 +19,7 @@ from edge.sfc.signal import StepChange
 from edge.station.equipment_watch import EquipmentStats
 from edge.store.background import Defects
 from edge.store.bounds import BoundedCount, BoundedCounts
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.server_check import MemoryUsage
 from tests.conftest import WaitUntil
 

@@ -13,7 +13,7 @@ from edge.features.telemetry.processor import VOLATILE_INTERVAL_MS
 from edge.ports.sample_lines import Sample
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
-from edge.store.opening import open_unchecked
+from edge.store.open_store import open_unchecked
 from tests.features.telemetry.plant import (
     BEGIN,
     HOT,

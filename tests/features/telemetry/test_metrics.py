@@ -6,9 +6,9 @@ from edge.features.telemetry.definitions import RuleUpdates
 from edge.features.telemetry.interest import RuleInterest
 from edge.features.telemetry.job_samples import JobSamples
 from edge.features.telemetry.metrics import telemetry_metrics
+from edge.features.telemetry.parts import TelemetryService
 from edge.features.telemetry.processor import RuleProcessor
 from edge.features.telemetry.sample_queue import SampleQueue
-from edge.features.telemetry.service import TelemetryService
 from edge.features.telemetry.trends import TrendMemory, Trends
 from edge.ports.tag import TagDefinitions
 from edge.store.client import Store

@@ -16,7 +16,7 @@ from edge.ports.sample_lines import Occurrence
 from edge.store import instance_leases
 from edge.store import set_mirrors as mirrors
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.reads import entries
 from edge.store.set_mirrors import Freshness
 from tests.features.telemetry.plant import TelemetryClock, rules_of

@@ -23,7 +23,7 @@ from edge.store import kept_alarms as alarms
 from edge.store import stream_of_samples as tags
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from tests.features.telemetry.plant import (
     BEGIN,
     HOT,

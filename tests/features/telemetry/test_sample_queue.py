@@ -14,7 +14,7 @@ from edge.ports.sample_lines import Occurrence, Sample
 from edge.ports.tag import TagDefinitions, parse_definitions
 from edge.store import stream_of_samples as telemetry
 from edge.store.client import Store
-from edge.store.opening import open_store
+from edge.store.open_store import open_store
 from edge.store.reads import entries
 from tests.conftest import WaitUntil
 from tests.features.telemetry.plant import BEGIN, TelemetryClock

@@ -8,9 +8,9 @@ from structlog.testing import capture_logs
 
 from edge.equipment.late_result import LateResults
 from edge.equipment.own_events import OwnEvents
+from edge.features.vision.equipment import NAMESPACE_URI
 from edge.features.vision.results import VisionResults
 from edge.features.vision.simulated.camera import VisionCamera
-from edge.features.vision.vision import NAMESPACE_URI
 from edge.links.opcua import ClientSession
 from tests.conftest import WaitUntil
 from tests.equipment.contract import NEXT, WORK

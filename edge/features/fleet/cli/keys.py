@@ -11,7 +11,9 @@ from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
 from edge.cli.terminal.output import print_text
 from edge.cli.terminal.store_access import CommandOutput, StoreAccess, store_action, store_command
-from edge.features.fleet.keys import (
+from edge.features.fleet.settings import FleetSettings
+from edge.features.fleet.signature import PublicKey
+from edge.features.fleet.signing_keys import (
     SHORTEST_PASSWORD,
     SUFFIX,
     new_key,
@@ -21,8 +23,6 @@ from edge.features.fleet.keys import (
     write_private,
     write_public,
 )
-from edge.features.fleet.settings import FleetSettings
-from edge.features.fleet.signature import PublicKey
 from edge.features.fleet.store import load_keys, put_key
 from edge.foundation.errors import Refused
 from edge.foundation.files import write_atomically

@@ -24,12 +24,12 @@ from edge.cli.terminal.store_access import (
 )
 from edge.cli.terminal.table import local_time, plain_table
 from edge.features.fleet import store as fleet
+from edge.features.fleet.allowed_commands import COMMANDS, fault_of, is_for
 from edge.features.fleet.cli.keys import read_password
-from edge.features.fleet.commands import COMMANDS, fault_of, is_for
-from edge.features.fleet.keys import read_private
 from edge.features.fleet.receipt import JOSE, FleetTopics
 from edge.features.fleet.settings import FleetSettings
 from edge.features.fleet.signature import FleetCommand, FleetResult, FleetState, sign
+from edge.features.fleet.signing_keys import read_private
 from edge.foundation.errors import Refused
 from edge.foundation.text import Text
 from edge.links.mqtt import Message, MqttSession, open_session

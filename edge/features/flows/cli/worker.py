@@ -29,7 +29,7 @@ from edge.foundation.task_group import background_task
 from edge.model.instant import rfc3339
 from edge.model.plant import Component, PluginState
 from edge.store.client import Store
-from edge.store.opening import serve_stores
+from edge.store.open_store import serve_stores
 
 _UNLIMITED_MB = 1 << 20
 

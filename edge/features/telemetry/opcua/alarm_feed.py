@@ -26,8 +26,8 @@ from edge.features.telemetry.opcua.conditions import MAX_NORMAL, Conditions
 from edge.features.telemetry.opcua.history import CONTINUATION_POINTS, History, add_capabilities
 from edge.features.telemetry.opcua.history_events import AlarmEvents, EventHistory, JobEvents
 from edge.features.telemetry.opcua.tag_nodes import TagNodes, tag_node_id
+from edge.features.telemetry.parts import TelemetryService
 from edge.features.telemetry.rules.alarm import AlarmEvent
-from edge.features.telemetry.service import TelemetryService
 from edge.foundation.errors import Unavailable
 from edge.foundation.instant import Clock, now_ms
 from edge.foundation.task_group import background_task

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from edge.config import MqttSettings, RedisSettings, Settings
 from edge.features.admin.cli.record import format_record
 from edge.features.admin.recording import ExchangeRecord
-from edge.features.lamps.stacklight import StackLightSettings
+from edge.features.lamps.settings import StackLightSettings
 from edge.links.mqtt import open_session
 from edge.model.equipment_traffic import TrafficKind
 from edge.sfc.signal import Phase

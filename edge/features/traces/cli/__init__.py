@@ -1,1 +1,0 @@
-"""The part of `edge jobs results` that copies traces and files."""
