@@ -132,8 +132,8 @@ class AccessPolicy(Protocol):
     def record_refusal(self, event: str, address: str, **fields: object) -> None:
         """Record that a client was refused."""
 
-    async def keep_rejected(self, certificate: x509.Certificate) -> None:
-        """Keep the certificate of a rejected application for the administrator."""
+    async def keep_rejected(self, certificate: x509.Certificate, address: str) -> None:
+        """Keep the certificate of a rejected application, which came from an address, for the administrator."""
 
 
 _LENGTH = struct.Struct("<I")

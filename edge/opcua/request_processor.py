@@ -222,6 +222,8 @@ class RequestProcessor(UaProcessor):
             if header.MessageType == ua.MessageType.SecureOpen:
                 # New keys apply to the next message; waiting messages use the old ones.
                 await self._sender.flush()
+                async with self._turns.work(self.iserver.openings.of(self._address)):
+                    return bool(await super().process(header, body))
             continues: bool = await super().process(header, body)
             await self._sender.flush()
         except Exception as error:  # noqa: BLE001 - bytes of strangers break asyncua's reading in any way there is
@@ -229,10 +231,9 @@ class RequestProcessor(UaProcessor):
             self._access.record_refusal(
                 "OPC UA connection ended", self._address, reason=status.name, detail=type(error).__name__
             )
-            if (
-                self.channel.rejected_certificate is not None
-            ):  # before its user hears of it, and goes to the administrator
-                await self._access.keep_rejected(self.channel.rejected_certificate)
+            if (rejected := self.channel.rejected_certificate) is not None:
+                # Before its user hears of it, and goes to the administrator.
+                await self._access.keep_rejected(rejected, self._address)
             self._transport.write(uatcp_to_binary(ua.MessageType.Error, ua.ErrorMessage(status, "")))
             return False
         return continues

@@ -25,13 +25,43 @@ _SMALLEST_BUFFER = 8192  # of OPC 10000-6, 7.1.2.3
 
 _LAST_SEQUENCE_NUMBER = (1 << 32) - 1025  # OPC 10000-6, 6.7.2.4: numbers wrap before this many are left
 
+MOST_BLOCKS = 4
+"""RSA blocks of an OpenSecureChannel and of a password: four hold a request that a key of 4096 bits has signed."""
+
 _DISCOVERY = SecurityPolicyFactory(SecurityPolicyNone, ua.MessageSecurityMode.None_)
+
+
+class FewBlocks:
+    """The decryptor of an own key: few blocks, each once. asyncua decrypts again where a signature is wrong.
+
+    Raises BadSecurityChecksFailed for more blocks, and for the same bytes again.
+    """
+
+    def __init__(self, decryptor: Any) -> None:
+        self._decryptor = decryptor
+        self._last = b""
+
+    def decrypt(self, data: bytes) -> bytes:
+        """Return the plain text."""
+        if len(data) > MOST_BLOCKS * self.encrypted_block_size() or data == self._last:
+            raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
+        self._last = data
+        return bytes(self._decryptor.decrypt(data))
+
+    def encrypted_block_size(self) -> int:
+        """Return the size of a block in bytes."""
+        return int(self._decryptor.encrypted_block_size())
+
+    def plain_block_size(self) -> int:
+        """Return the most bytes of plain text in a block."""
+        return int(self._decryptor.plain_block_size())
 
 
 class ServerChannel(SecureConnection):
     """asyncua's channel, which would open without security regardless of the offer, and would never expire."""
 
     _sequence_number: int
+    security_policy: Any
 
     def __init__(
         self, limits: Any, access: AccessPolicy, address: str, clock: Callable[[], float] = time.monotonic
@@ -45,7 +75,7 @@ class ServerChannel(SecureConnection):
         self._has_greeted = False
         self._sent: tuple[x509.Certificate, ...] = ()
         self.rejected_certificate: x509.Certificate | None = None
-        """The proved certificate of an application that is not trusted."""
+        """The certificate of an application that is not trusted; whether it has the key is not known."""
 
     @property
     def is_encrypted(self) -> bool:
@@ -78,29 +108,42 @@ class ServerChannel(SecureConnection):
     ) -> None:
         """Select the policy that the client requests.
 
+        Policy and certificate stand in clear before what is encrypted (OPC 10000-6, 6.7.2.3): nothing is decrypted for
+        an application that is not trusted. asyncua asks twice, the second time with the mode of the decrypted request.
+
         Raises BadSecurityPolicyRejected for one that is not offered. The policy None is always available: with it
         clients read the endpoints.
         """
+        selected = self.security_policy
+        if mode is not None and self._sent and (selected.URI, selected.Mode) == (uri, mode):
+            return
         for policy in (*self._policies, _DISCOVERY):
             if policy.matches(uri, mode):
                 # asyncua keeps the first certificate of a chain only.
                 self._sent = read_chain(peer_certificate or b"")
+                if policy.mode != ua.MessageSecurityMode.None_:
+                    self._check_trust()
                 self.security_policy = policy.create(peer_certificate)
+                asymmetric = self.security_policy.asymmetric_cryptography
+                if policy.mode != ua.MessageSecurityMode.None_:
+                    asymmetric.Decryptor = FewBlocks(asymmetric.Decryptor)
                 return
         raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityPolicyRejected)
 
-    def open(self, params: ua.OpenSecureChannelParameters, server: Any) -> ua.OpenSecureChannelResult:
-        """Open the channel, or renew its key, after its signature was verified.
+    def _check_trust(self) -> None:
+        """Raise BadSecurityChecksFailed without saying why; the audit record does."""
+        if not self._sent:
+            raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
+        if not self._access.is_application_trusted(self._sent, self._address):
+            self.rejected_certificate = self._sent[0]
+            raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
 
-        Raises BadSecurityChecksFailed without saying why; the audit record does.
-        """
+    def open(self, params: ua.OpenSecureChannelParameters, server: Any) -> ua.OpenSecureChannelResult:
+        """Open the channel, or renew its key, after its signature was verified."""
         policy = self.security_policy
-        if policy.Mode != ua.MessageSecurityMode.None_:
-            if not self._access.is_application_trusted(self._sent, self._address):
-                self.rejected_certificate = self._sent[0]
-                raise ua.UaStatusCodeError(ua.StatusCodes.BadSecurityChecksFailed)
-            if len(params.ClientNonce or b"") != policy.secure_channel_nonce_length:
-                raise ua.UaStatusCodeError(ua.StatusCodes.BadNonceInvalid)
+        is_secured = policy.Mode != ua.MessageSecurityMode.None_
+        if is_secured and len(params.ClientNonce or b"") != policy.secure_channel_nonce_length:
+            raise ua.UaStatusCodeError(ua.StatusCodes.BadNonceInvalid)
         params.RequestedLifetime = min(max(params.RequestedLifetime, _SHORTEST_MS), _LONGEST_MS)
         result: ua.OpenSecureChannelResult = super().open(params, server)
         # asyncua counts from the token in use: a second renewal before the client uses the first has another key.
@@ -117,6 +160,8 @@ class ServerChannel(SecureConnection):
                 self._has_greeted = True
                 return _checked(super().receive_from_header_and_body(header, body))
             case ua.MessageType.SecureOpen if self._has_greeted:
+                if self._open and self.security_policy.Mode != ua.MessageSecurityMode.None_:
+                    self._check_trust()  # it may have ended since the channel was opened
                 return super().receive_from_header_and_body(header, body)
             case ua.MessageType.SecureMessage | ua.MessageType.SecureClose if self._open:
                 return super().receive_from_header_and_body(header, body)

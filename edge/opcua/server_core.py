@@ -18,7 +18,7 @@ from edge.opcua.access import AccessPolicy, Caller, Peer
 from edge.opcua.limits import DEFAULTS, UNACKNOWLEDGED, ServerLimits
 from edge.opcua.request_counts import ServerCounts
 from edge.opcua.server_session import ServerSession
-from edge.opcua.time_slices import Turns
+from edge.opcua.time_slices import Openings, Turns
 from edge.opcua.view_service import ReferenceTypes
 
 
@@ -103,6 +103,7 @@ class ServerCore(InternalServer):
         self.activation_s = activation_s
         self.limits = limits
         self.turns = Turns()
+        self.openings = Openings()
         self.counts = ServerCounts()
         self.restricted: dict[ua.NodeId, Callable[[Caller, Peer], bool]] = {}
         """Variables that not every caller may read, each with the check."""

@@ -17,9 +17,30 @@ BURST_S = 2.0
 """Work that a session may use at once after a pause: a client that reads all types needs one second."""
 
 
+OPENING_SHARE = 0.1
+OPENING_BURST_S = 0.5
+"""Work for the secure channels of one address, without a login: each takes a few milliseconds."""
+
+_MOST_ADDRESSES = 200
+
+
 def session_budget() -> Allowance:
     """Return the processor time that one session may use."""
     return Allowance(SHARE, BURST_S)
+
+
+class Openings:
+    """The processor time of each address for its secure channels. Of more than 200 the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._budgets: dict[str, Allowance] = {}
+
+    def of(self, address: str) -> Allowance:
+        """Return what an address may use."""
+        budget = self._budgets.setdefault(address, Allowance(OPENING_SHARE, OPENING_BURST_S))
+        if len(self._budgets) > _MOST_ADDRESSES:
+            del self._budgets[next(iter(self._budgets))]
+        return budget
 
 
 class _SlicedLock:

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec import Struct
 
 from edge.foundation.files import make_directory, replace_atomically, write_atomically
-from edge.foundation.rate_limit import RateLimit
+from edge.foundation.rate_limit import LimitByKey, RateLimit
 from edge.opcua.application_certificate import (
     LEAST_KEY_BITS,
     MOST_IN_CHAIN,
@@ -214,29 +214,33 @@ class RejectedList:
     """The certificates of rejected applications, stored for the administrator.
 
     An attacker can generate any number of certificates: the number of stored files and the rate of new ones are
-    limited.
+    limited, also for each address, so that a flood of one does not keep out a newcomer.
     """
 
     MOST = 50
     MOST_NEW = 20
+    MOST_NEW_OF_ADDRESS = 10
     WITHIN_S = 60.0
 
     def __init__(self, directory: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
         self._new = RateLimit(self.MOST_NEW, self.WITHIN_S, clock)
+        self._new_of = LimitByKey(self.MOST_NEW_OF_ADDRESS, self.WITHIN_S, clock)
         self._writing = asyncio.Lock()
 
-    async def keep(self, certificate: x509.Certificate) -> None:
-        """Store a certificate; discard it when the rate of new ones exceeds the limit."""
+    async def keep(self, certificate: x509.Certificate, address: str) -> None:
+        """Store a certificate that came from an address; discard it when the rate of new ones exceeds the limit."""
         async with self._writing:
-            await asyncio.to_thread(self._keep, certificate)
+            await asyncio.to_thread(self._keep, certificate, address)
 
-    def _keep(self, certificate: x509.Certificate) -> None:
+    def _keep(self, certificate: x509.Certificate, address: str) -> None:
         path = _certificate_path(certificate, self._directory)
         der = certificate.public_bytes(serialization.Encoding.DER)
         try:
             # The content is compared, as a power cut may leave an empty file: the writes are not synced.
-            if (path.exists() and path.read_bytes() == der) or not self._new.try_acquire():
+            if path.exists() and path.read_bytes() == der:
+                return
+            if not (self._new_of.try_acquire(address) and self._new.try_acquire()):
                 return
             make_directory(self._directory, _OPEN_DIRECTORY)
             with replace_atomically(path, _OPEN_FILE) as file:

@@ -101,7 +101,7 @@ class AccessControl:
             thumbprint=thumbprint(certificate),
         )
         if is_proved and fault:
-            await self._rejected_users.keep(certificate)
+            await self._rejected_users.keep(certificate, peer.address)
         return None
 
     def is_login_trusted(self, caller: Caller) -> bool:
@@ -135,9 +135,9 @@ class AccessControl:
         """Record that a client was refused."""
         self._refusals.record(event, address, **fields)
 
-    async def keep_rejected(self, certificate: x509.Certificate) -> None:
+    async def keep_rejected(self, certificate: x509.Certificate, address: str) -> None:
         """Store the certificate of a rejected application for the administrator."""
-        await self._rejected.keep(certificate)
+        await self._rejected.keep(certificate, address)
 
 
 # Without encryption the job data would be readable in the network; the older policies are broken.

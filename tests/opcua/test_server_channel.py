@@ -145,13 +145,13 @@ class TestWhoseCertificate:
         async with served(at_first(tmp_path), MACHINES[:1]) as server:
             synced: list[int] = []
             monkeypatch.setattr(os, "fsync", synced.append)
-            for number in range(RejectedList.MOST_NEW + 2):
+            for number in range(RejectedList.MOST_NEW_OF_ADDRESS + 2):
                 another = renamed(stranger, tmp_path / f"stranger-{number}")
                 with pytest.raises((ua.uaerrors.BadSecurityChecksFailed, ConnectionError)):
                     async with channel(await prepared(server.endpoint, another)):
                         pass
         assert synced == []
-        assert len(list(rejected_directory(tmp_path).iterdir())) == RejectedList.MOST_NEW
+        assert len(list(rejected_directory(tmp_path).iterdir())) == RejectedList.MOST_NEW_OF_ADDRESS
 
     async def test_a_trusted_certificate_without_its_key_opens_no_channel(
         self, secure: UaServer, friend: Application, stranger: Application

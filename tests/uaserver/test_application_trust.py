@@ -19,6 +19,7 @@ from tests.uaserver import pki
 
 KEY = pki.key(pki.CLIENT)
 OTHER_KEY = pki.key(1)
+ADDRESS = "10.0.0.1"
 
 
 def named(name: str) -> x509.Name:
@@ -155,8 +156,8 @@ async def test_rejected_certificates_are_stored_up_to_a_limit(rejected: Path) ->
         file.write_bytes(b"x")
         os.utime(file, (number, number))
     client, rejected_list = certificate(), RejectedList(rejected)
-    await rejected_list.keep(client)
-    await rejected_list.keep(client)
+    await rejected_list.keep(client, ADDRESS)
+    await rejected_list.keep(client, ADDRESS)
     left = names_in(rejected)
     assert len(left) == RejectedList.MOST
     assert "0.der" not in left
@@ -167,27 +168,38 @@ async def test_rejected_certificates_are_stored_at_a_limited_rate(rejected: Path
     now = 0.0
     rejected_list = RejectedList(rejected, lambda: now)
     strangers = [certificate(f"stranger {number}") for number in range(RejectedList.MOST_NEW + 2)]
-    for stranger in strangers:
-        await rejected_list.keep(stranger)
+    for number, stranger in enumerate(strangers):
+        await rejected_list.keep(stranger, f"10.0.0.{number}")
     assert {entry.certificate for entry in certificate_files(rejected)} == set(strangers[:-2])
     now = RejectedList.WITHIN_S
-    await rejected_list.keep(strangers[-1])
+    await rejected_list.keep(strangers[-1], ADDRESS)
     assert strangers[-1] in [entry.certificate for entry in certificate_files(rejected)]
+
+
+async def test_flood_of_one_address_leaves_room_for_another(rejected: Path) -> None:
+    rejected_list = RejectedList(rejected)
+    for number in range(RejectedList.MOST_NEW):
+        await rejected_list.keep(certificate(f"stranger {number}"), ADDRESS)
+    newcomer = certificate("newcomer")
+    await rejected_list.keep(newcomer, "10.0.0.9")
+    stored = {entry.certificate for entry in certificate_files(rejected)}
+    assert newcomer in stored
+    assert len(stored) == RejectedList.MOST_NEW_OF_ADDRESS + 1
 
 
 async def test_repeated_rejected_certificate_is_counted_once(rejected: Path) -> None:
     rejected_list = RejectedList(rejected)
     persistent, newcomer = certificate("persistent"), certificate("newcomer")
-    for _ in range(RejectedList.MOST_NEW):
-        await rejected_list.keep(persistent)
-    await rejected_list.keep(newcomer)
+    for _ in range(RejectedList.MOST_NEW_OF_ADDRESS):
+        await rejected_list.keep(persistent, ADDRESS)
+    await rejected_list.keep(newcomer, ADDRESS)
     assert {entry.certificate for entry in certificate_files(rejected)} == {persistent, newcomer}
 
 
 async def test_rejected_certificate_left_empty_by_a_power_cut_is_stored_again(rejected: Path) -> None:
     client = certificate()
     (rejected / f"{thumbprint(client)}.der").touch()
-    await RejectedList(rejected).keep(client)
+    await RejectedList(rejected).keep(client, ADDRESS)
     assert [entry.certificate for entry in certificate_files(rejected)] == [client]
 
 
@@ -204,7 +216,7 @@ async def test_rejected_certificate_is_written_outside_the_event_loop(
 
     monkeypatch.setattr(os, "fsync", synced.append)
     monkeypatch.setattr(os, "replace", replaced)
-    await RejectedList(rejected).keep(certificate())
+    await RejectedList(rejected).keep(certificate(), ADDRESS)
     assert len(written_by) == 1
     assert threading.current_thread() not in written_by
     assert synced == []
@@ -213,7 +225,7 @@ async def test_rejected_certificate_is_written_outside_the_event_loop(
 async def test_unwritable_rejected_directory_is_logged(tmp_path: Path) -> None:
     (tmp_path / "rejected").write_text("a file where a directory should be")
     with structlog.testing.capture_logs() as logs:
-        await RejectedList(tmp_path / "rejected").keep(certificate())
+        await RejectedList(tmp_path / "rejected").keep(certificate(), ADDRESS)
     assert [record["event"] for record in logs] == ["rejected certificate not stored"]
 
 
