@@ -102,6 +102,11 @@ class Feature(Struct, frozen=True):
     """Called in place of `opcua` where it is off: the namespace of types is the same whatever is on."""
     discovered_as: str = ""
     """Returns what OPC UA clients find of it: the identifiers that discovery announces (OPC 10000-12, D)."""
+    brokers: str = ""
+    """Returns the brokers that it uses for settings, for `edge doctor` and `edge init`.
+
+    They are pairs of `MqttSettings` and a `BrokerSubscriber` (`edge.links.mqtt_broker`).
+    """
     checks: str = ""
     """Returns what `edge doctor` examines for settings: pairs of a subject and its findings."""
     calls: Sequence[str] = ()

@@ -2,6 +2,7 @@
 
 import ssl
 import uuid
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -47,6 +48,24 @@ class Broker(Struct, frozen=True):
     def address(self) -> str:
         """Host and port as a person writes them."""
         return f"{self.host}:{self.port}"
+
+
+def is_online(retained: bytes | None) -> bool | None:
+    """Return what the presence of equipment says; None for another message, or none."""
+    return {b"online": True, b"offline": False}.get(retained or b"")
+
+
+class BrokerSubscriber(Struct, frozen=True):
+    """A part of the gateway that subscribes at a broker, as `edge doctor` tries it: topics and the other end."""
+
+    subject: str
+    topics: Sequence[str]
+    presence: str = ""
+    """The topic of the presence; empty where there is none."""
+    waiting: str = "jobs wait for it"
+    """What waits while the other end is offline."""
+    is_online: Callable[[bytes | None], bool | None] = is_online
+    """What the retained message of the presence says; None when it says neither."""
 
 
 def broker_of(settings: MqttSettings, client_id: str, session_expiry: int) -> Broker:

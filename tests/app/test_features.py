@@ -68,7 +68,8 @@ def test_every_location_that_a_feature_names_exists() -> None:
         kinds = item.settings_kinds.values()
         pings = [kind.ping for kind in item.kinds.values()]
         documents = [kind.documents for kind in item.documents.values()]
-        for location in filter(None, (*phases, *below, *kinds, *pings, *documents, item.page, *item.options.values())):
+        further = (item.page, item.brokers, item.checks, *item.options.values())
+        for location in filter(None, (*phases, *below, *kinds, *pings, *documents, *further)):
             assert pkgutil.resolve_name(location)
 
 

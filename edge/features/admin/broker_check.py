@@ -1,28 +1,15 @@
 """Examines brokers and the presence of equipment: connection, login, permission to subscribe."""
 
+import pkgutil
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-import msgspec
-from msgspec import Struct
-
+from edge.app.features import features
 from edge.config import MqttEquipmentSettings, MqttSettings, Settings, broker_settings
-from edge.features.sparkplug.session import HostState, read_state
-from edge.features.sparkplug.settings import SparkplugSettings
-from edge.links.mqtt_broker import address_of, diagnostic_broker
+from edge.links.mqtt_broker import BrokerSubscriber, address_of, diagnostic_broker
 from edge.links.mqtt_connection import Connection, connect
 from edge.links.topic_probe import read_retained
 from edge.model.finding import HealthFinding, failing, ok
 from edge.northbound.topics import Topics
-
-
-class BrokerSubscriber(Struct, frozen=True):
-    """A user of a broker: the topics it subscribes to, and the presence topic of its equipment."""
-
-    subject: str
-    topics: Sequence[str]
-    presence: str = ""
-    waiting: str = "jobs wait for it"
-    """What waits while the other end is offline."""
 
 
 def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerSubscriber]]]:
@@ -40,21 +27,11 @@ def brokers(settings: Settings) -> Iterator[tuple[MqttSettings, Sequence[BrokerS
         heard = [f"{topic}/{text}" for text in ("answers", "events", "data")]
         listeners = at.setdefault(broker_settings(section, settings.mqtt), [])
         listeners.append(BrokerSubscriber(f"equipment {name}", heard, f"{topic}/presence"))
-    sparkplug = settings.section(SparkplugSettings)
-    if sparkplug.group:
-        first = broker_settings(sparkplug, settings.mqtt)
-        for url in (first.url, *sparkplug.further_urls):
-            at.setdefault(msgspec.structs.replace(first, url=url), []).append(_edge_node(settings))
+    for feature in features():
+        if feature.brokers:
+            for mqtt, subscriber in pkgutil.resolve_name(feature.brokers)(settings):
+                at.setdefault(mqtt, []).append(subscriber)
     yield from at.items()
-
-
-def _edge_node(settings: Settings) -> BrokerSubscriber:
-    sparkplug = settings.section(SparkplugSettings)
-    group, node, host = sparkplug.group, sparkplug.edge_node or settings.gateway.scopes[0], sparkplug.primary_host
-    commands = [f"spBv1.0/{group}/NCMD/{node}", f"spBv1.0/{group}/DCMD/{node}/+"]
-    state = f"spBv1.0/STATE/{host}" if host else ""
-    subject = f"Sparkplug host {host}" if host else "Sparkplug edge node"
-    return BrokerSubscriber(subject, commands, state, "the edge node waits for it")
 
 
 async def examine_broker(settings: MqttSettings, listeners: Sequence[BrokerSubscriber]) -> AsyncIterator[HealthFinding]:
@@ -83,7 +60,7 @@ async def _refusal(connection: Connection, listener: BrokerSubscriber) -> str:
 
 
 def _presence(listener: BrokerSubscriber, at: str, retained: bytes | None) -> HealthFinding:
-    match _is_online(retained):
+    match listener.is_online(retained):
         case True:
             return ok(listener.subject, f"online, at {at}")
         case False:
@@ -92,16 +69,3 @@ def _presence(listener: BrokerSubscriber, at: str, retained: bytes | None) -> He
         case _:
             silent = "; presence unknown" if listener.presence else ""
             return ok(listener.subject, f"subscribed at {at} to {', '.join(listener.topics)}{silent}")
-
-
-def _is_online(retained: bytes | None) -> bool | None:
-    """Return what a presence says; None for another message. The state of a Sparkplug host is JSON."""
-    match retained:
-        case b"online":
-            return True
-        case b"offline":
-            return False
-        case bytes() if isinstance(state := read_state(HostState(), retained), HostState):
-            return state.online
-        case _:
-            return None

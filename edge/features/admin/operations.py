@@ -9,13 +9,13 @@ from pathlib import Path
 from edge.access.operations import Report
 from edge.app.feature import Opened
 from edge.app.operations import STAGE, new_file, prefix_of, remove_old_files, stages
+from edge.app.package_versions import find_versions
 from edge.app.parts import GatewayParts, Works
 from edge.app.redaction import secrets_of
 from edge.config import main_file
 from edge.features.admin.backup import Part, back_up
 from edge.features.admin.recording import recording
 from edge.features.admin.support import gather
-from edge.features.fleet.package_upgrade import find_versions
 from edge.foundation.errors import Refused
 from edge.foundation.instant import now_ms
 from edge.foundation.text import Text

@@ -13,6 +13,7 @@ def _is_on(settings: Settings) -> bool:
 FEATURE = Feature(
     "sparkplug",
     sections="edge.features.sparkplug.settings:SECTIONS",
+    brokers="edge.features.sparkplug.checks:brokers",
     is_on=_is_on,
     needs=("telemetry",),
     open="edge.features.sparkplug.service:publish_tags",

@@ -7,7 +7,6 @@ import pytest
 
 from edge.config import MqttEquipmentSettings, MqttSettings, NorthboundSettings, Settings
 from edge.features.admin.broker_check import brokers, examine_broker
-from edge.features.sparkplug.settings import SparkplugSettings
 from edge.foundation.errors import Unavailable
 from edge.links.mqtt import open_session
 from edge.model.finding import HealthFinding, Level
@@ -63,33 +62,6 @@ async def test_equipment_finding_follows_its_presence(mqtt: MqttSettings, unique
     }
     assert "presence unknown" in findings["equipment light"].found
     assert findings["MES"].level is Level.OK
-
-
-def test_each_broker_of_the_edge_node_is_examined() -> None:
-    sparkplug = SparkplugSettings(group="plant", url="mqtt://a", further_urls=("mqtt://b",), primary_host="scada")
-    settings = Settings(mqtt=MqttSettings(url="mqtt://main"), sections={"sparkplug": sparkplug})
-    assert named(settings)[1:] == [(f"mqtt://{text}", ["Sparkplug host scada"]) for text in "ab"]
-
-
-@pytest.mark.parametrize(
-    ("state", "level"),
-    [
-        (b'{"online":true,"timestamp":1}', Level.OK),
-        (b'{"online":false,"timestamp":1}', Level.FAILING),
-        (b"ONLINE", Level.OK),
-    ],
-)
-async def test_state_of_the_sparkplug_host_is_reported(
-    mqtt: MqttSettings, unique: str, state: bytes, level: Level
-) -> None:
-    sparkplug = SparkplugSettings(group=unique, primary_host=unique)
-    settings = Settings(mqtt=mqtt, sections={"sparkplug": sparkplug})
-    async with open_session(mqtt, f"{unique}-host") as session:
-        await session.publish(f"spBv1.0/STATE/{unique}", state, retain=True)
-        finding = (await examined(settings))[f"Sparkplug host {unique}"]
-    assert finding.level is level
-    if level is Level.FAILING:
-        assert "the edge node waits for it" in finding.advice
 
 
 async def test_unavailable_broker_is_reported_without_its_password(unique: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.features.fleet.package_upgrade import PackageVersions, find_versions, parse_policy
+from edge.app.package_versions import PackageVersions, find_versions, parse_policy
 from edge.foundation.errors import Refused, Unavailable
 
 POLICY = """microdcs-edge:
