@@ -8,6 +8,7 @@ from typing import Final
 
 from edge.drawing.marks import SYMBOLS, duration
 from edge.drawing.shapes import clean, columns, wrap
+from edge.foundation.text import ENGLISH, Text
 from edge.sfc.net import Net
 from edge.sfc.replay import ActionSpan, StepSpan, Timeline
 
@@ -48,15 +49,16 @@ def gantt_svg(title: str, net: Net, spans: Timeline, until: int) -> str:
     return "".join(gantt_lines(title, net, spans, until))
 
 
-def gantt_lines(title: str, net: Net, spans: Timeline, until: int) -> Iterator[str]:
-    """Yield the lines of the document, for a caller that has other work to do between them."""
-    return (f"{line}\n" for line in _Gantt(title, net, spans, until).document())
+def gantt_lines(title: str, net: Net, spans: Timeline, until: int, language: str = ENGLISH) -> Iterator[str]:
+    """Yield the lines of the document in a language, for a caller that has other work to do between them."""
+    return (f"{line}\n" for line in _Gantt(title, net, spans, until, language).document())
 
 
 class _Gantt:
     """One picture: its rows, its scale, and the width of its labels."""
 
-    def __init__(self, title: str, net: Net, spans: Timeline, until: int) -> None:
+    def __init__(self, title: str, net: Net, spans: Timeline, until: int, language: str) -> None:
+        self._language = language
         self._title = clean(title)
         self._spans = spans
         self._rows = list(_rows(net, spans))
@@ -72,13 +74,13 @@ class _Gantt:
         height = _HEAD + len(self._rows) * _ROW + 2 * _MARGIN
         size = f'width="{width}" height="{height}"'
         began = datetime.fromtimestamp(self._begin / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        note = f"from {began}, {_length(self._end - self._begin)}"
+        note = Text.of("from {began}, {duration}", began=began, duration=_length(self._end - self._begin))
         yield f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} viewBox="0 0 {width} {height}">'
         yield f"<title>{escape(self._title)}</title>"
         yield f"<style>{_STYLE}</style>"
         yield f'<rect class="page" {size}/>'
         yield _text("title", _MARGIN, _MARGIN + 12, self._title)
-        yield _text("note", _MARGIN, _MARGIN + 32, note)
+        yield _text("note", _MARGIN, _MARGIN + 32, note.in_language(self._language))
         yield from self._axis(height - _MARGIN)
         yield from self._pauses(height - _MARGIN)
         for number, (label, bars) in enumerate(self._rows):
@@ -102,17 +104,19 @@ class _Gantt:
             yield f'<text class="tick" x="{x:.1f}" y="{_HEAD - 10}" text-anchor="middle">{_tick_text(offset)}</text>'
 
     def _pauses(self, bottom: int) -> Iterator[str]:
+        tip = escape(Text.of("paused").in_language(self._language))
         for pause in self._spans.pauses:
             x, end = self._x(pause.begin), self._x(self._end if pause.end is None else pause.end)
             width = max(_LEAST_BAR, end - x)
             place = f'x="{x:.1f}" y="{_HEAD - 4}" width="{width:.1f}" height="{bottom - _HEAD + 4}"'
-            yield f'<rect class="pause" {place}><title>paused</title></rect>'
+            yield f'<rect class="pause" {place}><title>{tip}</title></rect>'
 
     def _interventions(self, bottom: int) -> Iterator[str]:
         for intervention in self._spans.interventions:
             x = self._x(intervention.at)
             place = f'x1="{x:.1f}" y1="{_HEAD - 4}" x2="{x:.1f}" y2="{bottom}"'
-            yield f'<line class="person" {place}><title>{escape(clean(intervention.text))}</title></line>'
+            tip = escape(clean(intervention.text.in_language(self._language)))
+            yield f'<line class="person" {place}><title>{tip}</title></line>'
 
     def _bar(self, span: StepSpan | ActionSpan, y: int) -> str:
         end = self._end if span.end is None else span.end
@@ -121,7 +125,8 @@ class _Gantt:
         length = _length(end - span.begin)
         if isinstance(span, StepSpan):
             return f'<rect class="step" {place}><title>{escape(clean(span.step))}: {length}</title></rect>'
-        tip = f"{escape(clean(span.action))}: {span.state.value}, {length}"
+        state = span.state.text.in_language(self._language)
+        tip = f"{escape(clean(span.action))}: {escape(state)}, {length}"
         return f'<rect class="{span.state.value}" {place}><title>{tip}</title></rect>'
 
     def _note(self, last: StepSpan | ActionSpan, y: int) -> str:

@@ -25,6 +25,7 @@ from edge.drawing.shapes import (
     time_literal,
     wrap,
 )
+from edge.foundation.text import ENGLISH, Text
 from edge.model.recipe import Action, BranchType, Interaction
 from edge.sfc.net import QUALIFIER_RULES
 from edge.sfc.run import ActionState
@@ -56,14 +57,16 @@ class _Row(Struct, frozen=True):
         return max(map(len, self.cells))
 
 
-def step_block(step: StepBlock, limits: LineLimits, marks: Marks | None) -> Block:
+def step_block(step: StepBlock, limits: LineLimits, marks: Marks | None, language: str = ENGLISH) -> Block:
     """Measure a step; its spine is the middle of its frame."""
     mark = marks.steps.get(step.name) if marks else None
-    lines = _step_lines(step, limits, mark)
+    lines = _step_lines(step, limits, mark, language)
     width = max(_MIN_STEP_WIDTH, *(columns(text) + 4 for text, _ in lines))
     width += 1 - width % 2
     height = len(lines) + 2
-    rows = [_row(action, limits, marks.actions.get(number) if marks else None) for number, action in step.actions]
+    rows = [
+        _row(action, limits, marks.actions.get(number) if marks else None, language) for number, action in step.actions
+    ]
     widths = _widths(rows)
     table_width = sum(widths) + len(widths) + 1
     table_height = sum(row.height for row in rows) + len(rows) + 1
@@ -97,12 +100,14 @@ def _style(mark: StepMark | None) -> LineStyle:
     return LineStyle.ACTIVE if mark.active else LineStyle.VISITED
 
 
-def _step_lines(step: StepBlock, limits: LineLimits, mark: StepMark | None) -> _Lines:
+def _step_lines(step: StepBlock, limits: LineLimits, mark: StepMark | None, language: str) -> _Lines:
     lines: _Lines = [(text, ShapeRole.STEP) for text in wrap(step.name, limits.name, MAX_LINES)]
     if step.locks:
-        lines += [(text, ShapeRole.DETAIL) for text in wrap(f"lock {', '.join(step.locks)}", limits.name, 2)]
+        locks = Text.of("lock {lock}", lock=", ".join(step.locks)).in_language(language)
+        lines += [(text, ShapeRole.DETAIL) for text in wrap(locks, limits.name, 2)]
     if mark is not None and mark.fault:
-        lines.append((f"{SYMBOLS[ActionState.FAILED]} fault", ShapeRole.TIME))
+        fault = Text.of("fault").in_language(language)
+        lines.append((f"{SYMBOLS[ActionState.FAILED]} {fault}", ShapeRole.TIME))
     elif mark is not None:
         times = f" ×{mark.count}" if mark.count > 1 else ""
         token = "● " if mark.active else ""
@@ -110,7 +115,7 @@ def _step_lines(step: StepBlock, limits: LineLimits, mark: StepMark | None) -> _
     return lines
 
 
-def _row(action: Action, limits: LineLimits, mark: ActionMark | None) -> _Row:
+def _row(action: Action, limits: LineLimits, mark: ActionMark | None, language: str) -> _Row:
     qualifier: _Lines = [(action.qualifier.value, ShapeRole.QUALIFIER)]
     if QUALIFIER_RULES[action.qualifier].timed:
         qualifier += [(text, ShapeRole.DETAIL) for text in wrap(time_literal(action.duration_seconds), limits.name, 2)]
@@ -125,17 +130,19 @@ def _row(action: Action, limits: LineLimits, mark: ActionMark | None) -> _Row:
             (text, ShapeRole.INDICATOR) for text in wrap(f"≤ {action.timeout_seconds:.10g} s", limits.detail, 2)
         ]
     if mark is not None:
-        indicator += [(text, ShapeRole.TIME) for part in _standing(mark) for text in wrap(part, limits.detail, 2)]
+        indicator += [
+            (text, ShapeRole.TIME) for part in _standing(mark, language) for text in wrap(part, limits.detail, 2)
+        ]
     cells = (qualifier, name + indicator, []) if limits.stacked else (qualifier, name, indicator)
     return _Row(cells, LineStyle.PLAIN if mark is None else _STYLES[mark.state])
 
 
-def _standing(mark: ActionMark) -> list[str]:
-    parts = [mark.text]
+def _standing(mark: ActionMark, language: str) -> list[str]:
+    parts = [f"{SYMBOLS[mark.state]} {mark.text.in_language(language)}"]
     if mark.elapsed_ms is not None:
         parts.append(duration(mark.elapsed_ms) + (f", #{mark.attempt}" if mark.attempt > 1 else ""))
     if mark.stored:
-        parts.append("is set")
+        parts.append(Text.of("is set").in_language(language))
     return parts
 
 
@@ -168,7 +175,7 @@ _GAP: Final = 3
 class FoldedFork(Struct, frozen=True):
     """A fork whose legs are drawn elsewhere, under the name `label`."""
 
-    label: str
+    label: str | Text
     fork: Fork
 
 
@@ -178,10 +185,17 @@ LayoutItem: TypeAlias = Item | FoldedFork
 class Layout:
     """Measures blocks within the line limits; `arrivals` maps a target to the sources of its jumps."""
 
-    def __init__(self, arrivals: Mapping[str, tuple[str, ...]], limits: LineLimits, marks: Marks | None) -> None:
+    def __init__(
+        self,
+        arrivals: Mapping[str, tuple[str, ...]],
+        limits: LineLimits,
+        marks: Marks | None,
+        language: str = ENGLISH,
+    ) -> None:
         self._arrivals = arrivals
         self._limits = limits
         self._marks = marks
+        self._language = language
         self._measured: dict[int, tuple[LayoutItem, Block]] = {}
 
     def sequence(self, items: tuple[LayoutItem, ...]) -> Block:
@@ -223,7 +237,7 @@ class Layout:
     def _measure(self, item: LayoutItem) -> Block:
         match item:
             case StepBlock():
-                return self._arriving(item.name, step_block(item, self._limits, self._marks))
+                return self._arriving(item.name, step_block(item, self._limits, self._marks, self._language))
             case TransitionBar():
                 return self._transition_bar(item)
             case Jump():
@@ -284,8 +298,8 @@ class Layout:
         return Block(0, 2 + max(map(columns, lines)), len(lines), 0, 0, put)
 
     def _folded_fork(self, folded: FoldedFork) -> Block:
-        text = f"{folded.label}: {len(folded.fork.legs)} paths, below"
-        lines = wrap(text, self._limits.condition, MAX_LINES)
+        text = Text.of("{fork}: {count} paths, below", fork=folded.label, count=len(folded.fork.legs))
+        lines = wrap(text.in_language(self._language), self._limits.condition, MAX_LINES)
         stroke = _stroke(folded.fork)
 
         def put(x: int, y: int, out: list[Shape]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.sfc.net import Net, NetAction
 from edge.sfc.run import ActionState, Association, Run
 from edge.sfc.signal import NO_MIRRORS, Mirrors
@@ -49,10 +49,9 @@ class ActionMark(Struct, frozen=True):
     sent: bool = True
 
     @property
-    def text(self) -> str:
-        """Return the state with its symbol."""
-        state = self.state.value.replace("_", " ") if self.sent else "not sent yet"
-        return f"{SYMBOLS[self.state]} {state}"
+    def text(self) -> Text:
+        """Return the state for people."""
+        return self.state.text if self.sent else Text.of("not sent yet")
 
 
 class Marks(Struct, frozen=True):
@@ -61,10 +60,10 @@ class Marks(Struct, frozen=True):
     An ended run has no waiting reasons: the title holds its outcome.
     """
 
-    title: str
+    title: str | Text
     steps: dict[str, StepMark]
     actions: dict[int, ActionMark]
-    waiting: tuple[str, ...]
+    waiting: tuple[str | Text, ...]
 
 
 def marks_of(
@@ -87,7 +86,7 @@ def marks_of(
         for key, action in net.actions.items()
         if (association := run.associations.get(key)) is not None
     }
-    waiting = () if run.ended else tuple(map(str, explain_waiting(net, run, now, holders, mirrors, unsent)))
+    waiting = () if run.ended else tuple(wait.text for wait in explain_waiting(net, run, now, holders, mirrors, unsent))
     return Marks(_title(run, at), steps, actions, waiting)
 
 
@@ -103,12 +102,17 @@ def _mark(run: Run, action: NetAction, association: Association, at: int, unsent
     )
 
 
-def _title(run: Run, at: int) -> str:
+def _title(run: Run, at: int) -> Text:
     if run.started_at is None:
-        return f"job {run.job_id} in {run.scope}: not started"
-    word = "paused" if run.paused and not run.ended else run.outcome.value
-    reason = f": {run.error}" if run.ended and run.error else ""
-    return f"job {run.job_id} in {run.scope}: {word} after {duration(at - run.started_at)}{reason}"
+        return Text.of("job {job} in {scope}: not started", job=run.job_id, scope=run.scope)
+    title = Text.of(
+        "job {job} in {scope}: {outcome} after {duration}",
+        job=run.job_id,
+        scope=run.scope,
+        outcome=Text.of("paused") if run.paused and not run.ended else run.outcome.text,
+        duration=duration(at - run.started_at),
+    )
+    return join_texts(": ", (title, run.error)) if run.ended and run.error else title
 
 
 _MINUTES_FROM_S: Final = 100

@@ -21,6 +21,7 @@ from edge.drawing.shapes import (
     columns,
     wrap,
 )
+from edge.foundation.text import ENGLISH, Text, stated_in
 
 MIN_WIDTH: Final = 60
 _READABLE: Final = 72
@@ -38,13 +39,14 @@ _UNFOLDED: Final = 5
 _MAX_NOTE_LINES: Final = 6
 
 
-def draw(chart: Chart, title: str, marks: Marks | None) -> Drawing:
-    """Return a chart drawn as wide as it is."""
-    return _sheet(title, [_whole(chart, Layout(chart.arrivals, MAX_LIMITS, marks))], marks, _READABLE)
+def draw(chart: Chart, title: str, marks: Marks | None, language: str = ENGLISH) -> Drawing:
+    """Return a chart drawn as wide as it is, with its texts in a language."""
+    block = _whole(chart, Layout(chart.arrivals, MAX_LIMITS, marks, language))
+    return _sheet(title, [block], marks, _READABLE, language)
 
 
 def draw_within(chart: Chart, title: str, marks: Marks | None, width: int) -> Drawing:
-    """Return a chart drawn within a width of at least `MIN_WIDTH` columns."""
+    """Return a chart drawn within a width of at least `MIN_WIDTH` columns, with its texts in English."""
     widest, *between, narrowest = (Layout(chart.arrivals, limits, marks) for limits in _NARROWING[:_UNFOLDED])
     block = _whole(chart, widest)
     if block.width > width:
@@ -54,13 +56,13 @@ def draw_within(chart: Chart, title: str, marks: Marks | None, width: int) -> Dr
         blocks = (_whole(chart, layout) for layout in fitting)
         block = next((item for item in blocks if item.width <= width), least)
     if block.width <= width:
-        return _sheet(title, [block], marks, width)
+        return _sheet(title, [block], marks, width, ENGLISH)
     sections: list[Block] = []
     for limits in _NARROWING[_UNFOLDED - 1 :]:
         sections = _Folding(Layout(chart.arrivals, limits, marks), width).sections(chart)
         if all(block.width <= width for block in sections):
             break
-    return _sheet(title, sections, marks, width)
+    return _sheet(title, sections, marks, width, ENGLISH)
 
 
 def _whole(chart: Chart, layout: Layout) -> Block:
@@ -80,11 +82,12 @@ def _whole(chart: Chart, layout: Layout) -> Block:
     return Block(first, end - _GAP - first, max(block.height for block in blocks), 0, 0, put)
 
 
-def _sheet(title: str, blocks: list[Block], marks: Marks | None, width: int) -> Drawing:
+def _sheet(title: str, blocks: list[Block], marks: Marks | None, width: int, language: str) -> Drawing:
     """Set blocks one below the other between the title and the notes."""
     shapes: list[Shape] = []
     y = 0
-    headings = [clean(text) for text in (title, marks.title if marks else "") if text]
+    texts = (title, stated_in(marks.title, language) if marks else "")
+    headings = [clean(text) for text in texts if text]
     for heading in headings:
         for text in wrap(heading, width, 2):
             shapes.append(Label(0, y, text, ShapeRole.TITLE))
@@ -95,13 +98,13 @@ def _sheet(title: str, blocks: list[Block], marks: Marks | None, width: int) -> 
         y += block.height + 1
     widest = max(block.width for block in blocks)
     if marks is not None and marks.waiting:
-        for number, reason in enumerate(("waiting:", *marks.waiting)):
-            for line, text in enumerate(wrap(reason, max(widest, width) - 4, _MAX_NOTE_LINES)):
+        for number, reason in enumerate((Text.of("waiting:"), *marks.waiting)):
+            for line, text in enumerate(wrap(stated_in(reason, language), max(widest, width) - 4, _MAX_NOTE_LINES)):
                 shapes.append(Label(2 if number == 0 or line == 0 else 4, y, text, ShapeRole.NOTE))
                 y += 1
         y += 1
-    texts = [shape.x + columns(shape.text) for shape in shapes if isinstance(shape, Label)]
-    return Drawing(" – ".join(headings), max(widest, *texts, 1), y - 1, tuple(shapes))
+    ends = [shape.x + columns(shape.text) for shape in shapes if isinstance(shape, Label)]
+    return Drawing(" – ".join(headings), max(widest, *ends, 1), y - 1, tuple(shapes))
 
 
 class _Folding:
@@ -119,12 +122,18 @@ class _Folding:
             self._section("", Leg(piece, open=False, entered=False))
         return self._found
 
-    def _section(self, heading: str, leg: Leg) -> None:
+    def _section(self, heading: str | Text, leg: Leg) -> None:
         items, folded = self._fold(leg.items)
-        self._found.append(_headed(heading, leg, self._layout.sequence(items), self._width))
+        self._found.append(_headed(str(heading), leg, self._layout.sequence(items), self._width))
         for folded_fork in folded:
             for number, inner in enumerate(folded_fork.fork.legs, 1):
-                self._section(f"{folded_fork.label}: path {number} of {len(folded_fork.fork.legs)}", inner)
+                path = Text.of(
+                    "{fork}: path {number} of {count}",
+                    fork=folded_fork.label,
+                    number=number,
+                    count=len(folded_fork.fork.legs),
+                )
+                self._section(path, inner)
 
     def _fold(self, items: Sequence) -> tuple[tuple[LayoutItem, ...], list[FoldedFork]]:
         """Fold the widest forks of a sequence until it fits."""
@@ -136,7 +145,7 @@ class _Folding:
             widest = max(forks, key=lambda number: blocks[number].width)
             fork = forks.pop(widest)
             self._nameless += not fork.name
-            new = FoldedFork(fork.name or f"selection {self._nameless}", fork)
+            new = FoldedFork(fork.name or Text.of("selection {number}", number=self._nameless), fork)
             folded.append(new)
             laid[widest] = new
             blocks[widest] = self._layout.item(new)

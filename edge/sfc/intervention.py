@@ -18,7 +18,7 @@ from edge.sfc.evolve import activate, deactivate, force_when_held, settle
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Moment, Net, NetTransition
 from edge.sfc.run import UNSUCCESSFUL, ActionState, Association, InterventionNote, Outcome, Run
-from edge.sfc.signal import Ignored, IgnoredKind, Intervene, Resolution, Resolve
+from edge.sfc.signal import Ignored, IgnoredKind, Intervene, Resolution, Resolve, kind_text
 from edge.sfc.view import Draft, left_failures, remedies, stands
 
 MAX_INTERVENTIONS: Final = 100
@@ -30,7 +30,7 @@ _OPEN: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING})
 class _Target(Struct, frozen=True):
     """What an intervention is about: as text, as a mark of this very activation, and how it is applied."""
 
-    subject: str
+    subject: str | Text
     mark: str
     apply: Callable[[str], None]
     """Called with who decided and the reason."""
@@ -141,7 +141,7 @@ def _find_action(draft: Draft, signal: Intervene) -> _Target | Ignored:
     if not allowed:
         return Ignored(
             IgnoredKind.NOT_ALLOWED,
-            Text.of("the recipe does not allow {kind} for {label}", kind=signal.kind, label=label),
+            Text.of("the recipe does not allow {kind} for {label}", kind=kind_text(signal.kind), label=label),
         )
     fits = _is_retryable if signal.kind is Intervention.RETRY else _is_skippable
     found = [key for key in draft.in_recipe_order(set(allowed)) if fits(draft, key)]
@@ -164,7 +164,8 @@ def _find_action(draft: Draft, signal: Intervene) -> _Target | Ignored:
             draft.put(origin, replace(association, resolved_by=f"skipped by {by}"))
             skip(draft, origin, signal.data)
 
-    return _Target(f"{key.action} of {key.step}", f"{key}/{draft.associations[key].attempt}", apply)
+    subject = Text.of("{action} of {step}", action=key.action, step=key.step)
+    return _Target(subject, f"{key}/{draft.associations[key].attempt}", apply)
 
 
 def _label(action: str, step: str) -> Text:
@@ -209,7 +210,7 @@ def _find_step(draft: Draft, signal: Intervene) -> _Target | Ignored:
     if signal.kind not in step.interventions:
         return Ignored(
             IgnoredKind.NOT_ALLOWED,
-            Text.of("the recipe does not allow {kind} for {label}", kind=signal.kind, label=label),
+            Text.of("the recipe does not allow {kind} for {label}", kind=kind_text(signal.kind), label=label),
         )
     if draft.done(signal.step):
         return Ignored(
@@ -250,7 +251,7 @@ def _find_transition(draft: Draft, signal: Intervene) -> _Target | Ignored:
     if kept:
         return Ignored(
             IgnoredKind.NOT_ALLOWED,
-            Text.of("the recipe does not allow {kind} for step {kept!r}", kind=signal.kind, kept=kept[0]),
+            Text.of("the recipe does not allow {kind} for step {kept!r}", kind=kind_text(signal.kind), kept=kept[0]),
         )
     mark = " ".join(f"{name}/{draft.steps[name].count}" for name in forced.sources)
     return _Target(_text_of(forced), f"{mark} {forced.index}", lambda _: _clear(draft, forced))
@@ -307,7 +308,8 @@ def _find_unknown(draft: Draft, signal: Resolve) -> _Target | Ignored:
             case _:
                 assert_never(signal.resolution)
 
-    return _Target(f"{key.action} of {key.step}", f"{key}/{draft.associations[key].attempt}", apply)
+    subject = Text.of("{action} of {step}", action=key.action, step=key.step)
+    return _Target(subject, f"{key}/{draft.associations[key].attempt}", apply)
 
 
 class HeldFailure(Struct, frozen=True):

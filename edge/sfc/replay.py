@@ -15,7 +15,7 @@ from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import Net
 from edge.sfc.run import ActionState, Association, PastAttempt, Run, new_run
 from edge.sfc.run_fields import encode
-from edge.sfc.signal import Advanced, Intervene, Pause, Resolve, Resume, Signal, Start
+from edge.sfc.signal import Advanced, Intervene, Pause, Resolve, Resume, Start
 
 _WithError = TypeVar("_WithError", Run, Association, PastAttempt)
 
@@ -63,7 +63,7 @@ def replay(net: Net, recorded: Run, records: Sequence[DecisionRecord]) -> Replay
 def differing_fields(recorded: Run, repeated: Run) -> tuple[str, ...]:
     """Return the names of the fields in which the state of two runs differs, such as `var:torque`; in order.
 
-    Errors are compared by their English text, as release 0.9.0 stored them.
+    Errors and subjects are compared by their English text, as release 0.9.0 stored them.
     """
     one, other = encode(_in_english(recorded)), encode(_in_english(repeated))
     return tuple(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
@@ -75,7 +75,8 @@ def _in_english(run: Run) -> Run:
 
     associations = {key: stated(association) for key, association in run.associations.items()}
     past = {number: stated(attempt) for number, attempt in run.past.items()}
-    return replace(stated(run), associations=associations, past=past)
+    notes = {number: replace(note, subject=str(note.subject)) for number, note in run.interventions.items()}
+    return replace(stated(run), associations=associations, past=past, interventions=notes)
 
 
 _UNDER_WAY: Final = frozenset({ActionState.DISPATCHED, ActionState.WAITING, ActionState.UNKNOWN})
@@ -110,7 +111,7 @@ class InterventionMark(Struct, frozen=True):
     """A person intervened: what, who and why, as text."""
 
     at: int
-    text: str
+    text: Text
 
 
 class Timeline(Struct, frozen=True):
@@ -148,15 +149,11 @@ def timeline(records: Sequence[DecisionRecord]) -> Timeline:
             case _:
                 pass
     marks = tuple(
-        InterventionMark(decision_record.at, str(decision_record.signal))
+        InterventionMark(decision_record.at, decision_record.signal.text)
         for decision_record in records
-        if _is_of_a_person(decision_record.signal)
+        if isinstance(decision_record.signal, Intervene | Resolve)
     )
     return Timeline(records[0].at, records[-1].at, tuple(steps), tuple(actions.spans), tuple(pauses), marks)
-
-
-def _is_of_a_person(signal: Signal) -> bool:
-    return isinstance(signal, (Intervene, Resolve))
 
 
 class _ActionSpans:

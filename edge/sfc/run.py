@@ -93,7 +93,7 @@ class InterventionNote(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     kind: str
-    subject: str
+    subject: str | Text
     by: str
     reason: str
     at: int
@@ -161,7 +161,7 @@ _ACTION_STATES: Final = {
     ActionState.WAITING: Text.of("waiting"),
     ActionState.COMPLETED: Text.of("completed"),
     ActionState.FAILED: Text.of("failed"),
-    ActionState.TIMED_OUT: Text.of("timed_out"),
+    ActionState.TIMED_OUT: Text.of("timed out"),
     ActionState.STOPPED: Text.of("stopped"),
     ActionState.UNKNOWN: Text.of("unknown"),
 }

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from edge.expression.value import UNKNOWN, Truth
-from edge.foundation.text import Text
+from edge.foundation.text import Text, join_texts
 from edge.model.recipe import Intervention
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.run import Run
@@ -135,6 +135,18 @@ class Resolution(StrEnum):
     FAILED = "failed"
     REPEAT = "repeat"
 
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        return _RESOLUTIONS[self]
+
+
+_RESOLUTIONS: Final = {
+    Resolution.DONE: Text.of("done"),
+    Resolution.FAILED: Text.of("failed"),
+    Resolution.REPEAT: Text.of("repeat"),
+}
+
 
 class SecondPerson(Struct, frozen=True):
     """A decision takes effect when another person asks for the same in time; `has_login` lets this one confirm."""
@@ -158,9 +170,11 @@ class Resolve(Struct, frozen=True):
         """Return the name of the decision, such as `resolve done`."""
         return f"resolve {self.resolution}"
 
-    def __str__(self) -> str:
-        needs = ", with a second person" if self.second else ""
-        return f"resolve {self.action} as {self.resolution} by {self.by or 'unknown'}: {self.reason}{needs}"
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        resolution = Text.of("resolve {action} as {resolution}", action=self.action, resolution=self.resolution.text)
+        return _of_person(resolution, self)
 
 
 class Intervene(Struct, frozen=True):
@@ -179,11 +193,41 @@ class Intervene(Struct, frozen=True):
     by: str = ""
     second: SecondPerson | None = None
 
-    def __str__(self) -> str:
-        named = (self.action, self.step) if self.action else (self.step, self.target)
-        subject = (" of " if self.action else " → ").join(value for value in named if value)
-        needs = ", with a second person" if self.second else ""
-        return f"{self.kind} {subject} by {self.by or 'unknown'}: {self.reason}{needs}"
+    @property
+    def subject(self) -> str | Text:
+        """Return what the intervention is about: an action, a step, or a transition."""
+        if self.action:
+            return Text.of("{action} of {step}", action=self.action, step=self.step) if self.step else self.action
+        return " → ".join(name for name in (self.step, self.target) if name)
+
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        return _of_person(join_texts(" ", (kind_text(self.kind), self.subject)), self)
+
+
+def _of_person(decision: Text, signal: Resolve | Intervene) -> Text:
+    by = signal.by or Text.of("unknown")
+    text = Text.of("{decision} by {by}: {reason}", decision=decision, by=by, reason=signal.reason)
+    return Text.of("{decision}, with a second person", decision=text) if signal.second else text
+
+
+_KINDS: Final[Mapping[str, Text]] = MappingProxyType(
+    {
+        Intervention.RETRY: Text.of("retry"),
+        Intervention.SKIP: Text.of("skip"),
+        Intervention.FORCE: Text.of("force"),
+        Intervention.COMPLETE: Text.of("complete"),
+        "resolve done": Text.of("resolve done"),
+        "resolve failed": Text.of("resolve failed"),
+        "resolve repeat": Text.of("resolve repeat"),
+    }
+)
+
+
+def kind_text(kind: str) -> str | Text:
+    """Return the kind of an intervention for people."""
+    return _KINDS.get(kind, kind)
 
 
 class Late(Struct, frozen=True):

@@ -17,7 +17,7 @@ from edge.sfc.advance import advance
 from edge.sfc.intervention import HeldFailure, held_failures
 from edge.sfc.net import Net, NetTransition
 from edge.sfc.run import ActionState, Run
-from edge.sfc.signal import NO_MIRRORS, Advanced, Intervene, Mirrors
+from edge.sfc.signal import NO_MIRRORS, Advanced, Intervene, Mirrors, kind_text
 from edge.sfc.view import RunView, left_failures
 
 START: Final = "start"
@@ -128,7 +128,7 @@ class SecondPersonWaits(Struct, frozen=True):
     """A person asked for an intervention, and another person must confirm it; `left_ms` is the time for it."""
 
     kind: str
-    subject: str
+    subject: str | Text
     by: str
     left_ms: int
 
@@ -145,24 +145,6 @@ class SecondPersonWaits(Struct, frozen=True):
 
     def __str__(self) -> str:
         return str(self.text)
-
-
-_KINDS: Final[Mapping[str, Text]] = MappingProxyType(
-    {
-        Intervention.RETRY: Text.of("retry"),
-        Intervention.SKIP: Text.of("skip"),
-        Intervention.FORCE: Text.of("force"),
-        Intervention.COMPLETE: Text.of("complete"),
-        "resolve done": Text.of("resolve done"),
-        "resolve failed": Text.of("resolve failed"),
-        "resolve repeat": Text.of("resolve repeat"),
-    }
-)
-
-
-def kind_text(kind: str) -> str | Text:
-    """Return the kind of an intervention for people."""
-    return _KINDS.get(kind, kind)
 
 
 Waiting: TypeAlias = TransitionWaits | ActionWaits | PersonWaits | SecondPersonWaits | RunHalted

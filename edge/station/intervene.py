@@ -100,7 +100,7 @@ def _log(job_id: str, signal: Resolve | Intervene, answer: CallAnswer) -> None:
     event = "intervention requested" if answer.reasons else "intervention applied"
     if isinstance(signal, Resolve) and not answer.reasons:
         event = "outcome resolved"
-    logger.warning(event, job=job_id, intervention=str(signal), by=signal.by, reason=signal.reason)
+    logger.warning(event, job=job_id, intervention=str(signal.text), by=signal.by, reason=signal.reason)
 
 
 def names_of(signal: Resolve | Intervene) -> tuple[str, ...]:

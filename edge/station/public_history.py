@@ -1,11 +1,12 @@
 """The public form of the history of a job: its decisions, with their signals and what they changed."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from edge.foundation.text import ENGLISH, Text, join_texts
 from edge.model.instant import Instant, rfc3339
 from edge.sfc.history import Changes, DecisionRecord
 from edge.sfc.run import Sending
@@ -83,10 +84,13 @@ class PublicHistory(Struct, frozen=True, kw_only=True):
     decisions: tuple[PublicDecision, ...]
 
 
-def public_history(recorded: RecordedRun, largest: int | None = None) -> PublicHistory:
-    """Return the history of a job; a signal of more than `largest` bytes of JSON is stated by its size."""
+def public_history(recorded: RecordedRun, largest: int | None = None, language: str = ENGLISH) -> PublicHistory:
+    """Return the history of a job, with texts in a language.
+
+    A signal of more than `largest` bytes of JSON is stated by its size.
+    """
     run = recorded.stored.run
-    decisions = tuple(_decision(record, largest) for record in recorded.records)
+    decisions = tuple(_decision(record, largest, language) for record in recorded.records)
     return PublicHistory(job_order_id=run.job_id, scope=run.scope, decisions=decisions)
 
 
@@ -95,12 +99,12 @@ def public_changes(changes: Changes) -> PublicChanges:
     return PublicChanges(**_changes(changes))
 
 
-def _decision(record: DecisionRecord, largest: int | None) -> PublicDecision:
+def _decision(record: DecisionRecord, largest: int | None, language: str) -> PublicDecision:
     return PublicDecision(
         number=record.number,
         at=rfc3339(record.at),
         signal=type(record.signal).__name__.lower(),
-        text=signal_text(record.signal),
+        text=signal_text(record.signal).in_language(language),
         members=_bounded(record.signal, largest),
         mirrors={
             name: AskedMirror(
@@ -139,31 +143,46 @@ def _changes(changes: Changes) -> dict[str, Any]:
     }
 
 
-def signal_text(signal: Signal) -> str:
+def signal_text(signal: Signal) -> Text:
     """Return a signal as text for people."""
     match signal:
         case Start() | Tick() | Pause() | Resume():
-            return type(signal).__name__.lower()
-        case Answer(command_id, ok=ok, error=error):
-            return f"answer to {_attempt(command_id)}: {'done' if ok else f'failed: {error}' if error else 'failed'}"
+            return _WORDS[type(signal)]
+        case Answer(command_id, ok=True):
+            return Text.of("answer to {attempt}: done", attempt=_attempt(command_id))
+        case Answer(command_id, error=None | ""):
+            return Text.of("answer to {attempt}: failed", attempt=_attempt(command_id))
+        case Answer(command_id, error=error):
+            return Text.of("answer to {attempt}: failed: {error}", attempt=_attempt(command_id), error=error)
         case Unknown(command_id, reason):
-            return f"unknown outcome of {_attempt(command_id)}: {reason}"
+            return Text.of("unknown outcome of {attempt}: {reason}", attempt=_attempt(command_id), reason=reason)
         case Begun(command_id):
-            return f"begun {_attempt(command_id)}"
+            return Text.of("begun {attempt}", attempt=_attempt(command_id))
         case Withdrawn(command_id, reason, may_have_left):
-            sending = Sending.MAYBE if may_have_left else Sending.NEVER
-            return f"{_attempt(command_id)} {sending}{f': {reason}' if reason else ''}"
+            sending = (Sending.MAYBE if may_have_left else Sending.NEVER).text
+            text = Text.of("{attempt} {sending}", attempt=_attempt(command_id), sending=sending)
+            return join_texts(": ", (text, reason)) if reason else text
         case Resolve() | Intervene():
-            return str(signal)
+            return signal.text
         case Late(command_id):
-            return f"late result of {_attempt(command_id)}"
+            return Text.of("late result of {attempt}", attempt=_attempt(command_id))
         case Event(type_id):
-            return f"event {type_id}"
+            return Text.of("event {type}", type=type_id)
         case Granted(locks):
-            return f"lock {', '.join(locks)} granted"
+            return Text.of("lock {lock} granted", lock=", ".join(locks))
         case Abort(reason) | Stop(reason):
-            word = type(signal).__name__.lower()
-            return f"{word}: {reason}" if reason else word
+            word = _WORDS[type(signal)]
+            return join_texts(": ", (word, reason)) if reason else word
+
+
+_WORDS: Final[Mapping[type, Text]] = {
+    Start: Text.of("start"),
+    Tick: Text.of("tick"),
+    Pause: Text.of("pause"),
+    Resume: Text.of("resume"),
+    Abort: Text.of("abort"),
+    Stop: Text.of("stop"),
+}
 
 
 def _attempt(command_id: str) -> str:

@@ -291,7 +291,9 @@ def public_waits(stored: StoredJob, now: int, language: str = ENGLISH) -> Public
             case SecondPersonWaits(kind, subject, by, left_ms):
                 persons.append(wait.text.in_language(language))
                 second_persons.append(
-                    WaitingSecondPerson(kind=kind, subject=subject, by=by, left_seconds=left_ms / 1000)
+                    WaitingSecondPerson(
+                        kind=kind, subject=stated_in(subject, language), by=by, left_seconds=left_ms / 1000
+                    )
                 )
             case RunHalted(text):
                 halted = text.in_language(language)

@@ -129,7 +129,7 @@ def _interventions(run: Run) -> Iterator[Parameter]:
 def _facts(intervention_note: InterventionNote) -> tuple[Parameter, ...]:
     facts: dict[str, object] = {
         "kind": intervention_note.kind,
-        "subject": intervention_note.subject,
+        "subject": str(intervention_note.subject),
         "by": intervention_note.by,
         "reason": intervention_note.reason,
         "at": _text_of(intervention_note.at),

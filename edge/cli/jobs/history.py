@@ -43,7 +43,7 @@ def history_table(recorded: RecordedRun) -> Table:
         table.add_row(
             f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03}",
             f"{(record.at - begin) / 1000:.3f} s",
-            RichText(printable("; ".join((signal_text(record.signal), *_mirrors(record.mirrors))))),
+            RichText(printable("; ".join((str(signal_text(record.signal)), *_mirrors(record.mirrors))))),
             RichText(printable(changes_text(record.changes))),
         )
     return table
@@ -120,7 +120,7 @@ def replay_text(result: JobReplay) -> Iterator[str]:
     yield f"{job}: {len(result.differences)} of {result.decisions} decisions differ"
     for difference in result.differences[:_MOST_SHOWN]:
         record = difference.record
-        yield f"  decision {record.number}, {printable(signal_text(record.signal))}"
+        yield f"  decision {record.number}, {printable(str(signal_text(record.signal)))}"
         yield f"    recorded: {printable(changes_text(record.changes))}"
         repeated = f"ignored: {difference.ignored}" if difference.ignored else changes_text(difference.repeated)
         yield f"    replayed: {printable(repeated)}"
@@ -144,7 +144,7 @@ def replay_json(result: JobReplay) -> dict[str, object]:
 def _difference(item: Difference) -> dict[str, object]:
     return {
         "number": item.record.number,
-        "signal": signal_text(item.record.signal),
+        "signal": str(signal_text(item.record.signal)),
         "recorded": public_changes(item.record.changes),
         "replayed": None if item.ignored else public_changes(item.repeated),
         "ignored": item.ignored or None,

@@ -99,8 +99,11 @@ def results_of(stored: StoredJob, language: str, most: int = MOST_RESULTS) -> Re
     return ResultList(job_order_id=stored.job.job_id, results=public_results(stored, most, _LARGEST_RESULT, language))
 
 
-async def job_chart(store: Store, job_id: str, now: int) -> str:
-    """Return the running chart of a job as SVG. Raises Refused for an unknown job and for one without a run."""
+async def job_chart(store: Store, job_id: str, now: int, language: str) -> str:
+    """Return the running chart of a job as SVG in a language.
+
+    Raises Refused for an unknown job and for one without a run.
+    """
     stored_job = await load(store, job_id)
     if not (stored_job.run and stored_job.net):
         raise Refused(
@@ -109,24 +112,25 @@ async def job_chart(store: Store, job_id: str, now: int) -> str:
     marks = marks_of(stored_job.net, stored_job.run, now, stored_job.holders, stored_job.mirrors, stored_job.unsent)
     chart = read_chart(stored_job.net.recipe)
     await asyncio.sleep(REST_S)  # each part takes a millisecond or more: the others run between them
-    drawing = draw(chart, "", marks)
+    drawing = draw(chart, "", marks, language)
     await asyncio.sleep(REST_S)
     return chart_svg(drawing)
 
 
-async def job_gantt(store: Store, job_id: str, now: int) -> str:
-    """Return the timeline of steps and actions as SVG. Raises Refused when no history is recorded."""
+async def job_gantt(store: Store, job_id: str, now: int, language: str) -> str:
+    """Return the timeline of steps and actions as SVG in a language. Raises Refused when no history is recorded."""
     found = await load_recorded(store, job_id, MOST_DECISIONS, REST_S)
     if isinstance(found, NotRecorded):
         raise Refused("no_history", Text.of("{reason}.", reason=found.reason), "Look at the list of jobs.")
     run = found.stored.run
     until = now if run.ended_at is None else run.ended_at
-    return "".join(await in_slices(gantt_lines("", found.net, timeline(found.records), until), REST_S))
+    lines = gantt_lines("", found.net, timeline(found.records), until, language)
+    return "".join(await in_slices(lines, REST_S))
 
 
-async def job_history(store: Store, job_id: str, most: int = MOST_DECISIONS) -> PublicHistory:
-    """Return the newest decisions about a job. Raises Refused when none is recorded."""
+async def job_history(store: Store, job_id: str, language: str, most: int = MOST_DECISIONS) -> PublicHistory:
+    """Return the newest decisions about a job, with texts in a language. Raises Refused when none is recorded."""
     found = await load_recorded(store, job_id, most, REST_S)
     if isinstance(found, NotRecorded):
         raise Refused("no_history", Text.of("{reason}.", reason=found.reason), "Look at the list of jobs.")
-    return public_history(found, _LARGEST_SIGNAL)
+    return public_history(found, _LARGEST_SIGNAL, language)

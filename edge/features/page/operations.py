@@ -77,15 +77,15 @@ async def _job(services: WebServices, call: ApiCall) -> PublicJobDetail:
 
 
 async def _chart(services: WebServices, call: ApiCall) -> Svg:
-    return Svg(await job_views.job_chart(services.store, call.path["job"], services.clock()))
+    return Svg(await job_views.job_chart(services.store, call.path["job"], services.clock(), call.caller.language))
 
 
 async def _gantt(services: WebServices, call: ApiCall) -> Svg:
-    return Svg(await job_views.job_gantt(services.store, call.path["job"], services.clock()))
+    return Svg(await job_views.job_gantt(services.store, call.path["job"], services.clock(), call.caller.language))
 
 
 async def _history(services: WebServices, call: ApiCall) -> PublicHistory:
-    return await job_views.job_history(services.store, call.path["job"])
+    return await job_views.job_history(services.store, call.path["job"], call.caller.language)
 
 
 async def _results(services: WebServices, call: ApiCall) -> models.ResultList:

@@ -91,7 +91,7 @@ async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str
     if detail.has_chart:
         # A gateway may keep no history.
         with contextlib.suppress(Refused):
-            history = await job_views.job_history(store, job_id, _MOST_DECISIONS)
+            history = await job_views.job_history(store, job_id, caller.language, _MOST_DECISIONS)
     return "job.html", {
         "detail": detail,
         "history": history,

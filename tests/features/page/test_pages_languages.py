@@ -38,7 +38,7 @@ async def test_job_that_a_person_aborted_names_it_in_german(browser: Browser, pl
     assert (await alice.post("/api/v1/jobs/J1/abort", {})).status == 200
     for path in ("/api/v1/jobs/J1", "/job?id=J1", "/jobs"):
         answer = (await alice.get(path, accept_language="de")).text
-        assert "abgebrochen von alice an der Stationsseite" in answer
+        assert "sofort beendet von alice an der Stationsseite" in answer
         assert "aborted by" not in answer
     assert str((await plant.job("J1")).error) == "aborted by alice at the station page"
 
@@ -54,3 +54,23 @@ async def test_reason_of_offline_equipment_is_in_german(services: WebServices) -
     assert found["connection"]["reason"] == "keine Antwort innerhalb von 5 s"
     assert "keine Antwort innerhalb von 5 s" in page
     assert "no answer" not in page
+
+
+async def test_charts_of_a_job_are_in_the_language_of_the_reader(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    for name, english, german in (
+        ("chart.svg", "job J1 in station-1: running after", "Auftrag J1 in station-1: läuft nach"),
+        ("gantt.svg", ">from 20", ">ab 20"),
+        ("gantt.svg", "a: dispatched", "a: gesendet"),
+    ):
+        picture = f"/api/v1/jobs/J1/{name}"
+        pictures = [(await eve.get(picture, accept_language=language)).text for language in ("en", "de", "en")]
+        assert [english in text for text in pictures] == [True, False, True], pictures
+        assert [german in text for text in pictures] == [False, True, False], pictures
+
+
+async def test_decisions_of_a_job_are_stated_in_german(browser: Browser) -> None:
+    eve = await browser.logged_in("eve")
+    decisions = (await eve.get("/api/v1/jobs/J1/history", accept_language="de")).json["decisions"]
+    assert [decision["text"] for decision in decisions][:1] == ["Start"]
+    assert "<td>Start</td>" in (await eve.get("/job?id=J1", accept_language="de")).text
