@@ -67,7 +67,7 @@ def result_parameter(name: str, value: object) -> Parameter:
     """Return a result as a parameter; `{"value": 85.2, "unit": "Nm"}` becomes a value with its engineering unit."""
     if not isinstance(value, dict):
         return Parameter(id=name, value=value)
-    if _MEASURED <= value.keys() <= _MEASURED_FURTHER and isinstance(value["unit"], str):
+    if isinstance(value.get("unit"), str) and _MEASURED <= value.keys() <= _MEASURED_FURTHER:
         text = value.get("description")
         return Parameter(
             id=name,

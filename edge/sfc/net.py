@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from edge.model.recipe import Intervention, Qualifier, Recipe
 from edge.sfc.condition import Condition
-from edge.sfc.identifiers import AssociationKey, parse_command_id
-from edge.sfc.run import Run, find_command
+from edge.sfc.identifiers import AssociationKey
+from edge.sfc.run import Association, Run
 from edge.sfc.signal import CommandRequest, Phase
 
 
@@ -186,20 +186,20 @@ class Net(Struct, frozen=True):
     """The mirrored sets that its conditions ask for."""
 
 
-def request_of(net: Net, run: Run, phase: Phase, command: str, step: str) -> CommandRequest:
-    """Return the request that a decision of this run made; it is derived from the net, not stored."""
-    named = find_command(run, command) or parse_command_id(command)
-    if named is None:
-        raise ValueError(f"{command!r} is not a command of this station")
-    among = (net.resetting if named.reset else net.starting).get(named.action, ())
+def request_of(net: Net, run: Run, phase: Phase, association: Association, step: str) -> CommandRequest:
+    """Return the request that a decision of this run made for an association; it is derived from the net, not stored.
+
+    `step` is the step of the activation that shares the command, where several do.
+    """
+    among = (net.resetting if association.reset else net.starting).get(association.action, ())
     here = [action for action in among if action.step == step]
     latest = [
         action
         for action in here
-        if (association := run.associations.get(action.key)) and association.attempt == named.attempt
+        if (other := run.associations.get(action.key)) and other.attempt == association.attempt
     ]
     action = (latest or here)[0]
-    return request(run, action, phase, command, named.attempt)
+    return request(run, action, phase, association.command_id, association.attempt)
 
 
 def request(run: Run, action: NetAction, phase: Phase, command: str, attempt: int) -> CommandRequest:

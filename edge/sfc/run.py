@@ -379,16 +379,20 @@ def new_run(job_id: str, scope: str, run_id: str, parameters: Mapping[str, Any])
     return Run(job_id=job_id, scope=scope, run_id=run_id, parameters=dict(parameters))
 
 
+def outstanding(run: Run, command: str) -> Association | None:
+    """Return the association whose command waits for its answer; None when there is none."""
+    association = find_command(run, command)
+    return association if association is not None and association.state is ActionState.DISPATCHED else None
+
+
 def is_outstanding(run: Run, command: str) -> bool:
     """Return whether a command waits for its answer."""
-    association = find_command(run, command)
-    return association is not None and association.state is ActionState.DISPATCHED
+    return outstanding(run, command) is not None
 
 
-def is_too_late(run: Run, command: str, now: int) -> bool:
+def is_too_late(run: Run, association: Association, now: int) -> bool:
     """Return whether the time for a start that waits for its answer is over: it must not be sent any more."""
-    association = find_command(run, command)
-    if association is None or association.reset or run.paused:
+    if association.reset or run.paused:
         return False
     end = association.window_end
     return end is not None and end <= now

@@ -25,7 +25,7 @@ from edge.ports.result_trace import (
     stored_in,
 )
 from edge.sfc.identifiers import CommandKey, parse_command_id
-from edge.sfc.run import find_command, is_outstanding, is_too_late, results_of
+from edge.sfc.run import find_command, is_outstanding, is_too_late, outstanding, results_of
 from edge.sfc.signal import Answer, Begun, Ignored, IgnoredKind, Late, Phase, Unknown
 from edge.station.decision import Decision, LoadedJob, NotAllowed
 from edge.station.direct_commands import DirectCommands
@@ -147,10 +147,11 @@ async def open_commands_of_jobs(runs: Runs, scopes: Collection[str], type_ids: C
             continue
         queued = {(outgoing.phase, outgoing.command_id) for outgoing in runs.outbox.unsent(job_id)}
         for item in loaded.unanswered():
-            if item.type_id in type_ids and not is_too_late(loaded.stored.run, item.command_id, now):
-                command = command_of(loaded, item.phase, item.command_id, item.step, offered_again=True)
+            association = outstanding(loaded.stored.run, item.command_id)
+            if association and item.type_id in type_ids and not is_too_late(loaded.stored.run, association, now):
+                command = command_of(loaded, item.phase, association, item.step, offered_again=True)
                 is_queued = (item.phase, item.command_id) in queued
-                found.append((loaded.sent_at(item.command_id) or 0, replace(command, queued=is_queued)))
+                found.append((association.armed_at or 0, replace(command, queued=is_queued)))
     return [command for _, command in sorted(found, key=lambda row: row[0])]
 
 

@@ -81,14 +81,19 @@ class OutboxCache:
         return tuple([command for command, sent in job_outbox.commands.items() if not sent]) if job_outbox else ()
 
     def is_unsent(self, job_id: str, outgoing: Outgoing) -> bool:
-        """Return whether a command of a job is to be sent."""
+        """Return whether this command of a job is to be sent."""
         job_outbox = self._jobs.get(job_id)
         return job_outbox is not None and job_outbox.commands.get(outgoing) is False
+
+    def has_unsent(self, job_id: str) -> bool:
+        """Return whether a command of a job is to be sent."""
+        job_outbox = self._jobs.get(job_id)
+        return job_outbox is not None and False in job_outbox.commands.values()
 
     def has_sent(self, job_id: str) -> bool:
         """Return whether a command of a job was sent and is not removed from the store."""
         job_outbox = self._jobs.get(job_id)
-        return job_outbox is not None and any(job_outbox.commands.values())
+        return job_outbox is not None and True in job_outbox.commands.values()
 
     def scope_of(self, job_id: str) -> str:
         """Return the scope of a job with commands."""

@@ -21,7 +21,7 @@ from edge.foundation.text import Text
 from edge.sfc.action import unsent_reason
 from edge.sfc.identifiers import parse_command_id
 from edge.sfc.net import Net, request_of
-from edge.sfc.run import find_command, is_outstanding, is_too_late
+from edge.sfc.run import Association, is_too_late, outstanding
 from edge.sfc.signal import Answer, Phase, Withdrawn
 from edge.sfc.view import next_deadline
 from edge.station.dead_letter_writer import DeadLetterWriter
@@ -73,16 +73,17 @@ class Dispatch:
         Raises Unavailable when the equipment cannot be reached now.
         """
         command_id = outgoing.command_id
-        if not is_outstanding(loaded.stored.run, command_id):
+        association = outstanding(loaded.stored.run, command_id)
+        if association is None:
             # The cached run may be older than the work, which another process may have added.
             newest = await self._runs.load(loaded.job.job_id)
-            if newest is None or not is_outstanding(newest.stored.run, command_id):
+            if newest is None or (association := outstanding(newest.stored.run, command_id)) is None:
                 return Performed.ENDED
             loaded = newest
         phase = outgoing.phase
-        if phase is Phase.START and self._is_too_late(loaded, outgoing):
+        if phase is Phase.START and self._is_too_late(loaded, association, is_again=outgoing.again):
             return Performed.TOO_LATE
-        command = command_of(loaded, phase, command_id, outgoing.step, offered_again=outgoing.again)
+        command = command_of(loaded, phase, association, outgoing.step, offered_again=outgoing.again)
         equipment = self.routes.get(command.type_id)
         if equipment is None:
             reason = f"no equipment takes commands of type {command.type_id}"
@@ -104,15 +105,15 @@ class Dispatch:
                 await equipment.send(command)
         return Performed.SENT
 
-    def _is_too_late(self, loaded: LoadedJob, outgoing: Outgoing) -> bool:
+    def _is_too_late(self, loaded: LoadedJob, association: Association, *, is_again: bool) -> bool:
         """Return whether a start must wait for the timers of its run, which may end it.
 
         The command of an earlier process also waits for the others: its step may have been left meanwhile.
         """
         run, now = loaded.stored.run, self._runs.clock()
-        if is_too_late(run, outgoing.command_id, now):
+        if is_too_late(run, association, now):
             return True
-        due = next_deadline(loaded.net, run) if outgoing.again else None
+        due = next_deadline(loaded.net, run) if is_again else None
         return due is not None and due <= now
 
     async def never_left(self, start: Outgoing, job_id: str) -> bool:
@@ -200,13 +201,14 @@ def permit_start(store: Store) -> None:
         raise NotSent(Text.of("the primary of the store is not confirmed: {reason}", reason=reason))
 
 
-def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, offered_again: bool = False) -> Command:
+def command_of(
+    loaded: LoadedJob, phase: Phase, association: Association, step: str, *, offered_again: bool = False
+) -> Command:
     """Return a command that a committed decision asks for; only its flags differ between repetitions."""
-    request = request_of(loaded.net, loaded.stored.run, phase, command_id, step)
-    association = find_command(loaded.stored.run, command_id)
-    begun = association is not None and association.begun != ""
+    request = request_of(loaded.net, loaded.stored.run, phase, association, step)
+    begun = association.begun != ""
     return Command(
-        command_id=command_id,
+        command_id=association.command_id,
         phase=phase,
         type_id=request.type_id,
         scope=loaded.job.scope,
@@ -217,7 +219,7 @@ def command_of(loaded: LoadedJob, phase: Phase, command_id: str, step: str, *, o
         parameters=request.parameters,
         begun=begun,
         offered_again=offered_again or begun,
-        expires_at=association.deadline if association else None,
+        expires_at=association.deadline,
         causation_id=loaded.job.causation_id,
         trace=loaded.job.trace,
     )
@@ -291,28 +293,27 @@ class Sender:
         queue = self._queues[job_id]
         tries = 1
         try:
-            while self._outbox.unsent(job_id):
+            while await self.send_all(job_id, queue):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(delay_after_defects(tries)):
+                        await queue.more.wait()
                 queue.more.clear()
-                await self.send_all(job_id, queue)
-                if self._outbox.unsent(job_id):
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(delay_after_defects(tries)):
-                            await queue.more.wait()
-                    tries += 1
-                    # Another instance may have ended the job meanwhile: a stopped command must not be sent.
-                    self._runs.invalidate(job_id)
+                tries += 1
+                # Another instance may have ended the job meanwhile: a stopped command must not be sent.
+                self._runs.invalidate(job_id)
         finally:
             del self._queues[job_id]
             self._sent_jobs.add(job_id)
             self._sent_some.set()
 
-    async def send_all(self, job_id: str, queue: SendQueue | None = None) -> None:
-        """Try once to send all commands of a job; its queue keeps the failures."""
+    async def send_all(self, job_id: str, queue: SendQueue | None = None) -> bool:
+        """Try once to send all commands of a job; return whether some are left. Its queue keeps the failures."""
         queue = queue or SendQueue()
         for outgoing in self._outbox.unsent(job_id):
             # The command may count as sent now: the last commit of an ended instance may arrive late.
             if self._outbox.is_unsent(job_id, outgoing):
                 await self._send(job_id, outgoing, queue)
+        return self._outbox.has_unsent(job_id)
 
     async def _send(self, job_id: str, outgoing: Outgoing, queue: SendQueue) -> None:
         try:

@@ -6,13 +6,16 @@ from edge.sfc.run import (
     NO_LOCK_CHANGE,
     NO_LOCKS,
     ActionState,
+    Association,
     LockChange,
+    Run,
     RunLocks,
     StepState,
     find_command,
     is_outstanding,
     is_too_late,
     lock_change,
+    outstanding,
     waits,
 )
 from edge.sfc.signal import Abort, Pause
@@ -102,18 +105,22 @@ def test_start_is_too_late_from_the_end_of_its_time_on(
     qualifier: str, fields: dict[str, float], now: int, *, is_late: bool
 ) -> None:
     driven = Driven(net_of(chain("A B", action("a", "A", qualifier, **fields), action("b", "B"))))
-    assert is_too_late(driven.run, "J1/R1/a/1", now) is is_late
-    assert not is_too_late(driven.run, "J1/R1/b/1", now)
+    assert is_too_late(driven.run, waiting(driven.run, "J1/R1/a/1"), now) is is_late
     driven.signal(Pause(), 100)
-    assert not is_too_late(driven.run, "J1/R1/a/1", now)
+    assert not is_too_late(driven.run, waiting(driven.run, "J1/R1/a/1"), now)
+
+
+def waiting(run: Run, command: str) -> Association:
+    association = outstanding(run, command)
+    assert association is not None
+    return association
 
 
 def test_reset_is_never_too_late() -> None:
     """It makes the tool safe."""
     driven = Driven(net_of(chain("A B C", action("s", "A", "S"), action("s", "B", "R"), action("c", "C"))))
     driven.answer("s", 1)
-    assert is_outstanding(driven.run, "J1/R1/s/1/reset")
-    assert not is_too_late(driven.run, "J1/R1/s/1/reset", 90_000)
+    assert not is_too_late(driven.run, waiting(driven.run, "J1/R1/s/1/reset"), 90_000)
 
 
 def test_missing_locks_are_wanted_but_not_held() -> None:
