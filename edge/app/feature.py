@@ -68,7 +68,7 @@ class Feature(Struct, frozen=True):
     mirrors: str = ""
     """Returns the names of the mirrored sets that the settings have, for conditions of recipes."""
     folders: str = ""
-    """Returns the folders that a backup keeps, by their names in it."""
+    """Returns the folders that a backup keeps, by their names in it; what is in the store is kept in any case."""
     has_logins: bool = False
     """Whether people log in there while it is on."""
     payloads: Mapping[str, tuple[str, str]] = {}

@@ -6,8 +6,8 @@ Results are judged by the ledger. They are acknowledged at the controller once t
 from collections.abc import Sequence
 from typing import Protocol
 
-from edge.equipment.late_result import LateResults
 from edge.equipment.result_ledger import ReportedResult, ResultLedger, Standing, Verdict
+from edge.equipment.unclaimed import LateResults
 
 
 class SettledController(Protocol):

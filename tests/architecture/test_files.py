@@ -56,6 +56,24 @@ TESTED_ELSEWHERE = {
 }
 """Module -> the test that covers it and why that is not the one of its name."""
 
+LINES_OF_A_SHORT_FILE = 40
+REASONS_OF_SHORT_FILES = {
+    "**/__init__.py": "the sentence of a folder, for the page of rooms",
+    "edge/features/*/feature.py": "a declaration imports nothing of its feature",
+    "edge/features/*/settings.py": "settings are read by every command, which imports no more of the feature",
+    "edge/features/*/checks.py": "only `edge doctor` imports it",
+    "edge/features/flows/nodes/*.py": "one file for each node kind",
+    "edge/features/flows/ports/*.py": "what it imports is loaded only where a flow may use it",
+    "edge/features/*/cli/*.py": "a command is imported when it is called",
+    "edge/__main__.py": "`python -m edge`",
+    "edge/cli/schemas.py": "it imports the models of every feature, and no other command does",
+    "edge/access/passwords.py": "its library takes 6 MB, so it is imported where a password is compared",
+    "edge/equipment/kinds.py": "every command reads the table; the kinds import the libraries of protocols",
+    "edge/features/telemetry/sources/device_carriers.py": "a value that the sources of two protocols share",
+    "edge/model/certificate.py": "the public form of one object",
+}
+"""Files of fewer lines, by patterns -> why each is a file of its own."""
+
 NO_MIRROR = {"ansible", "architecture", "bench", "chaos", "integration", "outside", "sentinel", "system"}
 """Folders of tests that look at several modules at once."""
 
@@ -86,6 +104,14 @@ def mirrors_of(path: Path) -> list[Path]:
 def test_no_file_exceeds_the_length_limit(folder: str) -> None:
     sizes = {str(path): len(text(path).splitlines()) for path in modules(folder)}
     assert {path: size for path, size in sizes.items() if size > LINES_OF_A_FILE} == {}
+
+
+def test_each_short_file_has_its_reason() -> None:
+    short = [path for path in modules() if len(text(path).splitlines()) < LINES_OF_A_SHORT_FILE]
+    matches = {path: [pattern for pattern in REASONS_OF_SHORT_FILES if path.match(pattern)] for path in short}
+    assert [str(path) for path, patterns in matches.items() if not patterns] == []
+    used = {pattern for patterns in matches.values() for pattern in patterns}
+    assert set(REASONS_OF_SHORT_FILES) - used == set()
 
 
 @pytest.mark.parametrize("folder", ["edge", "tests"])

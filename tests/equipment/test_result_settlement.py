@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from edge.equipment.late_result import LateResults
 from edge.equipment.result_ledger import ReportedResult, ResultClaim, ResultLedger, Verdict
 from edge.equipment.result_settlement import ResultSettlement
+from edge.equipment.unclaimed import LateResults
 from edge.foundation.errors import Unavailable
 from tests.equipment.recording_station import RecordingStation
 

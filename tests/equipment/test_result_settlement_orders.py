@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from edge.equipment.late_result import LateResults
 from edge.equipment.result_ledger import SINGLE, ReportedResult, ResultClaim, ResultLedger, Standing, Verdict
 from edge.equipment.result_settlement import ResultSettlement
+from edge.equipment.unclaimed import LateResults
 from tests.equipment.recording_station import RecordingStation
 
 SIZE = 3

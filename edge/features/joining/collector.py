@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import structlog
 
-from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
 from edge.equipment.result_ledger import ReportedResult, Standing
 from edge.equipment.result_numbers import Position
 from edge.equipment.result_settlement import ResultSettlement
+from edge.equipment.unclaimed import LateResults
 from edge.features.joining.conversion import command_id_of, is_single, measured_values, raw_command_id
 from edge.features.joining.late import LateJoinings
 from edge.features.joining.methods import IjtMethods, latest_result, listed_ids, read_result

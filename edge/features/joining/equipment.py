@@ -16,13 +16,12 @@ from msgspec import Struct
 
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.equipment.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
-from edge.equipment.late_result import LateResults
 from edge.equipment.obsolete_command import ObsoleteCommandError
 from edge.equipment.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session, readable_events
-from edge.equipment.own_events import OwnEvents
 from edge.equipment.remembered_text import RememberedText, memory_of
 from edge.equipment.repetition import StartPolicy, chosen_repetition
 from edge.equipment.result_file import ResultFileReader, find_transfer
+from edge.equipment.unclaimed import LateResults, OwnEvents
 from edge.features.joining.collector import LAST_NUMBER, LAST_STARTED, JoiningCollector
 from edge.features.joining.conversion import answer_data, joinings_in, result_data, validate_command
 from edge.features.joining.late import LateJoinings

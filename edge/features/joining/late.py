@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from edge.equipment.late_result import LateResults
 from edge.equipment.result_ledger import ReportedResult, ResultLedger, Verdict
+from edge.equipment.unclaimed import LateResults
 from edge.features.joining.conversion import is_result, measured_values, result_data, was_aborted
 from edge.features.joining.schema import Result
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import structlog
 
 from edge.equipment.device import DeviceOutcomeUnknownError
-from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
 from edge.equipment.result_ledger import ReportedResult, ResultClaim, Standing
 from edge.equipment.result_numbers import Position
 from edge.equipment.result_settlement import ResultSettlement
+from edge.equipment.unclaimed import LateResults
 from edge.features.openprotocol.conversion import TighteningResult, is_batch, lacking
 from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.protocol.mids import Decline, Mid, parse_message, revisions_of

@@ -8,9 +8,9 @@ import structlog
 from msgspec import Struct
 
 from edge.equipment.device import DeviceEvent, DeviceOutcomeUnknownError
-from edge.equipment.own_events import OwnEvents
 from edge.equipment.repetition import StartPolicy
 from edge.equipment.result_ledger import ResultLedger
+from edge.equipment.unclaimed import OwnEvents
 from edge.features.openprotocol.collector import TighteningCollector
 from edge.features.openprotocol.controller_opening import ControllerOpening
 from edge.features.openprotocol.conversion import (

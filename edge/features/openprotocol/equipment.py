@@ -15,10 +15,10 @@ from edge.app.feature import Opened
 from edge.app.parts import GatewayParts
 from edge.config import Settings
 from edge.equipment.device import Device, DeviceEvents
-from edge.equipment.late_result import LateResults
 from edge.equipment.ping import PingResult
 from edge.equipment.remembered_text import RememberedText, memory_of
 from edge.equipment.repetition import StartPolicy, chosen_repetition
+from edge.equipment.unclaimed import LateResults
 from edge.features.openprotocol.collector import LAST_RESULT, TighteningCollector
 from edge.features.openprotocol.controller_opening import LEARNT_REVISIONS, ControllerOpening, LearntRevisions
 from edge.features.openprotocol.curves import ResultCurves

@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 import structlog
 
-from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
 from edge.equipment.result_ledger import ReportedResult, Verdict
+from edge.equipment.unclaimed import LateResults
 from edge.features.openprotocol.conversion import TighteningResult, batch_data, created_at, lacking, result_data
 from edge.features.openprotocol.inbox import ResultInbox
 from edge.features.openprotocol.protocol.frame import MidFrame

@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from edge.app.feature_ports import MqttSource
+from edge.app.feature_ports import MqttSource, SampleSink
 from edge.features.sparkplug.births_and_deaths import MAX_PAYLOAD, BornNodes, NodeName
 from edge.features.sparkplug.payload import DataType, Metric, MetricPayload, encode_payload
 from edge.foundation.errors import EdgeError
@@ -17,7 +17,6 @@ from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
 from edge.ports.sample_lines import Sample
-from edge.ports.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)
 

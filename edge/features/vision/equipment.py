@@ -13,11 +13,10 @@ from typing import Any
 from edge.equipment.connected_equipment import ConnectedEquipment
 from edge.equipment.device import Device, DeviceEvent, DeviceEvents, DeviceOutcomeUnknownError
 from edge.equipment.identifiers import identifier, validate_identifiers
-from edge.equipment.late_result import LateResults
 from edge.equipment.opcua import OpenSession, find_single_instance, open_opcua_equipment, open_session, readable_events
-from edge.equipment.own_events import OwnEvents
 from edge.equipment.repetition import StartPolicy, chosen_repetition
 from edge.equipment.result_file import ResultFileReader, find_transfer
+from edge.equipment.unclaimed import LateResults, OwnEvents
 from edge.features.vision.conversion import answer_data, id_of, meas_id_of, parse_result, raw_id, recipe_of
 from edge.features.vision.results import VisionResults
 from edge.features.vision.settings import VisionSettings

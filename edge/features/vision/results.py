@@ -6,9 +6,8 @@ from typing import Any
 
 import structlog
 
-from edge.equipment.late_result import LateResults
-from edge.equipment.own_events import OwnEvents
 from edge.equipment.result_file import ResultFileReader
+from edge.equipment.unclaimed import LateResults, OwnEvents
 from edge.features.vision.conversion import (
     answer_data,
     id_of,

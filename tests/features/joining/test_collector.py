@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
+from edge.equipment.unclaimed import LateResults
 from edge.features.joining.collector import LAST_NUMBER, LAST_STARTED, JoiningCollector
 from edge.features.joining.equipment import open_ijt
 from edge.features.joining.late import LateJoinings

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from edge.equipment.late_result import LateResults
 from edge.equipment.result_ledger import ReportedResult, ResultLedger, Standing, Verdict
+from edge.equipment.unclaimed import LateResults
 from edge.features.joining.late import LateJoinings
 from tests.equipment.contract import WORK
 from tests.equipment.recording_station import RecordingStation

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from edge.equipment.late_result import late_key
 from edge.equipment.result_ledger import fits
+from edge.equipment.unclaimed import late_key
 from edge.features.joining.conversion import result_data
 from edge.features.joining.methods import IjtMethods
 from edge.features.joining.programs import JoiningPrograms

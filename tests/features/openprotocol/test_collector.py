@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from edge.equipment.late_result import LateResults
 from edge.equipment.remembered_text import RememberedText
+from edge.equipment.unclaimed import LateResults
 from edge.features.openprotocol.collector import LAST_RESULT, TighteningCollector
 from edge.features.openprotocol.conversion import TighteningResult, identifier_of
 from edge.features.openprotocol.inbox import ResultInbox

@@ -10,9 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from edge.equipment.device import DeviceOutcomeUnknownError
-from edge.equipment.late_result import LateResults
-from edge.equipment.own_events import OwnEvents
 from edge.equipment.repetition import StartPolicy
+from edge.equipment.unclaimed import LateResults, OwnEvents
 from edge.features.vision.equipment import Camera, open_vision
 from edge.features.vision.results import VisionResults
 from edge.features.vision.settings import VisionSettings

@@ -6,8 +6,7 @@ import pytest
 from asyncua import ua
 from structlog.testing import capture_logs
 
-from edge.equipment.late_result import LateResults
-from edge.equipment.own_events import OwnEvents
+from edge.equipment.unclaimed import LateResults, OwnEvents
 from edge.features.vision.equipment import NAMESPACE_URI
 from edge.features.vision.results import VisionResults
 from edge.features.vision.simulated.camera import VisionCamera

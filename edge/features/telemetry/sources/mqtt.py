@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import structlog
 
+from edge.app.feature_ports import SampleSink
 from edge.equipment.value_payload import ValueDecoder
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings
 from edge.features.telemetry.sources.device_carriers import DeviceCarriers
@@ -13,7 +14,6 @@ from edge.foundation.rate_limit import LogThrottle
 from edge.links.mqtt import Message, MqttSession, Settle
 from edge.model.payload import UnreadablePayloadError
 from edge.ports.sample_lines import Sample
-from edge.ports.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)
 

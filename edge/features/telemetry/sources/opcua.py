@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 import structlog
 from msgspec import Meta
 
+from edge.app.feature_ports import SampleSink
 from edge.config import OpcuaEquipmentSettings, Settings
 from edge.features.telemetry.settings import SourceSettings
 from edge.foundation.backoff import Backoff
@@ -18,7 +19,6 @@ from edge.foundation.text import Text
 from edge.links.opcua import ClientSession, open_client
 from edge.links.opcua_subscription import MonitoredValue, ValueWatch
 from edge.ports.sample_lines import Quality, Sample
-from edge.ports.sample_sink import SampleSink
 from edge.ports.sample_value import as_number
 
 _NODE: Final = r"^[^=\s]+\s*=\s*(nsu=[^;]+;[isgb]=.+|ns=\d+;[isgb]=.+|[isgb]=.+|/.+)$"

@@ -4,7 +4,7 @@ import contextlib
 import pkgutil
 from functools import partial
 
-from edge.app.feature_ports import MqttSource
+from edge.app.feature_ports import MqttSource, SampleSink
 from edge.app.parts import GatewayParts, open_session
 from edge.config import MqttSettings
 from edge.features.telemetry.settings import MqttSourceSettings, RedisSourceSettings, SourceSettings
@@ -14,7 +14,6 @@ from edge.features.telemetry.sources.redis import RedisSource
 from edge.foundation.instant import now_ms
 from edge.links.mqtt import MqttSession
 from edge.links.receive_queue import FloodLimits
-from edge.ports.sample_sink import SampleSink
 from edge.store.other_redis import open_foreign
 
 _WAITING = 10_000

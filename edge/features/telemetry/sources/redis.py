@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from edge.app.feature_ports import SampleSink
 from edge.equipment.value_payload import ValueDecoder
 from edge.features.telemetry.settings import RedisSourceSettings
 from edge.features.telemetry.sources.device_carriers import DeviceCarriers
@@ -17,7 +18,6 @@ from edge.foundation.instant import Clock
 from edge.foundation.rate_limit import LogThrottle
 from edge.foundation.task_group import TaskGroup
 from edge.model.payload import UnreadablePayloadError
-from edge.ports.sample_sink import SampleSink
 
 logger = structlog.get_logger(__name__)
 

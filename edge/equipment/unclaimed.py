@@ -1,17 +1,19 @@
-"""Reports the results of a device that no command waits for."""
+"""Reports what a device has that no command waits for: late and unsolicited results, and events of its own."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+import msgspec
 import structlog
 
 from edge.equipment.device import bounded_message
 from edge.foundation.errors import Refused, Unavailable
+from edge.model.cloudevent import new_id
 from edge.model.instant import milliseconds
 from edge.ports.result_trace import FILE_MEMBER, file_error
-from edge.station.equipment import EquipmentAnswer, LateResult, StationPort
+from edge.station.equipment import EquipmentAnswer, EquipmentEvent, LateResult, NoRoom, StationPort
 from edge.store.background import retry_while_unavailable
 from edge.store.dead_letters import RefusedMessage
 
@@ -139,3 +141,30 @@ async def _add(data: Any, add_files: AddFiles) -> None:
     except (Unavailable, Refused) as error:
         # The device may not report the result again: it is kept without its files.
         data[FILE_MEMBER] = file_error(f"the file of a late result was not fetched: {error.message}")
+
+
+class OwnEvents:
+    """Reports what happens at a device without a command as events of the station; `type_ids` are by kind."""
+
+    def __init__(self, name: str, type_ids: Mapping[Any, str], station: StationPort, scope: str) -> None:
+        self._source = f"urn:microdcs-edge:equipment:{name}"
+        self._type_ids = type_ids
+        self._station = station
+        self._scope = scope
+
+    async def report(self, kind: str, data: Any, event_id: str = "") -> bool:
+        """Report an event if the settings name its type; return whether a job has used it or will.
+
+        An event that is reported again under its id is the same event. One that finds no room is recorded as refused:
+        the device does not report it again, and its connection also carries results.
+        """
+        if (type_id := self._type_ids.get(kind)) is None:
+            return False
+        event = EquipmentEvent(self._source, event_id or new_id(), type_id, self._scope, data)
+        try:
+            return await self._station.event(event) is not None
+        except NoRoom as error:
+            payload = msgspec.json.encode(data)
+            refused = RefusedMessage(self._source, type_id, event.event_id, "no_room", error.message, payload)
+            await self._station.record_refusal(refused)
+            return False
