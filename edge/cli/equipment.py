@@ -22,6 +22,7 @@ from edge.cli.terminal.store_access import (
     json_option,
     log_to_stderr,
     open_access,
+    run_on_store,
     settings_option,
     store_command,
 )
@@ -243,35 +244,40 @@ def ping(names: tuple[str, ...], settings_file: Path | None, *, as_json: bool) -
 @click.argument("name")
 @click.argument("command", required=False)
 @click.option("--reason", required=True, help="How the tool was made safe.")
-@store_command
-async def release(at: StoreAccess, name: str, command: str | None, reason: str) -> CommandOutput:
+@settings_option
+@json_option
+def release(name: str, command: str | None, reason: str, settings_file: Path | None, *, as_json: bool) -> None:
     """Release stops and resets that the equipment has not confirmed.
 
     They are sent until the equipment answers, as the tool may still be active. Make it safe by hand, then release
     them: all of NAME, or those of one COMMAND. The name of the user who runs this command, and the reason, stay with
     the job; the gateway writes an audit record to its log.
     """
-    if name not in at.settings.southbound:
+    if name not in gateway_settings(settings_file).southbound:
         usage_failure(f"the settings have no [southbound.{name}]")
-    request = ReleaseRequest(
-        equipment=name,
-        scopes=at.settings.gateway.scopes,
-        command_id=command,
-        by=operator_name(),
-        reason=reason,
-        source=SOURCE,
-        event_id=str(uuid.uuid4()),
-    )
-    type_ids = {name: at.settings.southbound[name].type_ids}
-    async with recorded(at, "equipment release", command or name, reason):
-        released = await release_open(at.store, type_ids, request, at.settings.retention.dedupe * 1000)
-    return CommandOutput(
-        [{"command_id": stop.command, "phase": stop.phase, "job_order_id": stop.job_order_id} for stop in released],
-        tuple(
-            f"released: {stop.phase} of {printable(stop.command)}, job {printable(stop.job_order_id)}"
-            for stop in released
-        ),
-    )
+
+    async def work(at: StoreAccess) -> CommandOutput:
+        request = ReleaseRequest(
+            equipment=name,
+            scopes=at.settings.gateway.scopes,
+            command_id=command,
+            by=operator_name(),
+            reason=reason,
+            source=SOURCE,
+            event_id=str(uuid.uuid4()),
+        )
+        type_ids = {name: at.settings.southbound[name].type_ids}
+        async with recorded(at, "equipment release", command or name, reason):
+            released = await release_open(at.store, type_ids, request, at.settings.retention.dedupe * 1000)
+        return CommandOutput(
+            [{"command_id": stop.command, "phase": stop.phase, "job_order_id": stop.job_order_id} for stop in released],
+            tuple(
+                f"released: {stop.phase} of {printable(stop.command)}, job {printable(stop.job_order_id)}"
+                for stop in released
+            ),
+        )
+
+    run_on_store(settings_file, work).print(as_json=as_json)
 
 
 async def _read_views(at: StoreAccess) -> list[EquipmentView]:

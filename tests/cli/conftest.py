@@ -12,7 +12,8 @@ from edge.cli import main
 from edge.config import RedisSettings
 from edge.foundation.instant import now_ms
 from edge.store.client import Store
-from tests.cli.calling import Edge
+from tests.cli.calling import Edge, Offline
+from tests.free_ports import free_port
 from tests.station.plant import LINEAR, PHOTO, TIGHTEN, FakeEquipment, Plant
 
 
@@ -31,6 +32,18 @@ def edge(settings_file: Path) -> Edge:
     async def call(*arguments: object, given: str | None = None) -> Result:
         command = [*map(str, arguments), "--settings", str(settings_file)]
         return await asyncio.to_thread(CliRunner().invoke, main, command, given)
+
+    return call
+
+
+@pytest.fixture
+def offline(tmp_path: Path) -> Offline:
+    """How to call `edge` where no store answers."""
+    file = tmp_path / "offline.toml"
+    file.write_text(f'[redis]\nurl = "redis://127.0.0.1:{free_port()}"\n')
+
+    def call(*arguments: object) -> Result:
+        return CliRunner().invoke(main, [*map(str, arguments), "--settings", str(file)])
 
     return call
 

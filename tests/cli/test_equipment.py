@@ -18,7 +18,7 @@ from edge.sfc.signal import Phase
 from edge.store import equipment_memory, instance_leases
 from edge.store.client import Store
 from edge.store.equipment_memory import SafingCommand
-from tests.cli.calling import Edge
+from tests.cli.calling import Edge, Offline
 
 TOKEN = process_token()
 AT = 1_700_000_000_000
@@ -161,3 +161,8 @@ async def test_open_stop_is_released_in_the_name_of_the_user(edge: Edge, setting
     again = await edge("equipment", "release", "wrench", "--reason", "air cut off", "--json")
     assert again.exit_code == 1
     assert (await edge("equipment", "release", "wretch", "--reason", "x")).exit_code == 2
+
+
+def test_name_of_a_release_is_checked_before_the_store_is_opened(offline: Offline) -> None:
+    result = offline("equipment", "release", "wrench", "--reason", "safe")
+    assert (result.exit_code, "no [southbound.wrench]" in result.output) == (2, True)

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.app.documents import GuardedStore
+from edge.app.features import gateway_settings
 from edge.cli.files import print_result
 from edge.cli.locks import owner_name
 from edge.cli.terminal.command_group import further_options
@@ -29,7 +30,7 @@ from edge.config import FeatureSettings, Settings
 from edge.features.station_files.apply import all_scopes, apply_files, load_objects, read_files
 from edge.features.station_files.content import StationFiles, has_files
 from edge.features.station_files.documents import StationDocuments
-from edge.features.station_files.export import write_folder
+from edge.features.station_files.export import refuse_used, write_folder
 from edge.features.station_files.objects import ObjectDifference, Objects, audit_action, audit_subject, compare, summary
 from edge.foundation.errors import Refused
 from edge.station.clock import store_clock
@@ -68,10 +69,22 @@ class Comparison(Struct, frozen=True):
         }
 
 
-async def compare_with_store(at: StoreAccess, folder: Path | None) -> Comparison:
-    """Compare the store of the settings with the files of a folder."""
-    documents = StationDocuments(at.settings)
-    read = await _read(at, folder, documents)
+def _read(settings_file: Path | None, folder: Path | None) -> tuple[StationFiles, StationDocuments]:
+    """Read the files of a folder, or of the settings, and check them. Raises SettingsError with every fault."""
+    settings = gateway_settings(settings_file)
+    chosen = folder or Path(settings.station.files)
+    if not settings.station.files and folder is None:
+        usage_failure("[station] files is empty: name a folder")
+    if not has_files(chosen):
+        usage_failure(f"{chosen}: there are no station files; `edge station export FOLDER` writes those of the store")
+    documents = StationDocuments(settings)
+    station_files = asyncio.run(read_files(chosen, documents))
+    station_files.checked()
+    return station_files, documents
+
+
+async def compare_with_store(at: StoreAccess, read: StationFiles, documents: StationDocuments) -> Comparison:
+    """Compare the store of the settings with files."""
     files = read.checked()
     await _warn_of_scopes(at, files)
     describeds = await load_objects(at.store, all_scopes(at.settings.gateway.scopes, files), documents)
@@ -79,10 +92,10 @@ async def compare_with_store(at: StoreAccess, folder: Path | None) -> Comparison
     return Comparison(read.folder, files, describeds, compare(files, describeds), state.name.lower())
 
 
-async def apply_to_store(at: StoreAccess, folder: Path | None, *, delete: bool) -> Sequence[ObjectDifference]:
-    """Apply the files of a folder to the store of the settings; return what was changed."""
-    documents = StationDocuments(at.settings)
-    read = await _read(at, folder, documents)
+async def apply_to_store(
+    at: StoreAccess, read: StationFiles, documents: StationDocuments, *, delete: bool
+) -> Sequence[ObjectDifference]:
+    """Apply files to the store of the settings; return what was changed."""
     await _warn_of_scopes(at, read.checked())
     user = await authorize_command(at, "station apply", str(read.folder))
     applied: list[ObjectDifference] = []
@@ -128,15 +141,6 @@ def _lines(side: Objects, object_difference: ObjectDifference) -> list[str]:
     return text.decode().splitlines()
 
 
-async def _read(at: StoreAccess, folder: Path | None, documents: StationDocuments) -> StationFiles:
-    chosen = folder or Path(at.settings.station.files)
-    if not at.settings.station.files and folder is None:
-        usage_failure("[station] files is empty: name a folder")
-    if not has_files(chosen):
-        usage_failure(f"{chosen}: there are no station files; `edge station export FOLDER` writes those of the store")
-    return await read_files(chosen, documents)
-
-
 async def _warn_of_scopes(at: StoreAccess, files: Objects) -> None:
     known = {*at.settings.gateway.scopes, *await load_scopes(at.store)}
     for scope in sorted({file.scope for file in files if file.scope} - known):
@@ -162,7 +166,8 @@ def diff(folder: Path | None, settings_file: Path | None, *, content: bool, as_j
     FOLDER is read in place of `[station] files`. `missing` is only in the files, `changed` is different in the store,
     `extra` is only in the store. The exit status is 3 when there is a difference, and 2 when the files have faults.
     """
-    comparison = run_on_store(settings_file, lambda at: compare_with_store(at, folder))
+    files, documents = _read(settings_file, folder)
+    comparison = run_on_store(settings_file, lambda at: compare_with_store(at, files, documents))
     contents = _contents_of(comparison) if content else ()
     verdict = f"{comparison.folder}: {comparison.summary or 'no difference'}"
     text = "\n".join((*_lines_of(comparison.differences), *contents, verdict))
@@ -173,21 +178,28 @@ def diff(folder: Path | None, settings_file: Path | None, *, content: bool, as_j
 @click.command(epilog="Example: edge station apply --delete")
 @_folder
 @click.option("--delete", is_flag=True, help="Also delete what is not in the files.")
-@store_command
-async def apply(at: StoreAccess, folder: Path | None, *, delete: bool) -> CommandOutput:
+@settings_option
+@json_option
+def apply(folder: Path | None, settings_file: Path | None, *, delete: bool, as_json: bool) -> None:
     """Apply the station files to the store: it is as they are afterwards.
 
     FOLDER is read in place of `[station] files`. Nothing is written when a file has a fault; else each object is one
     commit and one record of the audit trail, and a second call changes nothing. A flow that is new is started, unless
     its file is in flows/stopped. What is not in the files stays, unless --delete is given.
     """
-    applied = await apply_to_store(at, folder, delete=delete)
+    files, documents = _read(settings_file, folder)
+    applied = run_on_store(settings_file, lambda at: apply_to_store(at, files, documents, delete=delete))
     number = f"{len(applied) or 'no'} object{'' if len(applied) == 1 else 's'} changed"
-    return CommandOutput(applied, "\n".join((*_lines_of(applied), number)))
+    CommandOutput(applied, "\n".join((*_lines_of(applied), number))).print(as_json=as_json)
+
+
+def _new_folder(_context: click.Context, _argument: click.Parameter, folder: Path) -> Path:
+    refuse_used(folder)
+    return folder
 
 
 @click.command(epilog="Example: edge station export station.d")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), callback=_new_folder)
 @store_command
 async def export(at: StoreAccess, folder: Path) -> CommandOutput:
     """Write the store as station files into FOLDER, which is new or empty.

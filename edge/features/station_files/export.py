@@ -20,11 +20,16 @@ _LONGEST_NAME = 100
 _MODE = 0o640
 
 
-def write_folder(folder: Path, objects: Objects) -> list[str]:
-    """Write the files of a folder; return their names. Raises Refused for a folder with files, and OSError."""
+def refuse_used(folder: Path) -> None:
+    """Raise Refused for a folder with files; hidden ones, such as those of Git, do not count."""
     if folder.exists() and any(file for file in folder.iterdir() if not file.name.startswith(".")):
         advice = "Name a new folder; or remove its files first: Git shows then what has changed."
         raise Refused("station", Text.of("{folder} is not empty", folder=folder), advice)
+
+
+def write_folder(folder: Path, objects: Objects) -> list[str]:
+    """Write the files of a folder; return their names. Raises Refused for a folder with files, and OSError."""
+    refuse_used(folder)
     written = []
     for name, text in _files(objects):
         path = folder / name

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import click
 import msgspec
@@ -11,8 +12,14 @@ from rich.table import Table
 from edge.access.components import is_away, public_component
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import printable
-from edge.cli.terminal.store_access import CommandOutput, StoreAccess, store_action, store_command
+from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.store_access import (
+    CommandOutput,
+    StoreAccess,
+    run_on_store,
+    settings_option,
+    store_command,
+)
 from edge.cli.terminal.table import local_time, plain_table
 from edge.features.fleet.cli.keys import keys
 from edge.features.fleet.cli.send import results, send
@@ -153,19 +160,23 @@ async def show(at: StoreAccess, name: str) -> CommandOutput:
 @fleet.command(epilog="Example: edge fleet forget gw-03")
 @click.argument("names", nargs=-1)
 @click.option("--after-days", type=click.IntRange(1, 3650), help="Remove components automatically after so many days.")
-@store_action
-async def forget(at: StoreAccess, names: tuple[str, ...], after_days: int | None) -> str:
+@settings_option
+def forget(names: tuple[str, ...], after_days: int | None, settings_file: Path | None) -> None:
     """Remove components from the list; one that works comes back with its next heartbeat.
 
     Without NAMES and with --after-days only the setting is changed (30 days as delivered).
     """
     if not names and after_days is None:
         raise click.UsageError("name a component or --after-days")
-    keys = at.store.keys
-    setting = [components.set_remove_after(keys, after_days * 86_400)] if after_days is not None else []
-    async with recorded(at, "fleet forget", " ".join(names), f"after {after_days} days" if after_days else ""):
-        await at.store.commit(join([*setting, *([components.remove(keys, names)] if names else [])]))
-    return f"{len(names)} components removed" if names else f"removed after {after_days} days without heartbeat"
+
+    async def work(at: StoreAccess) -> str:
+        keys = at.store.keys
+        setting = [components.set_remove_after(keys, after_days * 86_400)] if after_days is not None else []
+        async with recorded(at, "fleet forget", " ".join(names), f"after {after_days} days" if after_days else ""):
+            await at.store.commit(join([*setting, *([components.remove(keys, names)] if names else [])]))
+        return f"{len(names)} components removed" if names else f"removed after {after_days} days without heartbeat"
+
+    print_text(run_on_store(settings_file, work))
 
 
 fleet.add_command(send)

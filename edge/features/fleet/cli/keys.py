@@ -60,18 +60,25 @@ def create(name: str, file: Path, *, password_stdin: bool) -> None:
     print_text(f"key {public.kid} of {name}: {file}, public {file.with_suffix(SUFFIX)}")
 
 
-@keys.command(epilog="Example: edge fleet keys add anna.jwk")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
-@store_action
-async def add(at: StoreAccess, file: Path) -> str:
-    """Accept commands that are signed by a key. FILE is its public key."""
-    key = read_public(await asyncio.to_thread(file.read_bytes))
+def _accepted_key(_context: click.Context, _argument: click.Parameter, file: Path) -> PublicKey:
+    """Return the public key of a file. Raises Refused for another file, and for a revoked key."""
+    key = read_public(file.read_bytes())
     if key.revoked:
         raise Refused(
             "key",
             Text.of("key {kid} of {key} is revoked", kid=key.kid, key=key.name),
             "Create a new key: edge fleet keys create",
         )
+    return key
+
+
+@keys.command(epilog="Example: edge fleet keys add anna.jwk")
+@click.argument(
+    "key", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False, exists=True), callback=_accepted_key
+)
+@store_action
+async def add(at: StoreAccess, key: PublicKey) -> str:
+    """Accept commands that are signed by a key. FILE is its public key."""
     public_key = (await _load(at)).get(key.kid)
     if public_key is not None and public_key.revoked:
         problem = Text.of("key {kid} of {known} was revoked at this component", kid=key.kid, known=public_key.name)

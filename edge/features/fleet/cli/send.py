@@ -66,8 +66,6 @@ async def gateways_among(store: Store, audience: Collection[str]) -> frozenset[s
 
 async def collect(at: StoreAccess, id: str, names: Collection[str], wait_s: float) -> dict[str, FleetResult]:
     """Return the results of a command that was sent before. Raises Unavailable."""
-    if not (id.isascii() and id.isalnum()):
-        raise Refused("fleet", Text.of("{id!r} is not an id of a command", id=id), "`edge fleet send` prints the id.")
     if at.settings.section(FleetSettings).listen != "mqtt":
         return await _from_store(at, id, names, wait_s)
     async with _results(at, id) as (_, fleet_results):
@@ -196,8 +194,15 @@ def send(
     run_on_store(settings_file, run).print(as_json=as_json)
 
 
+def _id_of_command(_context: click.Context, _argument: click.Parameter, id: str) -> str:
+    """Return the id of a command. Raises Refused for another text: it becomes a part of topics and keys."""
+    if not (id.isascii() and id.isalnum()):
+        raise Refused("fleet", Text.of("{id!r} is not an id of a command", id=id), "`edge fleet send` prints the id.")
+    return id
+
+
 @click.command(epilog="Example: edge fleet results 0b8f5c6d7e8f90a1b2c3d4e5f6a7b8c9")
-@click.argument("id", metavar="ID")
+@click.argument("id", metavar="ID", callback=_id_of_command)
 @click.option(
     "--wait",
     type=click.IntRange(0, 3600),

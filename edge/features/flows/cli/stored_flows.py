@@ -155,23 +155,27 @@ async def stop(at: StoreAccess, flow: str, component: int | None, reason: str) -
 @click.option("--component", type=click.IntRange(min=0), help="Only this component of the running cycle.")
 @click.option("--cycle", "only_cycle", is_flag=True, help="Only the running cycle; the next begins when it is due.")
 @reason_option
-@store_action
-async def terminate(
-    at: StoreAccess, flow: str, node: str | None, component: int | None, reason: str, *, only_cycle: bool
-) -> str:
+@settings_option
+def terminate(
+    flow: str, node: str | None, component: int | None, reason: str, settings_file: Path | None, *, only_cycle: bool
+) -> None:
     """Cancel a flow, or a part of its running cycle, at once.
 
     The nodes that run are cancelled, their successors are skipped. Without an option the flow is stopped as well.
     """
     if (node is not None) + (component is not None) + only_cycle > 1:
         raise click.UsageError("use one of --node, --component and --cycle.")
-    async with _changing(at, "flows terminate", flow, reason) as service:
-        if node is None and component is None and not only_cycle:
-            stopped = await service.stop(flow, reason)
-            if not stopped.in_cycle:
-                return _status(stopped)
-        record = await service.terminate(flow, reason, component=component, node=node)
-        return f"{flow}: cycle {record.cycle.number} {record.cycle.status.value}"
+
+    async def work(at: StoreAccess) -> str:
+        async with _changing(at, "flows terminate", flow, reason) as service:
+            if node is None and component is None and not only_cycle:
+                stopped = await service.stop(flow, reason)
+                if not stopped.in_cycle:
+                    return _status(stopped)
+            record = await service.terminate(flow, reason, component=component, node=node)
+            return f"{flow}: cycle {record.cycle.number} {record.cycle.status.value}"
+
+    print_text(run_on_store(settings_file, work))
 
 
 @click.command(epilog="Example: edge flows delete press-report")

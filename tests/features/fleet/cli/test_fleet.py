@@ -17,7 +17,7 @@ from edge.features.fleet.signature import FleetResult, FleetState
 from edge.model.plant import Component, PluginState
 from edge.store import components
 from edge.store.client import Store
-from tests.cli.calling import Edge
+from tests.cli.calling import Edge, Offline
 from tests.features.telemetry.plant import until_async
 
 
@@ -149,3 +149,15 @@ def test_text_without_a_signature_is_refused() -> None:
         assert "only root installs packages" in ran.stderr
     else:
         assert '"state":"refused"' in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["forget"], "name a component or --after-days"),
+        (["results", "a/b"], "is not an id of a command"),
+        (["keys", "add", __file__], "no public key as JSON Web Key"),
+    ],
+)
+def test_arguments_are_checked_before_the_store_is_opened(offline: Offline, arguments: list[str], reason: str) -> None:
+    assert reason in offline("fleet", *arguments).output

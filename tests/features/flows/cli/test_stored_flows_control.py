@@ -9,7 +9,7 @@ from click.testing import Result
 
 from edge.features.flows.redis_state import RedisFlowState
 from edge.store.client import Store
-from tests.cli.calling import Edge
+from tests.cli.calling import Edge, Offline
 from tests.features.flows.documents import flow, node, nodes_of
 from tests.features.flows.gateways import CHAIN, FakeOutside, Plant
 
@@ -115,5 +115,6 @@ async def test_unknown_flow_ends_with_status_1(edge: Edge, command: list[str]) -
     assert "there is no flow 'nothing'" in result.stderr
 
 
-async def test_stop_of_two_parts_in_one_call_is_refused(edge: Edge) -> None:
-    assert (await edge("flows", "terminate", "flow", "--cycle", "--node", "a")).exit_code == 2
+def test_arguments_are_checked_before_the_store_is_opened(offline: Offline) -> None:
+    result = offline("flows", "terminate", "flow", "--cycle", "--node", "a")
+    assert (result.exit_code, "use one of" in result.output) == (2, True)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from edge.cli import main
 from edge.store import audit
 from edge.store.client import Store
-from tests.cli.calling import Edge
+from tests.cli.calling import Edge, Offline
 from tests.features.station_files.site import MASTER, NUMBER_OF_OBJECTS, SCOPE, make_site, write
 
 
@@ -93,3 +93,20 @@ def test_station_files_are_checked_without_a_store(tmp_path: Path) -> None:
     answer = CliRunner().invoke(main, ["check", "station", str(folder), "--json"])
     assert answer.exit_code == 2
     assert any(problem.startswith("flows/bad.json: ") for problem in json.loads(answer.output)["faults"])
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [("diff", "there are no station files"), ("apply", "there are no station files"), ("export", "is not empty")],
+)
+def test_folder_is_checked_before_the_store_is_opened(
+    offline: Offline, tmp_path: Path, command: str, reason: str
+) -> None:
+    (tmp_path / "notes.txt").touch()
+    assert reason in offline("station", command, tmp_path).output
+
+
+def test_faults_of_files_are_named_where_no_store_answers(offline: Offline, tmp_path: Path) -> None:
+    folder = make_site(tmp_path / "station.d")
+    write(folder, f"scopes/{SCOPE}/workmasters/axle.json", "{")
+    assert "axle.json" in offline("station", "apply", folder).output
