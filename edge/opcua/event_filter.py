@@ -14,8 +14,9 @@ from typing import Any
 
 from asyncua import ua
 from asyncua.server.address_space import AddressSpace
+from asyncua.ua.ua_binary import struct_to_binary
 
-from edge.opcua.limits import FILTER_ELEMENTS, SELECT_CLAUSES
+from edge.opcua.limits import FILTER_BYTES, FILTER_ELEMENTS, SELECT_CLAUSES
 
 Path = str
 """The names of a browse path, joined by `/`. No two fields of an event differ in their namespace only."""
@@ -264,7 +265,11 @@ def event_filter_result(asked: Any, aspace: AddressSpace) -> Any:
 
 
 def _is_bounded(asked: ua.EventFilter) -> bool:
-    return 0 < len(asked.SelectClauses or ()) <= SELECT_CLAUSES and len(_elements(asked)) <= FILTER_ELEMENTS
+    return (
+        0 < len(asked.SelectClauses or ()) <= SELECT_CLAUSES
+        and len(_elements(asked)) <= FILTER_ELEMENTS
+        and len(struct_to_binary(asked)) <= FILTER_BYTES
+    )
 
 
 def _elements(asked: ua.EventFilter) -> list[ua.ContentFilterElement]:

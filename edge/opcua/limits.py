@@ -70,6 +70,8 @@ MAX_LIFETIME_MS = 3_600_000.0
 
 SELECT_CLAUSES = 100
 FILTER_ELEMENTS = 64
+FILTER_BYTES = 32 * 1024
+"""The largest event filter: a monitored item and a continuation point of history keep it."""
 UNACKNOWLEDGED = 100
 """Sent messages of one subscription that are kept until the client acknowledges them."""
 

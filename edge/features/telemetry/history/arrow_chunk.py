@@ -21,6 +21,8 @@ _FLOAT: Final = 3
 _TEXT: Final = 4
 _EXACT: Final = 1 << 53
 """Integers up to here are exact as float64; the text of a larger one is stored too."""
+SAMPLE_BYTES: Final = 64
+"""What a sample takes in addition to its text."""
 CONTEXT: Final = ("process", "job", "action", "carrier", "gateway")
 """To what a sample belongs: the last columns; files of an earlier release have the first of them only."""
 _SCHEMA: Final = na.struct(
@@ -142,6 +144,10 @@ class SampleChunk:
         instant: int = self._at[row]
         return instant
 
+    def size(self, row: int) -> int:
+        """Return about how many bytes the sample of a row takes in memory."""
+        return SAMPLE_BYTES + self._texts.size(row)
+
     def sample(self, row: int) -> Sample:
         """Return the sample of a row."""
         value = _value(self._codes[row], self._values[row], self._texts.get(row))
@@ -166,6 +172,10 @@ class _Texts:
 
     def __getitem__(self, row: int) -> str:
         return str(self._data[self._offsets[row] : self._offsets[row + 1]], "utf-8", "replace")
+
+    def size(self, row: int) -> int:
+        """Return the bytes of a text, 0 where there is none."""
+        return int(self._offsets[row + 1]) - int(self._offsets[row])
 
     def get(self, row: int) -> str | None:
         """Return a text; None where there is none."""

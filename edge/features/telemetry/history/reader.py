@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import structlog
 from msgspec import Struct
 
-from edge.features.telemetry.history.arrow_chunk import SampleChunk, decode_chunk
+from edge.features.telemetry.history.arrow_chunk import SAMPLE_BYTES, SampleChunk, decode_chunk
 from edge.features.telemetry.history.day_files import DayFile, day_of, list_files
 from edge.foundation.column_file import GzipMember, members, read_content
 from edge.foundation.errors import Refused
@@ -25,6 +25,7 @@ from edge.ports.tag import matches
 logger = structlog.get_logger(__name__)
 
 END_OF_TIME: Final = 1 << 62
+NO_LIMIT: Final = 1 << 62
 LAST_MS: Final = 253_402_300_799_000
 """The end of the year 9999."""
 _AT_A_TIME: Final = 20_000
@@ -46,13 +47,49 @@ def read_samples(
 
     order, skip = _Order(directory, rows_of), 0
     while True:
-        most = _AT_A_TIME + skip
-        samples = order.first_samples(start, end, most)
+        bound = _Bound(_AT_A_TIME, skip)
+        samples = order.first_samples(start, end, bound)
         yield from samples[skip:]
-        if len(samples) < most:
+        if len(samples) < bound.most:
             return
         start = samples[-1].at
         skip = _count_at(samples, start)
+
+
+class _Bound(Struct, frozen=True):
+    """How far samples are read: `skip` of them were read before, then `count`, until these have more than `room` bytes.
+
+    The sample that goes beyond the room is the last one.
+    """
+
+    count: int
+    skip: int = 0
+    room: int = NO_LIMIT
+
+    @property
+    def most(self) -> int:
+        """The most samples."""
+        return max(0, self.skip + self.count)
+
+    def fitting(self, sizes: Sequence[int]) -> int:
+        """Return how many of samples with these sizes are read."""
+        total = 0
+        for number, size in enumerate(sizes[self.skip : self.most], self.skip):
+            total += size
+            if total > self.room:
+                return number + 1
+        return min(len(sizes), self.most)
+
+    def after(self, sizes: Sequence[int]) -> "_Bound":
+        """Return what is left behind samples with these sizes; `most` is 0 when nothing is."""
+        room = self.room - sum(sizes[self.skip :])
+        count = self.count - max(0, len(sizes) - self.skip)
+        return _Bound(count if room >= 0 else 0, max(0, self.skip - len(sizes)) if room >= 0 else 0, room)
+
+
+def _size(sample: Sample) -> int:
+    """Return about how many bytes a sample takes in memory and in an answer."""
+    return SAMPLE_BYTES + (len(sample.value.encode(errors="replace")) if isinstance(sample.value, str) else 0)
 
 
 def _place(at: int, part: int, offset: int, row: int) -> int:
@@ -73,12 +110,14 @@ class _Order:
         for sample in unwritten:
             self._unwritten.setdefault(day_of(sample.at), []).append(sample)
 
-    def first_samples(self, start: int, end: int, most: int) -> list[Sample]:
-        """Return the first samples from `start` to before `end`, at most `most`. Raises OSError."""
+    def first_samples(self, start: int, end: int, bound: _Bound) -> list[Sample]:
+        """Return the first samples from `start` to before `end`, as far as the bound. Raises OSError."""
         samples: list[Sample] = []
         for day, files in self._days(start, end).items():
-            samples += self._of_day(day, files, start, end, most - len(samples))
-            if len(samples) >= most:
+            of_day = self._of_day(day, files, start, end, bound)
+            samples += of_day
+            bound = bound.after([_size(sample) for sample in of_day])
+            if not bound.most:
                 break
         return samples
 
@@ -90,28 +129,34 @@ class _Order:
                 days.setdefault(file.day, []).append(file)
         return dict(sorted(days.items(), reverse=self._sign < 0))
 
-    def _of_day(self, day: str, files: Sequence[DayFile], start: int, end: int, most: int) -> list[Sample]:
+    def _of_day(self, day: str, files: Sequence[DayFile], start: int, end: int, bound: _Bound) -> list[Sample]:
         """Return the first samples of a day: of each chunk those that come before the last ones so far."""
         sign = self._sign
-        known = enumerate(self._unwritten.get(day, ()))
-        placed = sorted((sign * _place(s.at, _UNWRITTEN, 0, n), s) for n, s in known if start <= s.at < end)[:most]
+        unwritten = enumerate(self._unwritten.get(day, ()))
+        placed = sorted((sign * _place(s.at, _UNWRITTEN, 0, n), s) for n, s in unwritten if start <= s.at < end)
         places, samples = [place for place, _ in placed], [sample for _, sample in placed]
+        sizes = [_size(sample) for sample in samples]
+        is_full = _cut(places, samples, sizes, bound)
         for file, member in self._chunks(files, start, end):
             nearest = member.first if sign > 0 else member.last
-            if len(places) == most and sign * _place(nearest, 0 if sign > 0 else _UNWRITTEN, 0, 0) > places[-1]:
+            if is_full and sign * _place(nearest, 0 if sign > 0 else _UNWRITTEN, 0, 0) > places[-1]:
                 break
             if (chunk := _read_chunk(file, member)) is None:
                 continue
-            rows = self._rows_of(chunk, start, end)[::sign][:most]
+            rows = self._rows_of(chunk, start, end)[::sign][: bound.most]
+            of_rows = [chunk.size(row) for row in rows]
+            rows = rows[: bound.fitting(of_rows)]
             of_chunk = [sign * _place(chunk.at(row), file.part, member.offset, row) for row in rows]
-            count = bisect.bisect_left(of_chunk, places[-1]) if len(places) == most else len(of_chunk)
+            count = bisect.bisect_left(of_chunk, places[-1]) if is_full else len(of_chunk)
             is_behind = not places or not count or of_chunk[0] > places[-1]
             places += of_chunk[:count]
             samples += map(chunk.sample, rows[:count])
+            sizes += of_rows[:count]
             if not is_behind:
                 order = sorted(range(len(places)), key=places.__getitem__)
                 places, samples = [places[n] for n in order], [samples[n] for n in order]
-            del places[most:], samples[most:]
+                sizes = [sizes[n] for n in order]
+            is_full = _cut(places, samples, sizes, bound)
         return samples
 
     def _chunks(self, files: Iterable[DayFile], start: int, end: int) -> Sequence[tuple[DayFile, GzipMember]]:
@@ -123,6 +168,15 @@ class _Order:
                 wanted = (member for member in members(opened) if member.rows)
                 found += [(file, member) for member in wanted if member.first < end and member.last >= start]
         return sorted(found, key=lambda pair: pair[1].first if self._sign > 0 else -pair[1].last)
+
+
+def _cut(places: list[int], samples: list[Sample], sizes: list[int], bound: _Bound) -> bool:
+    """Remove what is beyond a bound; return whether there is no room behind the samples."""
+    if len(sizes) < bound.most and sum(sizes) <= bound.room:
+        return False
+    count = bound.fitting(sizes)
+    del places[count:], samples[count:], sizes[count:]
+    return not bound.after(sizes).most
 
 
 def _read_chunk(file: DayFile, member: GzipMember) -> SampleChunk | None:
@@ -161,9 +215,11 @@ def read_page(
     *,
     is_backward: bool = False,
     unwritten: Iterable[Sample] = (),
+    room: int = NO_LIMIT,
 ) -> HistoryPage:
     """Read samples of a tag from `start` to before `end`, at most `limit`; backwards the newest comes first.
 
+    A page of several samples has at most `room` bytes: no more of them is read from the files into memory.
     `unwritten` are its samples that are not in files yet. Continue with the cursor of a page before. Raises Refused for
     a cursor of another form, OSError for a file that cannot be read.
     """
@@ -174,12 +230,15 @@ def read_page(
         return chunk.rows(tag, first, last)
 
     order = _Order(directory, rows_of, unwritten, is_backward=is_backward)
-    samples = order.first_samples(start, end, skip + limit + 1)
-    page = samples[skip : skip + limit]
-    if len(samples) <= skip + limit:
+    samples = order.first_samples(start, end, _Bound(limit + 1, skip, room))
+    page = samples[skip:]
+    is_full = sum(map(_size, page)) > room
+    if len(page) <= limit and not is_full:
         return HistoryPage(tuple(page))
+    if len(page) > min(limit, 1):
+        del page[-1]
     # How many of its last instant are read: a late one of the same instant is behind them.
-    following = (page[-1].at, _count_at(samples[: skip + limit], page[-1].at)) if page else (at, skip)
+    following = (page[-1].at, _count_at(samples[: skip + len(page)], page[-1].at)) if page else (at, skip)
     return HistoryPage(tuple(page), f"{following[0]}:{following[1]}")
 
 

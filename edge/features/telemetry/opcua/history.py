@@ -5,6 +5,7 @@ HistoryServerCapabilities says what of the history of this server clients can re
 
 import asyncio
 import math
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -22,6 +23,7 @@ from edge.features.telemetry.opcua.history_values import (
     VALUES_PER_NODE,
     AtTime,
     HistoryPart,
+    PartRoom,
     Processed,
     Raw,
     history_data,
@@ -45,21 +47,62 @@ CONTINUATION_POINTS: Final = 20
 """Open continuation points of one session; the oldest of former requests is released for a new one."""
 VALUES_PER_ANSWER: Final = 20_000
 """Values and events of one answer; the nodes after them get continuation points."""
-BYTES_PER_ANSWER: Final = 4 << 20
+POINT_BYTES: Final = 8 << 20
+"""Memory of all continuation points of the server; beyond it the session that has the most of it loses its oldest."""
+BYTES_PER_ANSWER: Final = 1 << 20
 """The answer is encoded at once; the nodes after these bytes get continuation points."""
 SECONDS_PER_ANSWER: Final = 3.0
 """A node that is reached later gets a continuation point: a request of many nodes does not run for an hour."""
 REQUESTED_TIMES: Final = 1_000
 
 
+_POINT: Final = 1_000
+"""Bytes of a continuation point without what its request brings."""
+
 Rest: TypeAlias = Raw | Processed | AtTime | EventRange
 
 
 class _Point(Struct, frozen=True):
-    """A continuation point: its node, and what is left to read."""
+    """A continuation point: its node, and what is left to read, as a cursor."""
 
     node_id: ua.NodeId
     rest: Rest
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        match self.rest:
+            case EventRange(asked=asked):
+                return _POINT + len(asked)
+            case AtTime(times=times):
+                return _POINT + times.itemsize * len(times)
+            case _:
+                return _POINT
+
+
+class _Points:
+    """The continuation points of each session, the oldest first. They end with the session."""
+
+    def __init__(self) -> None:
+        self._of: WeakKeyDictionary[ServerSession, dict[bytes, _Point]] = WeakKeyDictionary()
+
+    def take(self, session: ServerSession, name: bytes | None) -> _Point | None:
+        """Return a point and release it; None for an unknown one."""
+        return self._of.get(session, {}).pop(name or b"", None)
+
+    def add(self, session: ServerSession, point: _Point) -> bytes:
+        """Keep a point, and return its name; release the oldest ones that go beyond a limit."""
+        name = token_bytes(16)
+        points = self._of.setdefault(session, {})
+        points[name] = point
+        if len(points) > CONTINUATION_POINTS:
+            del points[next(iter(points))]
+        sizes = {session: sum(point.size for point in points.values()) for session, points in self._of.items()}
+        while sum(sizes.values()) > POINT_BYTES:
+            largest = max(sizes, key=sizes.__getitem__)
+            oldest = next(iter(self._of[largest]))
+            sizes[largest] -= self._of[largest].pop(oldest).size
+        return name
 
 
 class History:
@@ -69,13 +112,12 @@ class History:
         self._knows = knows
         self._events = events
         self._tags = tags
-        self._points: WeakKeyDictionary[ServerSession, dict[bytes, _Point]] = WeakKeyDictionary()
+        self._points = _Points()
 
     async def read(self, params: ua.HistoryReadParameters, session: ServerSession) -> list[ua.HistoryReadResult]:
         """Read the history of nodes. Raises ServiceError for a request that is invalid as a whole."""
-        points = self._points.setdefault(session, {})
         if params.ReleaseContinuationPoints:
-            return [self._release(points, value.ContinuationPoint) for value in params.NodesToRead]
+            return [self._release(session, value.ContinuationPoint) for value in params.NodesToRead]
         details = params.HistoryReadDetails
         wanted = ua.TimestampsToReturn
         if not isinstance(details, ReadEventDetails) and params.TimestampsToReturn not in {
@@ -94,31 +136,32 @@ class History:
         until = loop.time() + SECONDS_PER_ANSWER
         results, made = [], 0
         for number, node in enumerate(params.NodesToRead):
-            rest = self._start(details, number, node, points)
+            rest = self._start(details, number, node, session)
             if isinstance(rest, int):
                 results.append(_failed(rest))
                 continue
             has_room = bytes_left > 0 and loop.time() < until
-            part = await self._part(rest, left if has_room else 0, params.TimestampsToReturn, turn)
+            room = PartRoom(left if has_room else 0, bytes_left)
+            part = await self._part(rest, room, params.TimestampsToReturn, turn)
             left -= part.count
             bytes_left -= part.size
             if part.rest is not None and made == CONTINUATION_POINTS:
                 # No point of this answer is released for another one; the client asks for this node again.
                 results.append(_failed(int(_S.BadNoContinuationPoints)))
             else:
-                results.append(self._result(part, node.NodeId, points))
+                results.append(self._result(part, node.NodeId, session))
                 made += part.rest is not None
             await turn.step()
         return results
 
-    def _release(self, points: dict[bytes, _Point], point: bytes | None) -> ua.HistoryReadResult:
-        known = points.pop(point or b"", None)
-        return ua.HistoryReadResult() if known else _failed(_S.BadContinuationPointInvalid)
+    def _release(self, session: ServerSession, name: bytes | None) -> ua.HistoryReadResult:
+        point = self._points.take(session, name)
+        return ua.HistoryReadResult() if point else _failed(_S.BadContinuationPointInvalid)
 
-    def _start(self, details: Any, number: int, node: ua.HistoryReadValueId, points: dict[bytes, _Point]) -> Rest | int:
+    def _start(self, details: Any, number: int, node: ua.HistoryReadValueId, session: ServerSession) -> Rest | int:
         """Return what is to be read of a node, or the status that refuses it."""
         if node.ContinuationPoint:
-            point = points.pop(node.ContinuationPoint, None)
+            point = self._points.take(session, node.ContinuationPoint)
             return point.rest if point and point.node_id == node.NodeId else int(_S.BadContinuationPointInvalid)
         if not self._knows(node.NodeId):
             return int(_S.BadNodeIdUnknown)
@@ -133,21 +176,20 @@ class History:
             return int(_S.BadHistoryOperationUnsupported)
         return _start_of_tag(tag, details, number)
 
-    async def _part(self, rest: Rest, left: int, timestamps: ua.TimestampsToReturn, turn: Turn) -> HistoryPart:
-        if left <= 0:
+    async def _part(self, rest: Rest, room: PartRoom, timestamps: ua.TimestampsToReturn, turn: Turn) -> HistoryPart:
+        if room.values <= 0:
             return HistoryPart((), 0, rest)
         try:
             if isinstance(rest, EventRange):
-                return await self._events.read(rest, left, turn)
+                return await self._events.read(rest, room, turn)
             if self._tags is not None:
-                return await self._tags.read(rest, left, timestamps, turn)
+                return await self._tags.read(rest, room, timestamps, turn)
         except (OSError, Unavailable) as error:
             logger.warning("history not read", reason=str(error))
             return HistoryPart((), 0, None, int(_S.BadResourceUnavailable))
         return HistoryPart((), 0, None, int(_S.BadHistoryOperationUnsupported))
 
-    @staticmethod
-    def _result(part: HistoryPart, node_id: ua.NodeId, points: dict[bytes, _Point]) -> ua.HistoryReadResult:
+    def _result(self, part: HistoryPart, node_id: ua.NodeId, session: ServerSession) -> ua.HistoryReadResult:
         status = part.status
         if not status and not part.count and part.rest is None:
             status = int(_S.GoodNoData)
@@ -155,10 +197,7 @@ class History:
         if not ua.StatusCode(status).is_bad():
             result.HistoryData = part.events if part.events is not None else history_data(part.values)
         if part.rest is not None:
-            result.ContinuationPoint = token_bytes(16)
-            points[result.ContinuationPoint] = _Point(node_id, part.rest)
-            while len(points) > CONTINUATION_POINTS:
-                del points[next(iter(points))]
+            result.ContinuationPoint = self._points.add(session, _Point(node_id, part.rest))
         return result
 
 
@@ -188,7 +227,7 @@ def _start_of_tag(tag: str, details: Any, number: int) -> Raw | Processed | AtTi
                 return int(_S.BadInvalidTimestampArgument)
             if len(times) > REQUESTED_TIMES:
                 return int(_S.BadTooManyOperations)
-            return AtTime(tag, tuple(time_ for time_ in times if time_ is not None))
+            return AtTime(tag, array("q", (time_ for time_ in times if time_ is not None)))
         case _:
             return int(_S.BadHistoryOperationUnsupported)
 

@@ -6,15 +6,16 @@ from typing import Any, Final, Protocol
 
 import structlog
 from asyncua import ua
+from asyncua.common.utils import Buffer
 from asyncua.server.address_space import AddressSpace
-from asyncua.ua.ua_binary import struct_to_binary
+from asyncua.ua.ua_binary import struct_from_binary, struct_to_binary
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.features.telemetry.opcua.condition_nodes import member_id
 from edge.features.telemetry.opcua.condition_view import ConditionKind, ConditionPlace, ConditionView, follow_change
 from edge.features.telemetry.opcua.conditions import Conditions
-from edge.features.telemetry.opcua.history_values import HistoryPart
+from edge.features.telemetry.opcua.history_values import HistoryPart, PartRoom
 from edge.model.instant import milliseconds_of, utc
 from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent
 from edge.model.job_state import has_response, is_transition, state_entries
@@ -32,7 +33,6 @@ from edge.uaserver.events import SERVER, JobEventPublisher
 
 _S: Final = ua.StatusCodes
 EVENTS_PER_NODE: Final = 1_000
-BYTES_PER_NODE: Final = 1 << 20
 _CHANGES_PER_READ: Final = 200
 _LAST: Final = (1 << 63) - 1
 _ENCODING: Final = ua.NodeId(ua.ObjectIds.HistoryEvent_Encoding_DefaultBinary)
@@ -45,7 +45,10 @@ class EventRange(Struct, frozen=True):
     start: int | None
     end: int | None
     limit: int
-    filter: ua.EventFilter
+    asked: bytes
+    """The EventFilter as it came: decoded it takes much more memory, and a continuation point keeps it."""
+    selects_job: bool = False
+    """Whether the filter needs more of a job than its id."""
     after: Mapping[str, str | None] | None = None
     """The position of the last change that was read of each source, None for a source that has ended."""
 
@@ -112,21 +115,23 @@ class EventHistory:
         status = event_filter_status(details.Filter, self._aspace)
         if status.is_bad():
             return int(status.value)
-        return EventRange(node_id, start, end, details.NumValuesPerNode, details.Filter)
+        asked = struct_to_binary(details.Filter)
+        return EventRange(node_id, start, end, details.NumValuesPerNode, asked, _selects_job(details.Filter))
 
-    async def read(self, rest: EventRange, left: int, turn: Turn) -> HistoryPart:
+    async def read(self, rest: EventRange, room: PartRoom, turn: Turn) -> HistoryPart:
         """Read the next events. Raises Unavailable."""
-        size = min(rest.limit or EVENTS_PER_NODE, EVENTS_PER_NODE, left)
+        size = min(rest.limit or EVENTS_PER_NODE, EVENTS_PER_NODE, room.values)
+        asked = struct_from_binary(ua.EventFilter, Buffer(rest.asked))
         feeds = [_Feed(source, rest) for source in self._sources if source.serves(rest.node_id)]
         found: list[bytes] = []
-        bytes_left = BYTES_PER_NODE
+        bytes_left = room.size
         while len(found) < size and bytes_left > 0:
             feed = await _next(feeds, turn, is_backward=rest.is_backward)
             if feed is None:
                 break
             record = await feed.take(turn)
-            if record is not None and matches(rest.filter.WhereClause, record):
-                selected = select_fields(record, rest.filter.SelectClauses)
+            if record is not None and matches(asked.WhereClause, record):
+                selected = select_fields(record, asked.SelectClauses)
                 found.append(struct_to_binary(ua.HistoryEventFieldList(EventFields=selected)))
                 bytes_left -= len(found[-1])
             await turn.step()
@@ -243,7 +248,7 @@ class JobEvents:
         if not is_transition(change.cause):
             return None
         job, response = None, None
-        if _selects_job(rest.filter):
+        if rest.selects_job:
             turn.end()
             try:
                 job, response = await self._job(change)

@@ -1,6 +1,7 @@
 """Encodes samples as the DataValues of HistoryData: asyncua would hold the loop for 10,000 of them."""
 
 import struct
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -23,8 +24,6 @@ class Raw(Struct, frozen=True):
     bounds: bool = False
     cursor: str = ""
     is_continued: bool = False
-    kept: tuple[Sample, ...] = ()
-    """Samples that were read already and did not fit."""
     is_read: bool = False
     """Whether only the bound at the end is left."""
 
@@ -50,8 +49,16 @@ class AtTime(Struct, frozen=True):
     """The value at each instant."""
 
     tag: str
-    times: tuple[int, ...]
+    times: "array[int]"
+    """Not a tuple: a continuation point keeps them."""
     done: int = 0
+
+
+class PartRoom(Struct, frozen=True):
+    """What is left of an answer: values or events, and bytes."""
+
+    values: int
+    size: int
 
 
 class HistoryPart(Struct, frozen=True):

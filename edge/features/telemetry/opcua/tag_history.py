@@ -16,6 +16,7 @@ from edge.features.telemetry.opcua.history_values import (
     VALUES_PER_NODE,
     AtTime,
     HistoryPart,
+    PartRoom,
     Processed,
     Raw,
     ValueEncoder,
@@ -23,11 +24,11 @@ from edge.features.telemetry.opcua.history_values import (
 from edge.opcua.time_slices import Turn
 from edge.ports.sample_lines import Quality, Sample
 
-BYTES_PER_NODE: Final = 1 << 20
 LOOK_BACK_MS: Final = 86_400_000
 """How far before an instant the value that holds then is sought, and how far beyond a range its bounds."""
 INTERVALS_PER_READ: Final = 1_000
-_SAMPLES_PER_READ: Final = 5_000
+_OF_INTERVAL: Final = PartRoom(5_000, 1 << 20)
+_ONE: Final = PartRoom(1, 1 << 20)
 _SECONDS_PER_PART: Final = 3.0
 _WRITE_S: Final = 0.01
 _LATEST_MS: Final = 253_370_764_800_000
@@ -58,44 +59,34 @@ class TagHistory:
         self._buffer = buffer
 
     async def read(
-        self, rest: Raw | Processed | AtTime, left: int, timestamps: ua.TimestampsToReturn, turn: Turn
+        self, rest: Raw | Processed | AtTime, room: PartRoom, timestamps: ua.TimestampsToReturn, turn: Turn
     ) -> HistoryPart:
         """Read the next part. Raises OSError for a file that cannot be read."""
         encoder = ValueEncoder(timestamps)
         match rest:
             case Raw():
-                return await self._raw(rest, left, encoder, turn)
+                return await self._raw(rest, room, encoder, turn)
             case Processed():
-                return await self._processed(rest, left, encoder, turn)
+                return await self._processed(rest, room.values, encoder, turn)
             case AtTime():
-                return await self._at_time(rest, left, encoder, turn)
+                return await self._at_time(rest, room, encoder, turn)
 
-    async def _raw(self, rest: Raw, left: int, encoder: ValueEncoder, turn: Turn) -> HistoryPart:
-        size = min(rest.limit or VALUES_PER_NODE, VALUES_PER_NODE, left)
+    async def _raw(self, rest: Raw, room: PartRoom, encoder: ValueEncoder, turn: Turn) -> HistoryPart:
+        size = min(rest.limit or VALUES_PER_NODE, VALUES_PER_NODE, room.values)
         values: list[bytes] = []
         if rest.is_read:
             return HistoryPart([encoder.value(*bound) for bound in await self._end_bound(rest, turn)], 1)
         if rest.bounds and not rest.is_continued:
             values += [encoder.value(*bound) for bound in await self._start_bound(rest, turn)]
-        page = HistoryPage(rest.kept) if rest.kept else await self._page(rest, size - len(values), turn)
-        room = BYTES_PER_NODE
-        for number, sample in enumerate(page.samples):
-            encoded = encoder.sample(sample)
-            room -= len(encoded)
-            if (room < 0 and values) or len(values) >= size:
-                samples = page.samples[number:]
-                return HistoryPart(
-                    values, len(values), replace(rest, cursor=page.cursor, kept=samples, is_continued=True)
-                )
-            values.append(encoded)
+        page = await self._page(rest, PartRoom(size - len(values), room.size), turn)
+        for sample in page.samples:
+            values.append(encoder.sample(sample))
             await turn.step()
-        # What was kept was the end of a page: its cursor leads to the next one.
-        cursor = rest.cursor if rest.kept else page.cursor
-        if cursor:
-            return HistoryPart(values, len(values), replace(rest, cursor=cursor, kept=(), is_continued=True))
+        if page.cursor:
+            return HistoryPart(values, len(values), replace(rest, cursor=page.cursor, is_continued=True))
         bounds = [encoder.value(*bound) for bound in await self._end_bound(rest, turn)] if rest.bounds else []
         if len(values) + len(bounds) > size:
-            return HistoryPart(values, len(values), replace(rest, kept=(), is_continued=True, is_read=True))
+            return HistoryPart(values, len(values), replace(rest, is_continued=True, is_read=True))
         return HistoryPart([*values, *bounds], len(values) + len(bounds))
 
     async def _start_bound(self, rest: Raw, turn: Turn) -> list[_Bound]:
@@ -115,20 +106,20 @@ class TagHistory:
         is_shown = sample is not None and sample.at == at == rest.start
         return [] if is_shown else [_bound_of(sample, at)]
 
-    async def _page(self, rest: Raw, size: int, turn: Turn) -> HistoryPage:
+    async def _page(self, rest: Raw, room: PartRoom, turn: Turn) -> HistoryPage:
         if rest.is_backward:
             newest = rest.end if rest.start is None else rest.start
             oldest = rest.end if rest.start is not None else None
             # Backwards the start is included, and the end is not.
             first = 0 if oldest is None else oldest + 1
             last = END_OF_TIME if newest is None else newest + 1
-            return await self._read(rest.tag, first, last, size, rest.cursor, turn, is_backward=True)
+            return await self._read(rest.tag, first, last, room, rest.cursor, turn, is_backward=True)
         # Equal instants request the values at this instant.
         end = END_OF_TIME if rest.end is None else rest.end + (rest.end == rest.start)
-        return await self._read(rest.tag, rest.start or 0, end, size, rest.cursor, turn)
+        return await self._read(rest.tag, rest.start or 0, end, room, rest.cursor, turn)
 
     async def _read(
-        self, tag: str, start: int, end: int, size: int, cursor: str, turn: Turn, *, is_backward: bool = False
+        self, tag: str, start: int, end: int, room: PartRoom, cursor: str, turn: Turn, *, is_backward: bool = False
     ) -> HistoryPage:
         """Read a page of the files and of what is not in files yet."""
         while True:
@@ -139,20 +130,21 @@ class TagHistory:
             unwritten = self._buffer.buffered(tag, start, end) if self._buffer else ()
             read = partial(
                 read_page,
-                *(self._directory, tag, start, end, size, cursor),
+                *(self._directory, tag, start, end, room.values, cursor),
                 is_backward=is_backward,
                 unwritten=unwritten,
+                room=room.size,
             )
             page = await _in_thread(turn, read)
             if self._buffer is None or self._buffer.revision == revision:
                 return page
 
     async def _before(self, tag: str, at: int, turn: Turn) -> Sample | None:
-        page = await self._read(tag, max(0, at - LOOK_BACK_MS), at, 1, "", turn, is_backward=True)
+        page = await self._read(tag, max(0, at - LOOK_BACK_MS), at, _ONE, "", turn, is_backward=True)
         return page.samples[0] if page.samples else None
 
     async def _after(self, tag: str, at: int, turn: Turn) -> Sample | None:
-        page = await self._read(tag, at, at + LOOK_BACK_MS, 1, "", turn)
+        page = await self._read(tag, at, at + LOOK_BACK_MS, _ONE, "", turn)
         return page.samples[0] if page.samples else None
 
     async def _processed(self, rest: Processed, left: int, encoder: ValueEncoder, turn: Turn) -> HistoryPart:
@@ -170,7 +162,7 @@ class TagHistory:
             interval = SampleInterval(start, end, held, uncertain_is_bad=rest.uncertain_is_bad)
             cursor = ""
             while True:
-                page = await self._read(rest.tag, start, end, _SAMPLES_PER_READ, cursor, turn)
+                page = await self._read(rest.tag, start, end, _OF_INTERVAL, cursor, turn)
                 for sample in page.samples:
                     interval.add(sample)
                     await turn.step()
@@ -187,11 +179,12 @@ class TagHistory:
         done = rest.done + len(values)
         return HistoryPart(values, len(values), replace(rest, done=done) if done < total else None)
 
-    async def _at_time(self, rest: AtTime, left: int, encoder: ValueEncoder, turn: Turn) -> HistoryPart:
+    async def _at_time(self, rest: AtTime, room: PartRoom, encoder: ValueEncoder, turn: Turn) -> HistoryPart:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _SECONDS_PER_PART
         values: list[bytes] = []
-        for at in rest.times[rest.done : rest.done + left]:
+        bytes_left = room.size
+        for at in rest.times[rest.done : rest.done + room.values]:
             sample = await self._before(rest.tag, at + 1, turn)
             if sample is None:
                 values.append(encoder.value(at, None, int(ua.StatusCodes.BadNoData)))
@@ -199,7 +192,8 @@ class TagHistory:
                 exact = _RAW if sample.at == at else _INTERPOLATED
                 values.append(encoder.value(at, sample.value, STATUS_OF[sample.quality] | exact))
             await turn.step()
-            if loop.time() > deadline:
+            bytes_left -= len(values[-1])
+            if loop.time() > deadline or bytes_left <= 0:
                 break
         done = rest.done + len(values)
         return HistoryPart(values, len(values), replace(rest, done=done) if done < len(rest.times) else None)

@@ -79,6 +79,39 @@ def test_page_continues_where_unwritten_samples_are_written_meanwhile(tmp_path: 
     assert sorted(found) == list(range(20))
 
 
+@pytest.mark.parametrize("is_backward", [False, True])
+@pytest.mark.parametrize("skipped", [1, 40])
+def test_page_of_texts_is_bounded_by_bytes(tmp_path: Path, skipped: int, is_backward: bool) -> None:  # noqa: FBT001 - a parameter
+    """Ten thousand texts of 4 KB were read at once; samples of one instant that a page before has read do not count."""
+    samples = [Sample(START + number // skipped, "a", f"{number:04}" + "x" * 1000) for number in range(200)]
+    for begin in range(0, 200, 40):
+        append_samples(tmp_path, samples[begin : begin + 40 : 2], 1 << 30)
+        append_samples(tmp_path, samples[begin + 1 : begin + 40 : 2], 1 << 30)
+    found: list[Sample] = []
+    cursor = ""
+    while True:
+        page = read_page(tmp_path, "a", START, START + 999, 50, cursor, is_backward=is_backward, room=10_000)
+        assert 0 < len(page.samples) <= 9 or not page.cursor
+        found += page.samples
+        cursor = page.cursor
+        if not cursor:
+            break
+    assert sorted(sample.value for sample in found) == [sample.value for sample in samples]
+    assert [sample.at for sample in found] == sorted((sample.at for sample in samples), reverse=is_backward)
+
+
+def test_text_larger_than_a_page_is_a_page_of_its_own(tmp_path: Path) -> None:
+    samples = [Sample(START + number, "a", "x" * 1000) for number in range(3)]
+    append_samples(tmp_path, samples, 1 << 30)
+    found: list[Sample] = []
+    cursor = ""
+    for _ in samples:
+        page = read_page(tmp_path, "a", START, START + 9, 50, cursor, room=100)
+        found += page.samples
+        cursor = page.cursor
+    assert found == samples
+
+
 def test_invalid_cursor_is_refused(directory: Path) -> None:
     for cursor in ("x", "a:1", "1:b", "1:2:3", "-1:0"):
         with pytest.raises(Refused):
