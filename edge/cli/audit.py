@@ -9,7 +9,7 @@ from rich.table import Table
 
 from edge.access.audit_trail import ChainFault, find_faults
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import usage_failure
+from edge.cli.terminal.output import counted, usage_failure
 from edge.cli.terminal.store_access import CommandOutput, StoreAccess, json_option, settings_option, store_command
 from edge.cli.terminal.table import local_time, plain_table
 from edge.model.audit import AuditRecord, SealedRecord, public_record
@@ -57,7 +57,7 @@ async def verify(at: StoreAccess) -> CommandOutput:
     faults, number, digest = await _verify(at.store)
     listed = [{"number": fault.number, "problem": fault.problem} for fault in faults]
     lines = [f"record {fault.number}: {fault.problem}" for fault in faults]
-    lines.append(f"{number} records, newest digest {digest or '-'}, {len(faults)} faults")
+    lines.append(f"{counted(number, 'record')}, newest digest {digest or '-'}, {counted(len(faults), 'fault')}")
     data = {"records": number, "digest": digest, "faults": listed}
     return CommandOutput(data, "\n".join(lines), is_failed=bool(faults))
 

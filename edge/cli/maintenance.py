@@ -20,7 +20,7 @@ from edge.cli.terminal.operator import (
     record_of,
     recorded,
 )
-from edge.cli.terminal.output import usage_failure
+from edge.cli.terminal.output import counted, usage_failure
 from edge.cli.terminal.store_access import (
     CommandOutput,
     StoreAccess,
@@ -203,8 +203,8 @@ async def _state(at: StoreAccess) -> CommandOutput:
     data = {place: public_maintenance(mode, messages[place]) for place, mode in places.items() if mode}
     lines = [_line(place, mode, messages[place]) for place, mode in places.items() if mode]
     if running:
-        more = " …" if len(running) > _MOST_NAMED else ""
-        lines.append(f"{len(running)} jobs run: {', '.join(running[:_MOST_NAMED])}{more}")
+        named = ", ".join(running[:_MOST_NAMED]) + (" …" if len(running) > _MOST_NAMED else "")
+        lines.append(f"{counted(len(running), 'running job')}: {named}")
     if not messages:
         lines.insert(0, "maintenance is off")
     return CommandOutput({"on": bool(data), "modes": data, "running_jobs": running}, "\n".join(lines))

@@ -10,7 +10,7 @@ import msgspec
 from edge.app.redaction import Redact, redactor, secrets_of
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.output import counted, print_text, printable
 from edge.cli.terminal.store_access import (
     CommandOutput,
     StoreAccess,
@@ -97,8 +97,9 @@ def refused(settings_file: Path | None, last: int, *, as_json: bool) -> None:
         texts = tuple("\n".join(_report(message)) for message in messages)
         CommandOutput([_as_data(message) for message in messages], texts).print(as_json=as_json)
         if not as_json:
-            refused, declined = await count_refused(at.store), await count_refused(at.store, DECLINED_COUNTER)
-            print_text(f"{refused} messages refused, {declined} calls declined since the store was created")
+            refused = counted(await count_refused(at.store), "message")
+            declined = counted(await count_refused(at.store, DECLINED_COUNTER), "call")
+            print_text(f"{refused} refused, {declined} declined since the store was created")
 
     run_on_store(settings_file, show)
 

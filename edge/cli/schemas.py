@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from edge.app import schemas as documents
-from edge.cli.terminal.output import print_text, usage_failure
+from edge.cli.terminal.output import counted, print_text, usage_failure
 
 
 @click.command(epilog="Example: edge schemas /tmp/schemas")
@@ -22,4 +22,4 @@ def schemas(directory: Path) -> None:
             (directory / name).write_text(text, encoding="utf-8")
     except OSError as error:
         usage_failure(f"{directory}: cannot be written: {error.strerror}; name a writable directory")
-    print_text(f"{len(texts)} files in {directory}")
+    print_text(f"{counted(len(texts), 'file')} in {directory}")

@@ -84,4 +84,4 @@ async def test_wait_ends_with_status_1_while_a_job_runs(edge: Edge, plant: Plant
     await plant.drive()
     ended = await edge("maintenance", "on", "--wait", "0.1")
     assert ended.exit_code == 1
-    assert "1 jobs run: J1" in ended.output
+    assert "1 running job: J1" in ended.output

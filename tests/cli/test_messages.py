@@ -102,7 +102,7 @@ async def test_declined_call_is_shown_once_with_status_and_job(edge: Edge, plant
     assert shown["reason"] == "ReturnStatus UNKNOWN_JOB_ORDER_ID (2): no such job order in this scope"
     assert json.loads(shown["payload"]) == {"JobOrderID": "J9"}
     report = (await edge("refused")).output.splitlines()
-    assert report[-1] == "0 messages refused, 1 calls declined since the store was created"
+    assert report[-1] == "0 messages refused, 1 call declined since the store was created"
 
 
 async def test_secrets_of_a_refused_message_are_not_shown(edge: Edge, plant: Plant) -> None:

@@ -35,7 +35,7 @@ from edge.cli.jobs.waiting import problem_data, problem_line, read_with_problems
 from edge.cli.jobs.watch import watch_all, watch_job
 from edge.cli.terminal.command_group import OrderedGroup, further_options
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text
+from edge.cli.terminal.output import counted, print_text
 from edge.cli.terminal.store_access import (
     FILE,
     CommandOutput,
@@ -256,7 +256,7 @@ def export_(file: Path, scope: str | None, settings_file: Path | None, *, undeli
     count = run_on_store(
         settings_file, lambda at: export_jobs(at, file, scope, undelivered_only=undelivered, confirm=confirm)
     )
-    print_text(f"{count} jobs written to {file}")
+    print_text(f"{counted(count, 'job')} written to {file}")
 
 
 @jobs.command(epilog="Example: edge jobs store order.json --start")

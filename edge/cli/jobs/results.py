@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from edge.cli.jobs.tables import result_text
+from edge.cli.jobs.tables import member_lines, result_text
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import printable
+from edge.cli.terminal.output import counted, printable
 from edge.cli.terminal.store_access import StoreAccess
 from edge.config import Settings
 from edge.foundation.files import replace_atomically, sync
@@ -57,18 +58,26 @@ async def read_results(
     return results, await asyncio.to_thread(copy_files, at.settings, results) if copy_files else []
 
 
+_LONGEST_SUMMARY: Final = 60
+"""Characters; longer data are listed by their members, one a line."""
+
+
 def results_text(results: Sequence[PublicResult]) -> Iterator[str]:
     """Yield a line for each result: action, attempt, whether it came late, evaluation, values, size of its trace.
 
-    The parts of a result, such as the bolts of a batch, follow, one a line.
+    The parts of a result, such as the bolts of a batch, follow, one a line; so do the members of other large data.
     """
     for result in results:
         if result.result is None:
             yield printable(f"{result.action} #{result.attempt}: {result.error or result.sending}")
             continue
-        late = "late, " if result.late else ""
-        yield printable(f"{result.action} #{result.attempt}: {late}{result_text(result.result)}")
-        yield from (printable(f"  {part.text}") for part in parts_of(result.result))
+        late, summary = "late" if result.late else "", result_text(result.result)
+        members: Sequence[str] = [part.text for part in parts_of(result.result)]
+        if not members and len(summary) > _LONGEST_SUMMARY:
+            members = [*member_lines(result.result)] or [summary]
+            summary = ""
+        yield printable(f"{result.action} #{result.attempt}: {', '.join(filter(None, (late, summary)))}".rstrip())
+        yield from (printable(f"  {member}") for member in members)
 
 
 _ALL = 1_000_000
@@ -89,7 +98,7 @@ async def export_jobs(at: StoreAccess, file: Path, scope: str | None, *, undeliv
                 unconfirmed.append(job)
         sync(out)
     if confirm:
-        async with recorded(at, "jobs export --confirm", file.name, f"{count} jobs"):
+        async with recorded(at, "jobs export --confirm", file.name, counted(count, "job")):
             deliveries = Deliveries(at.store, await store_clock(at.store), retention_policy(at.settings))
             for job in unconfirmed:
                 await deliveries.record(job)

@@ -79,6 +79,18 @@ def result_text(result: Any) -> str:
     return ", ".join(filter(None, [str(known.get("evaluation") or ""), *values, count, *traces])) or data_text(result)
 
 
+def member_lines(data: Any, path: str = "") -> Iterator[str]:
+    """Yield the members of data, one a line, those of objects by their path: `bead.width: 3.1 mm`."""
+    match data:
+        case {"value": value, "unit": str()} if not isinstance(value, Mapping):
+            yield f"{path}: {_measured(data)}"
+        case Mapping():
+            for name, member in data.items():
+                yield from member_lines(member, f"{path}.{name}" if path else str(name))
+        case _:
+            yield f"{path}: {data_text(data)}" if path else data_text(data)
+
+
 def data_text(value: Any) -> str:
     """Return data as JSON with spaces, at which a narrow terminal breaks it; a text as it is."""
     if value is None or isinstance(value, str):

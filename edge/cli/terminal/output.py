@@ -28,6 +28,11 @@ def printable(text: object) -> str:
     return "".join(word if word.isprintable() else " " for word in str(text))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1: `1 job`, `2 jobs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def wrapped(text: object, indent: int) -> str:
     """Return printable text that stands at a column and continues there on the next line of a narrow terminal.
 

@@ -49,6 +49,25 @@ async def test_result_without_torque_and_evaluation_is_shown_as_json(
     assert (await edge("jobs", "results", "J1")).output == 'a #1: {"force_kN": 12.5}\n'
 
 
+async def test_large_result_is_listed_member_by_member(edge: Edge, plant: Plant, tool: FakeEquipment) -> None:
+    """It was one line of JSON, 278 characters long."""
+    await plant.order(Cause.STORE_AND_START, order("J1"))
+    await plant.drive()
+    bead = {"width": {"value": 3.1, "unit": "mm"}, "gaps": [], "position": {"x": 12.5, "y": -3, "reference": "seam"}}
+    await plant.answer(tool.commands[0], {"pass": True, "recipe": "bead-front", "bead": bead, "codes": ["A1", "A2"]})
+    assert (await edge("jobs", "results", "J1")).output.splitlines() == [
+        "a #1:",
+        "  pass: true",
+        "  recipe: bead-front",
+        "  bead.width: 3.1 mm",
+        "  bead.gaps: []",
+        "  bead.position.x: 12.5",
+        "  bead.position.y: -3",
+        "  bead.position.reference: seam",
+        '  codes: ["A1", "A2"]',
+    ]
+
+
 async def test_late_result_without_evaluation_is_shown_with_its_values(
     edge: Edge, plant: Plant, tool: FakeEquipment
 ) -> None:
@@ -79,7 +98,7 @@ async def test_ended_jobs_are_written_with_their_results(edge: Edge, plant: Plan
     await plant.ask(Cause.ABORT, "J1")
     file = tmp_path / "results.jsonl"
     answer = await edge("jobs", "export", str(file))
-    assert (answer.exit_code, answer.output) == (0, f"1 jobs written to {file}\n")
+    assert (answer.exit_code, answer.output) == (0, f"1 job written to {file}\n")
     (record,) = [json.loads(line) for line in file.read_text().splitlines()]
     assert (record["scope"], record["delivered_at"]) == (SCOPE, None)
     assert record["order"]["JobOrder"]["JobOrderID"] == "J1"

@@ -12,7 +12,7 @@ from rich.table import Table
 from edge.access.components import is_away, public_component
 from edge.cli.terminal.command_group import CommandGroup
 from edge.cli.terminal.operator import recorded
-from edge.cli.terminal.output import print_text, printable
+from edge.cli.terminal.output import counted, print_text, printable
 from edge.cli.terminal.store_access import (
     CommandOutput,
     StoreAccess,
@@ -100,8 +100,8 @@ def lines(found: KnownComponent, now_ms: int) -> Iterator[str]:
     if component.labels:
         yield f"  labels {' '.join(f'{name}={value}' for name, value in component.labels.items())}"
     if component.jobs is not None:
-        alarms = "" if component.alarms is None else f", {component.alarms} alarms"
-        yield f"  {component.jobs} jobs at work{alarms}"
+        alarms = "" if component.alarms is None else f", {counted(component.alarms, 'alarm')}"
+        yield f"  {counted(component.jobs, 'job')} at work{alarms}"
     if component.certificate_expiry:
         yield f"  certificates valid until {component.certificate_expiry}"
     if component.drift is not None:

@@ -15,7 +15,7 @@ from rich.text import Text as RichText
 
 from edge.app.features import gateway_settings
 from edge.cli.terminal.command_group import CommandGroup
-from edge.cli.terminal.output import print_text, printable, usage_failure
+from edge.cli.terminal.output import counted, print_text, printable, usage_failure
 from edge.cli.terminal.store_access import (
     CommandOutput,
     StoreAccess,
@@ -77,7 +77,8 @@ def trend_report(trend: "Trend | None") -> Iterator[str]:
     """Yield the trend of a tag, line by line."""
     if trend is not None:
         yield f"24 h     {trend.bars}"
-        yield f"         min {trend.least:g}, mean {trend.mean:g}, max {trend.largest:g}, {trend.count} samples"
+        samples = counted(trend.count, "sample")
+        yield f"         min {trend.least:g}, mean {trend.mean:g}, max {trend.largest:g}, {samples}"
 
 
 def sample_line(sample: Sample) -> str:
@@ -149,8 +150,14 @@ def export(
     if directory is None:
         usage_failure('no history is kept. Set [telemetry] history_days, and record = "all" for tags without a rule.')
     count = write_samples(read_samples(directory, patterns, first, last), form, output)
+    if not count:
+        print_text(
+            "edge: no samples of these tags and times are kept on this machine. "
+            "History is on the machine of the gateway that evaluates the rules.",
+            err=True,
+        )
     if output is not None:
-        print_text(f"{count} samples in {output}")
+        print_text(f"{counted(count, 'sample')} in {output}")
 
 
 @tags.command(epilog="Example: edge tags watch '*.torque' --json > samples.jsonl")

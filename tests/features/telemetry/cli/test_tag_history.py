@@ -91,6 +91,17 @@ async def test_export_without_history_names_the_missing_setting(edge: Edge) -> N
     assert "Set [telemetry] history_days" in answer.output
 
 
+async def test_export_without_samples_names_the_machine_that_keeps_them(
+    edge: Edge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a gateway that does not evaluate the rules it printed the header only."""
+    monkeypatch.setenv("EDGE_TELEMETRY__HISTORY_DAYS", "7")
+    monkeypatch.setenv("EDGE_TELEMETRY__HISTORY_DIRECTORY", str(tmp_path / "history"))
+    answer = await edge("tags", "export", "wrench.*", "--format", "json")
+    assert (answer.exit_code, answer.stdout) == (0, "")
+    assert "on the machine of the gateway that evaluates the rules" in answer.stderr
+
+
 def test_gzip_command_reads_an_exported_file(tmp_path: Path) -> None:
     append_samples(tmp_path, SAMPLES, 1 << 30)
     (file,) = tmp_path.iterdir()
