@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, UnsetType
 
 from edge.model.isa95 import LocalizedText
 
@@ -58,7 +58,7 @@ def localized(text: AuthorText, languages: Sequence[str]) -> LocalizedText:
     return LocalizedText(text=text[language], locale=language)
 
 
-def title_of(name: str, title: AuthorText | None, languages: Sequence[str]) -> str:
+def title_of(name: str, title: AuthorText | UnsetType | None, languages: Sequence[str]) -> str:
     """Return the title of a thing for a reader: its own one, or its name as words."""
     return choose_text(title, languages) if title else words_of(name)
 

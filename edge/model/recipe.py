@@ -14,6 +14,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from edge.model.localized_text import AuthorText, read_author_text
+
 RECIPE_DATASCHEMA: Final = "https://aschamberger.github.io/schemas/microdcs/sfc-recipe/v1.0.0/"
 
 
@@ -72,6 +74,10 @@ Interventions: TypeAlias = tuple[Intervention, ...] | UnsetType
 """The allowed interventions; unset, those of the recipe apply."""
 
 
+OptionalText: TypeAlias = AuthorText | UnsetType
+"""A title or a description for people; it never changes what a recipe does."""
+
+
 Locks: TypeAlias = Annotated[tuple[Text, ...], Meta(max_length=20)]
 """Names of things that one job at a time may use."""
 
@@ -80,6 +86,7 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     """A step; exactly one of a recipe is initial. `interventions`: `force` (to leave it) and `complete`.
 
     While the step is active the job holds each `lock`; it waits for them at most `lock_timeout_seconds` (0: any time).
+    Without a `title` people read its name as words.
     """
 
     name: Text
@@ -87,6 +94,8 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     interventions: Interventions = UNSET
     lock: Locks = ()
     lock_timeout_seconds: Seconds = 0
+    title: OptionalText = UNSET
+    description: OptionalText = UNSET
 
 
 class Transition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -96,6 +105,8 @@ class Transition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     target: Text
     condition: Text
     priority: int = 0
+    title: OptionalText = UNSET
+    description: OptionalText = UNSET
 
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -113,6 +124,8 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     parameters: dict[str, Any] = {}
     duration_seconds: Seconds = 0
     interventions: Interventions = UNSET
+    title: OptionalText = UNSET
+    description: OptionalText = UNSET
 
 
 class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -128,6 +141,8 @@ class Branch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A whole recipe; `interventions` applies to every step and action without its own list.
 
+    `verdict` is an expression that is evaluated when the run ends: true and `'ok'`, false and `'not_ok'`, or a text.
+
     Example: {"steps": [{"name": "Fit", "initial": true}, {"name": "Done"}],
      "transitions": [{"source": "Fit", "target": "Done", "condition": "actions.tighten.done"}],
      "actions": [{"name": "tighten", "step": "Fit", "qualifier": "N", "interaction": "push_command",
@@ -139,6 +154,9 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     actions: tuple[Action, ...] = ()
     branches: tuple[Branch, ...] = ()
     interventions: tuple[Intervention, ...] = ()
+    verdict: Text | UnsetType = UNSET
+    title: OptionalText = UNSET
+    description: OptionalText = UNSET
 
 
 UNREADABLE: Final = "unreadable"
@@ -190,6 +208,13 @@ def _paths(value: object) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(path) for path in value)
 
 
+def _author_text(value: object) -> AuthorText:
+    try:
+        return read_author_text(value)
+    except ValueError as error:
+        raise _InvalidValue(str(error)) from None
+
+
 def _locks(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
         raise _InvalidValue("must be a list of names")
@@ -231,6 +256,10 @@ class _FieldRule(msgspec.Struct, frozen=True):
     required: bool = True
 
 
+_TEXTS: Final = {
+    "title": _FieldRule(_author_text, UNSET, required=False),
+    "description": _FieldRule(_author_text, UNSET, required=False),
+}
 _LOCK: Final = {
     "lock": _FieldRule(_locks, (), required=False),
     "lock_timeout_seconds": _FieldRule(_seconds, 0, required=False),
@@ -240,12 +269,14 @@ _STEP: Final = {
     "initial": _FieldRule(_flag, placeholder=False, required=False),
     "interventions": _FieldRule(_interventions(Intervention.FORCE, Intervention.COMPLETE), (), required=False),
     **_LOCK,
+    **_TEXTS,
 }
 _TRANSITION: Final = {
     "source": _FieldRule(_text),
     "target": _FieldRule(_text),
     "condition": _FieldRule(_text, UNREADABLE),
     "priority": _FieldRule(_integer, 0, required=False),
+    **_TEXTS,
 }
 _ACTION: Final = {
     "name": _FieldRule(_text),
@@ -257,6 +288,7 @@ _ACTION: Final = {
     "parameters": _FieldRule(_object, {}, required=False),
     "duration_seconds": _FieldRule(_seconds, 1, required=False),
     "interventions": _FieldRule(_interventions(Intervention.RETRY, Intervention.SKIP), (), required=False),
+    **_TEXTS,
 }
 _BRANCH: Final = {
     "name": _FieldRule(_text),
@@ -270,7 +302,11 @@ _LISTS: Final[dict[str, tuple[type[msgspec.Struct], dict[str, _FieldRule]]]] = {
     "actions": (Action, _ACTION),
     "branches": (Branch, _BRANCH),
 }
-_ANY_INTERVENTION: Final = _interventions(*Intervention)
+_OF_RECIPE: Final = {
+    "interventions": _FieldRule(_interventions(*Intervention)),
+    "verdict": _FieldRule(_text),
+    **_TEXTS,
+}
 
 
 def _pascal(key: str) -> str:
@@ -336,12 +372,15 @@ def parse_recipe(data: object) -> tuple[Recipe | None, tuple[str, ...]]:
     if not isinstance(data, dict):
         return None, ("a recipe must be an object with steps, transitions, actions and branches",)
     faults: list[str] = []
-    given = _canonical("", data, {**_LISTS, "interventions": None}, faults)
+    given = _canonical("", data, {**_LISTS, **_OF_RECIPE}, faults)
     lists: dict[str, Any] = {}
-    try:
-        lists["interventions"] = _ANY_INTERVENTION(given.get("interventions", []))
-    except _InvalidValue as invalid:
-        faults.append(f"'interventions' {invalid}")
+    for name, rule in _OF_RECIPE.items():
+        if name not in given:
+            continue
+        try:
+            lists[name] = rule.read(given[name])
+        except _InvalidValue as invalid:
+            faults.append(f"{name!r} {invalid}")
     usable = True
     if "steps" not in given:
         faults.append("missing key 'steps'")

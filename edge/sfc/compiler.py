@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from edge.expression.compiler import Expression
 from edge.expression.syntax import ExpressionSyntaxError
 from edge.model.recipe import UNREADABLE, Action, Interaction, Intervention, Recipe, Step, parse_recipe
 from edge.sfc.check import (
@@ -22,7 +23,7 @@ from edge.sfc.check import (
     timeouts_by_step,
     warnings_of,
 )
-from edge.sfc.condition import NO_IDENTIFIERS, Condition, Identifiers, Names, compile_condition
+from edge.sfc.condition import NO_IDENTIFIERS, Condition, Identifiers, Names, compile_condition, compile_verdict
 from edge.sfc.identifiers import AssociationKey
 from edge.sfc.net import HELPS_A_FAILURE, QUALIFIER_RULES, Net, NetAction, NetStep, NetTransition
 from edge.sfc.structure import Structure, TooManyWaysError
@@ -54,9 +55,23 @@ def compile_recipe(data: object, identifiers: Identifiers = NO_IDENTIFIERS) -> N
         return RejectedRecipe(tuple(faults))
     faults += evolution_faults(structure, transitions)
     faults += lock_faults(structure, transitions)
-    if faults:
+    verdict = _verdict(recipe, actions, identifiers)
+    if isinstance(verdict, str):
+        faults.append(verdict)
+    if faults or isinstance(verdict, str):
         return RejectedRecipe(tuple(faults))
-    return _net(structure, actions, transitions)
+    return replace(_net(structure, actions, transitions), verdict=verdict)
+
+
+def _verdict(recipe: Recipe, actions: tuple[NetAction, ...], identifiers: Identifiers) -> Expression | str | None:
+    """Return the compiled verdict, or its fault; None for a recipe without one."""
+    if recipe.verdict is msgspec.UNSET:
+        return None
+    names = Names(frozenset(step.name for step in recipe.steps), _keys_by_name(actions), identifiers)
+    try:
+        return compile_verdict(recipe.verdict, names)
+    except ExpressionSyntaxError as error:
+        return f"verdict {recipe.verdict[:80]!r}: {error}"
 
 
 def _milliseconds(seconds: float) -> int:
@@ -163,7 +178,7 @@ def _transitions(
         needs_done = tuple(source for source in arc.sources if source not in live)
         needed = frozenset[str]().union(*(locks[target] for target in arc.targets))
         net_transitions.append(
-            NetTransition(index, arc.sources, arc.targets, conditions, needs_done, arc.place, needed)
+            NetTransition(index, arc.sources, arc.targets, conditions, needs_done, arc.place, needed, arc.rank[1])
         )
     return tuple(net_transitions)
 

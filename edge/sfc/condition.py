@@ -118,6 +118,18 @@ def compile_condition(text: str, names: Names) -> Condition:
     )
 
 
+def compile_verdict(text: str, names: Names) -> Expression:
+    """Compile the verdict of a recipe; raises ExpressionSyntaxError with position and reason.
+
+    A mirrored set changes after the end of a run: a verdict that asked for it could not be repeated.
+    """
+    resolver = _Resolver(text, names)
+    expression = compiler.compile_value(text, resolver.resolve)
+    if resolver.mirrors:
+        raise ExpressionSyntaxError("a verdict asks for no mirrored set", 0)
+    return expression
+
+
 def _check_times(expression: Expression) -> None:
     """Refuse calculations with a step's T: the instant at which the result reaches a bound would be unknown."""
     for node in nodes_of(expression.node):

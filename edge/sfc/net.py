@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from edge.expression.compiler import Expression
 from edge.model.recipe import Intervention, Qualifier, Recipe
 from edge.sfc.condition import Condition
 from edge.sfc.identifiers import AssociationKey
@@ -108,6 +109,8 @@ class NetTransition(Struct, frozen=True):
     place: str
     locks: frozenset[str] = frozenset()
     """The locks of its targets."""
+    written: int = -1
+    """Its place among the transitions of the recipe; outside of them for one that is implied."""
 
     @property
     def always(self) -> bool:
@@ -184,6 +187,8 @@ class Net(Struct, frozen=True):
     command_types: frozenset[str]
     mirrors: frozenset[str] = frozenset()
     """The mirrored sets that its conditions ask for."""
+    verdict: Expression | None = None
+    """What the recipe says about its result; None: the last attempts of its actions say it."""
 
 
 def request_of(net: Net, run: Run, phase: Phase, association: Association, step: str) -> CommandRequest:

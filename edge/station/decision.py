@@ -39,6 +39,7 @@ from edge.sfc.signal import (
     Unknown,
     Withdrawn,
 )
+from edge.sfc.verdict import verdict_of
 from edge.sfc.view import next_deadline
 from edge.station.response import attempts, job_response
 from edge.store import equipment_memory, jobs, responses, runs, work
@@ -197,7 +198,7 @@ def begin(context: InstanceContext, job: Job, run: Run, net: Net, now: int, mirr
             "Report this.",
         )
     stored_run = StoredRun(advanced.run, now, net.source, _outgoing(advanced))
-    after = LoadedJob(_moved(job, moves, advanced.run, now), stored_run, net)
+    after = LoadedJob(_moved(job, moves, net, advanced.run, now), stored_run, net)
     due = after.due(context.keep_ended_ms)
     parts = (
         runs.create(context.keys, stored_run, context.consumer),
@@ -236,7 +237,7 @@ def decide(
     outbox = (*unsent, *_outgoing(advanced), *_pausing(loaded, signal))
     stored_run = StoredRun(advanced.run, loaded.stored.revision + 1, loaded.stored.recipe, outbox)
     job = msgspec.structs.replace(loaded.job, comment=request.comment) if request and request.comment else loaded.job
-    after = LoadedJob(_moved(job, moves, advanced.run, now), stored_run, loaded.net, loaded.timer)
+    after = LoadedJob(_moved(job, moves, loaded.net, advanced.run, now), stored_run, loaded.net, loaded.timer)
     due = after.due(context.keep_ended_ms)
     parts = [
         runs.update(context.keys, loaded.stored, stored_run, context.consumer),
@@ -367,16 +368,18 @@ def _moves(status: JobStatus, causes: Sequence[Cause]) -> Moves | None:
     return moves
 
 
-def _moved(job: Job, moves: Moves, run: Run, now: int) -> Job:
+def _moved(job: Job, moves: Moves, net: Net, run: Run, now: int) -> Job:
     if not moves:
         return job
     status = moves[-1][1]
+    ends_now = has_ended(status) and job.ended_at is None
     return msgspec.structs.replace(
         job,
         status=status,
         started_at=job.started_at or now,
         ended_at=job.ended_at or now if has_ended(status) else None,
         error=run.error,
+        verdict=verdict_of(net, run, now) if ends_now else job.verdict,
         revision=job.revision + 1,
     )
 

@@ -36,6 +36,7 @@ from edge.store.client import Store
 from edge.store.jobs import Job
 
 ERROR_ID = "Error"
+VERDICT_ID = "Verdict"
 UNKNOWN_ID = "OutcomeUnknown"
 HELD_ID = "AwaitsIntervention"
 NEVER_SENT_ID = "NeverSent"
@@ -64,7 +65,7 @@ _ACTUALS: Mapping[str, _Actuals] = MappingProxyType(
 
 
 def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
-    """Return the present response: times, state, the result of each action, used resources, the error of a failure.
+    """Return the present response: times, state, the result of each action, used resources, the verdict, the error.
 
     A result `{"value": 85.2, "unit": "Nm"}`, or a member of one, becomes a value with its engineering unit. The members
     `equipment_actuals` and their like, of results and of the parameters of actions that were carried out, name what was
@@ -75,6 +76,8 @@ def job_response(job: Job, ran: tuple[Net, Run] | None) -> JobResponse:
     if ran:
         data += _not_as_planned(*ran)
         data += _interventions(ran[1])
+    if job.verdict:
+        data.append(Parameter(id=VERDICT_ID, value=job.verdict))
     if job.error:
         data.append(Parameter(id=ERROR_ID, value=str(job.error)))
     return JobResponse(

@@ -42,6 +42,8 @@ class Job(Struct, frozen=True, kw_only=True):
     started_at: int | None = None
     ended_at: int | None = None
     error: str | Text | None = None
+    verdict: str = ""
+    """What the recipe says about its result: `ok`, `not_ok` or a text of its own; empty without one."""
     early: tuple[KeptEvent, ...] = ()
     """Events that named the job before it started; its run begins with them."""
     causation_id: str = ""
@@ -92,6 +94,7 @@ _TEXTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("error", "error", _text_or_empty),
     ("error_text", "error", lambda error: _json(error) if isinstance(error, Text) else ""),
     ("causation_id", "causation_id", str),
+    ("verdict", "verdict", str),
     ("trace", "trace", _json_or_empty),
     ("early", "early", _json_or_empty),
 )
@@ -133,6 +136,7 @@ def _job(stored: Mapping[str, str]) -> Job:
         error=_error(fields),
         # Documents of an earlier version lack the field.
         early=msgspec.json.decode(early, type=tuple[KeptEvent, ...]) if (early := fields.get("early")) else (),
+        verdict=fields.get("verdict", ""),
         causation_id=fields.get("causation_id", ""),
         trace=msgspec.json.decode(trace, type=dict[str, str]) if (trace := fields.get("trace")) else {},
         delivered_at=int(delivered) if (delivered := fields.get("delivered_at")) else None,
@@ -142,7 +146,7 @@ def _job(stored: Mapping[str, str]) -> Job:
     )
 
 
-_MAY_BE_ABSENT: Final = frozenset({"causation_id", "trace", "early"})
+_MAY_BE_ABSENT: Final = frozenset({"causation_id", "trace", "early", "verdict"})
 """The fields whose absence means the same as an empty text, to this release and to those before."""
 
 

@@ -16,7 +16,7 @@ from edge.model.isa95 import JobOrder, JobResponse, OrderCall, Parameter, Return
 from edge.model.job_state import Cause, JobState
 from edge.station.job_call import JobCall
 from edge.station.jobs import JobService
-from edge.station.response import ERROR_ID, UNKNOWN_ID
+from edge.station.response import ERROR_ID, UNKNOWN_ID, VERDICT_ID
 from edge.station.runs import net_of
 from edge.store import responses, runs
 from edge.store.client import Store
@@ -59,7 +59,7 @@ MOST_RESULTS: Final = 10_000
 _LONGEST_JOB_MS: Final = 86_400_000
 """Jobs are indexed by their start: one that ended in the window started at most this long before it."""
 _BATCH: Final = 200
-_NO_ACTIONS: Final = frozenset({ATTEMPTS_ID, ERROR_ID, UNKNOWN_ID})
+_NO_ACTIONS: Final = frozenset({ATTEMPTS_ID, ERROR_ID, UNKNOWN_ID, VERDICT_ID})
 
 
 class ResultReader:
