@@ -4,25 +4,39 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from edge.model.instant import Instant
 from edge.model.isa95 import Payload, State
+from edge.model.localized_text import AuthorText
 
 
-class StepProgress(msgspec.Struct, frozen=True):
+class StepProgressV1(msgspec.Struct, frozen=True):
     """A step that was entered or left."""
 
     step: str
     active: bool
 
 
-class CommandProgress(msgspec.Struct, frozen=True):
+class StepProgress(StepProgressV1, frozen=True, omit_defaults=True):
+    """A step that was entered or left; `title` is the one of its recipe, plain or by language."""
+
+    title: AuthorText | UnsetType = UNSET
+
+
+class CommandProgressV1(msgspec.Struct, frozen=True):
     """A command to equipment."""
 
     action: str
     phase: str
     attempt: int
     type_id: str
+
+
+class CommandProgress(CommandProgressV1, frozen=True, omit_defaults=True):
+    """A command to equipment; `title` is that of its action in the recipe, plain or by language."""
+
+    title: AuthorText | UnsetType = UNSET
 
 
 class JobProgress(msgspec.Struct, frozen=True):
@@ -48,8 +62,8 @@ class JobProgressV1(msgspec.Struct, frozen=True):
 
     job_id: str
     at: int
-    steps: tuple[StepProgress, ...]
-    commands: tuple[CommandProgress, ...]
+    steps: tuple[StepProgressV1, ...]
+    commands: tuple[CommandProgressV1, ...]
 
 
 class LateResultEvent(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):

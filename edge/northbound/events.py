@@ -29,14 +29,17 @@ from edge.model.isa95 import JobOrder, JobResponse, JobStatusEvent, Parameter
 from edge.model.job_message import (
     AwaitsPersonEvent,
     CommandProgress,
+    CommandProgressV1,
     JobProgress,
     JobProgressV1,
     LateResultEvent,
     OpenQuestion,
     StepProgress,
+    StepProgressV1,
 )
 from edge.model.job_state import Cause, has_ended, has_response, is_transition, state_entries
 from edge.northbound.topics import StartedWrite, Topics, TopicWriter, WriteOutcome
+from edge.sfc.titles import action_of, step_of
 from edge.station.response import HELD_ID, INTERVENTIONS_ID, UNKNOWN_ID
 from edge.station.runs import Progress
 from edge.store import changes, dead_letters, jobs, responses
@@ -137,13 +140,7 @@ def status_event(source: str, change: Change, job: Job | None, response: JobResp
 
 def progress_event(source: str, progress: Progress, version: int = 2) -> CloudEvent:
     """Return the event of the steps that changed and the commands that were sent, in a version of its form."""
-    job = progress.loaded.job
-    steps = tuple(StepProgress(step.step, step.active) for step in progress.steps)
-    commands = tuple(
-        CommandProgress(request.action, request.phase.value, request.attempt, request.type_id)
-        for request in progress.requests
-    )
-    is_former = version == 1
+    job, is_former = progress.loaded.job, version == 1
     return CloudEvent(
         id=new_id(),
         source=source,
@@ -152,10 +149,28 @@ def progress_event(source: str, progress: Progress, version: int = 2) -> CloudEv
         correlationid=job.correlation_id,
         causationid=job.causation_id or None,
         extensions=job.trace,
-        data=JobProgressV1(job.job_id, progress.at, steps, commands)
-        if is_former
-        else JobProgress(job.job_id, rfc3339(progress.at), steps, commands),
+        data=_progress_v1(progress) if is_former else _progress(progress),
     )
+
+
+def _progress_v1(progress: Progress) -> JobProgressV1:
+    steps = (StepProgressV1(step.step, step.active) for step in progress.steps)
+    commands = (
+        CommandProgressV1(request.action, request.phase.value, request.attempt, request.type_id)
+        for request in progress.requests
+    )
+    return JobProgressV1(progress.loaded.job.job_id, progress.at, tuple(steps), tuple(commands))
+
+
+def _progress(progress: Progress) -> JobProgress:
+    net = progress.loaded.net
+    steps = (StepProgress(step.step, step.active, step_of(net, step.step).title) for step in progress.steps)
+    commands = (
+        CommandProgress(request.action, request.phase.value, request.attempt, request.type_id, action.title)
+        for request in progress.requests
+        if (action := action_of(net, request.action, request.step))
+    )
+    return JobProgress(progress.loaded.job.job_id, rfc3339(progress.at), tuple(steps), tuple(commands))
 
 
 REPUBLISH_WINDOW_S = 3600

@@ -43,7 +43,7 @@ CALLER: ContextVar[Caller] = ContextVar("CALLER")
 """The caller of the current method; set for every call from outside."""
 
 LOCALES: ContextVar[tuple[str, ...]] = ContextVar("LOCALES", default=())
-"""The LocaleIds of the session of the current method, the preferred one first."""
+"""The LocaleIds of the session whose method or reading is executed, the preferred one first."""
 
 
 @contextmanager
@@ -55,6 +55,16 @@ def calling(caller: Caller, locales: tuple[str, ...]) -> Iterator[None]:
     finally:
         CALLER.reset(token)
         LOCALES.reset(kept)
+
+
+@contextmanager
+def reading_in(locales: tuple[str, ...]) -> Iterator[None]:
+    """Set the LocaleIds in which texts are read in the block."""
+    token = LOCALES.set(locales)
+    try:
+        yield
+    finally:
+        LOCALES.reset(token)
 
 
 _MOST_LOCALES = 10

@@ -17,7 +17,7 @@ from asyncua.server.internal_session import InternalSession, SessionState
 from asyncua.server.internal_subscription import InternalSubscription
 from asyncua.server.subscription_service import SubscriptionService
 
-from edge.opcua.access import Caller, bounded_locales, calling
+from edge.opcua.access import Caller, bounded_locales, calling, reading_in
 from edge.opcua.limits import (
     REQUEST_BYTES,
     ServerLimits,
@@ -177,9 +177,10 @@ class ServerSession(InternalSession):
         check_timestamps(params.TimestampsToReturn)
         stamps = Stamps(params.TimestampsToReturn, datetime.now(UTC))
         results = []
-        for item in params.NodesToRead:
-            results.append(stamps.apply(self._read(item), item.AttributeId))
-            await self._step()
+        with reading_in(self.locales):
+            for item in params.NodesToRead:
+                results.append(stamps.apply(self._read(item), item.AttributeId))
+                await self._step()
         return results
 
     def _read(self, item: ua.ReadValueId) -> ua.DataValue:

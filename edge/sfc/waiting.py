@@ -38,6 +38,8 @@ class TransitionWaits(Struct, frozen=True):
     targets: tuple[str, ...]
     condition: str
     unmet: tuple[Unmet, ...]
+    index: int = -1
+    """Its rank in the net; -1 for the entry of the initial step."""
 
     @property
     def text(self) -> Text:
@@ -212,7 +214,9 @@ def _transition(
     if not unmet and (left := left_failures(view.net, view.run)):
         because = Text.of("failed after its step: a person decides first")
         unmet = [Unmet(Text.of("{action} of {step}", action=key.action, step=key.step), because) for key in left]
-    return TransitionWaits(transition.sources, transition.targets, transition.text or ALWAYS, tuple(unmet))
+    return TransitionWaits(
+        transition.sources, transition.targets, transition.text or ALWAYS, tuple(unmet), transition.index
+    )
 
 
 def _lock(name: str, view: RunView, holders: Mapping[str, Text]) -> Unmet:

@@ -1,19 +1,26 @@
 """The public form of a job: in short, with its progress, what it waits for, and its decisions."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final, assert_never
 
 from msgspec import Struct
 
-from edge.foundation.text import ENGLISH, stated_in
+from edge.config import EquipmentSettings
+from edge.foundation.text import ENGLISH, language_for, stated_in
 from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import JobOrder
-from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, has_ended, next_status
+from edge.model.job_state import METHODS, ORDER_METHODS, TEXT, JobState, SubState, has_ended, next_status
 from edge.model.json_value import plain_value
+from edge.model.localized_text import title_of
 from edge.model.user import INTERVENTION_ROLES
 from edge.sfc.intervention import HeldFailure
 from edge.sfc.net import Net
+from edge.sfc.progress import expected_steps
 from edge.sfc.run import ActionState, Run
+from edge.sfc.titles import action_title, step_of, step_title
+from edge.sfc.verdict import NOT_OK, skipped_by
 from edge.sfc.waiting import (
     ActionWaits,
     PersonWaits,
@@ -23,18 +30,48 @@ from edge.sfc.waiting import (
     explain_waiting,
     possible_interventions,
 )
+from edge.sfc.waiting_words import NEEDS_A_PERSON, WaitFacts, WaitInWords, waits_in_words
 from edge.station.stored_job import StoredJob, start_wait
 from edge.store.jobs import Job
 
+NO_EQUIPMENT: Final[Mapping[str, str]] = MappingProxyType({})
+"""No equipment is known by its name."""
 HAS_ENDED: Final = "ended"
 """`halted` of a job that has ended; that of a job that has no run yet is a StartWait."""
+
+
+def equipment_by_type(southbound: Mapping[str, EquipmentSettings]) -> Mapping[str, str]:
+    """Return the name of the equipment for the type of each command and event."""
+    return {type_id: name for name, equipment in southbound.items() for type_id in equipment.type_ids}
+
+
+class JobOutcome(StrEnum):
+    """How a job ended; a job that was removed is not stored any more."""
+
+    COMPLETED = "completed"
+    NOT_OK = "not_ok"
+    """Completed, with the verdict `not_ok`."""
+    STOPPED = "stopped"
+    ABORTED = "aborted"
+
+
+def outcome_of(job: Job) -> JobOutcome | None:
+    """Return how a job ended; None while it has not."""
+    if not has_ended(job.status):
+        return None
+    if job.status.state is JobState.ABORTED:
+        return JobOutcome.ABORTED
+    if job.status.substate is SubState.CLOSED:
+        return JobOutcome.STOPPED
+    return JobOutcome.NOT_OK if job.verdict == NOT_OK else JobOutcome.COMPLETED
 
 
 class PublicJob(Struct, frozen=True, kw_only=True):
     """A job order with its state, as `--json` and the HTTP API state it; `work_master` are the ids of its Work Masters.
 
     State and sub-state are spelled as in OPC 10031-4. `start_at` is the StartTime of the order: it does not start
-    before.
+    before. `outcome` is how it ended, `verdict` what its recipe says about its result: `ok`, `not_ok` or a text.
+    `comment` is that of the last call about it.
     """
 
     job_order_id: str
@@ -48,6 +85,9 @@ class PublicJob(Struct, frozen=True, kw_only=True):
     ended_at: Instant | None
     start_at: Instant | None
     error: str | None
+    outcome: JobOutcome | None = None
+    verdict: str | None = None
+    comment: str | None = None
 
 
 def public_job(job: Job, language: str = ENGLISH) -> PublicJob:
@@ -65,6 +105,9 @@ def public_job(job: Job, language: str = ENGLISH) -> PublicJob:
         ended_at=rfc3339(job.ended_at),
         start_at=rfc3339(job.earliest_start or None),
         error=None if job.error is None else stated_in(job.error, language),
+        outcome=outcome_of(job),
+        verdict=job.verdict or None,
+        comment=" / ".join(comment.text for comment in job.comment if comment.text) or None,
     )
 
 
@@ -128,6 +171,24 @@ class WaitingSecondPerson(Struct, frozen=True, kw_only=True):
     left_seconds: float
 
 
+class WordedWait(Struct, frozen=True, kw_only=True):
+    """What a job waits for, for a person: `title: text`, without a formula, in the language of the reader.
+
+    `kind` is `failure`, `unknown`, `second_person`, `lock`, `equipment`, `time`, `condition` or `pause`. It has waited
+    for `seconds`, of `of_seconds` that the recipe allows. `intervention` is what another person has asked for.
+    """
+
+    kind: str
+    needs_person: bool
+    title: str
+    text: str
+    seconds: float | None
+    of_seconds: float | None
+    action: str
+    step: str
+    intervention: str
+
+
 class PublicWaits(Struct, frozen=True, kw_only=True):
     """What a job waits for; `persons` are sentences about `failures` and `second_persons`.
 
@@ -140,12 +201,16 @@ class PublicWaits(Struct, frozen=True, kw_only=True):
     failures: tuple[WaitingFailure, ...] = ()
     second_persons: tuple[WaitingSecondPerson, ...] = ()
     halted: str = ""
+    words: tuple[WordedWait, ...] = ()
+    """The same in words, what a person has to do first."""
 
 
 class PublicStep(Struct, frozen=True, kw_only=True):
     """A step that was active: how often, and since when it is active now, or how long it was active last."""
 
     step: str
+    title: str
+    description: str
     active: bool
     count: int
     activated_at: Instant | None
@@ -156,11 +221,13 @@ class PublicAction(Struct, frozen=True, kw_only=True):
     """The latest attempt at an action in a step.
 
     `sent`: its command has left the gateway; true for an action without a command. `sending` of a command that has
-    ended is `sent`, `never sent` or `may have been sent`.
+    ended is `sent`, `never sent` or `may have been sent`. `skipped_by` is the person who skipped it, with the reason.
     """
 
     action: str
     step: str
+    title: str
+    skipped_by: str
     state: str
     attempt: int
     error: str
@@ -179,12 +246,19 @@ class PossibleIntervention(Struct, frozen=True, kw_only=True):
     action: str
     step: str
     target: str
+    title: str
+    target_title: str
 
 
 class PublicJobDetail(Struct, frozen=True, kw_only=True):
-    """A job with its progress: `takes` are the methods that its state allows, `steps_total` those of the recipe."""
+    """A job with its progress: `takes` are the methods that its state allows, `steps_total` those of the recipe.
+
+    `title` and `description` are those of its recipe, `steps_expected` estimates the steps of the way that it takes.
+    """
 
     job: PublicJob
+    title: str
+    description: str
     takes: tuple[str, ...]
     waits: PublicWaits
     steps: tuple[PublicStep, ...]
@@ -192,26 +266,36 @@ class PublicJobDetail(Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...]
     interventions: tuple[PossibleIntervention, ...]
     steps_done: int
+    steps_expected: int
     steps_total: int
     paused: bool
     has_chart: bool
     parameters: Mapping[str, Any]
 
 
-def public_detail(stored: StoredJob, now: int, language: str = ENGLISH) -> PublicJobDetail:
-    """Return a job with its progress and what it waits for at an instant of the reference clock, in a language."""
+def public_detail(
+    stored: StoredJob, now: int, languages: Sequence[str] = (), equipment: Mapping[str, str] = NO_EQUIPMENT
+) -> PublicJobDetail:
+    """Return a job with its progress and what it waits for at an instant of the reference clock, for a reader.
+
+    `equipment` has the name of the equipment for the type of each command and event.
+    """
     job, run, net = stored.job, stored.run, stored.net
-    steps = tuple(_steps(run, net)) if run and net else ()
-    actions = tuple(_actions(run, net, stored.unsent, language)) if run and net else ()
+    language = language_for(languages)
+    steps = tuple(_steps(run, net, languages)) if run and net else ()
+    actions = tuple(_actions(run, net, stored.unsent, languages)) if run and net else ()
     return PublicJobDetail(
         job=public_job(job, language),
+        title=_title(stored, languages),
+        description=title_of("", net.recipe.description, languages) if net else "",
         takes=methods_of(job.status.state),
-        waits=public_waits(stored, now, language),
+        waits=public_waits(stored, now, languages, equipment),
         steps=steps,
         actions=actions,
         unknown=tuple(dict.fromkeys(action.action for action in actions if action.state == ActionState.UNKNOWN)),
-        interventions=tuple(_interventions(net, run, now)) if run and net else (),
+        interventions=tuple(_interventions(net, run, now, languages)) if run and net else (),
         steps_done=sum(not step.active or has_ended(job.status) for step in steps),
+        steps_expected=expected_steps(net, run) if net and run else 0,
         steps_total=len(net.steps) if net else 0,
         paused=bool(run and run.paused),
         has_chart=run is not None,
@@ -225,24 +309,42 @@ def methods_of(state: JobState) -> tuple[str, ...]:
     return tuple(method.value for method in by_id if next_status(state, method) is not None)
 
 
-def _steps(run: Run, net: Net) -> Iterable[PublicStep]:
+def _title(stored: StoredJob, languages: Sequence[str]) -> str:
+    """Return the title of the recipe of a job, else the description of its Work Master, else its name as words."""
+    order = stored.job.order
+    masters = order.work_master_id or ()
+    described = next((master.description.text for master in masters if master.description), "")
+    title = stored.net.recipe.title if stored.net else None
+    return title_of(described or work_masters(order), title, languages)
+
+
+def _steps(run: Run, net: Net, languages: Sequence[str]) -> Iterable[PublicStep]:
     for name in net.steps:
         if state := run.steps.get(name):
             at = rfc3339(state.activated_at) if state.active else None
             elapsed = None if state.active else state.elapsed_ms / 1000
             yield PublicStep(
-                step=name, active=state.active, count=state.count, activated_at=at, elapsed_seconds=elapsed
+                step=name,
+                title=step_title(net, name, languages),
+                description=title_of("", step_of(net, name).description, languages),
+                active=state.active,
+                count=state.count,
+                activated_at=at,
+                elapsed_seconds=elapsed,
             )
 
 
-def _actions(run: Run, net: Net, unsent: Collection[str], language: str) -> Iterable[PublicAction]:
+def _actions(run: Run, net: Net, unsent: Collection[str], languages: Sequence[str]) -> Iterable[PublicAction]:
     """Yield the actions in the order of the recipe."""
+    language = language_for(languages)
     for key, association in sorted(run.associations.items(), key=lambda pair: net.actions[pair[0].latest].index):
         if not key.is_left_behind:
             sent = not association.withdrawn and association.command_id not in unsent
             yield PublicAction(
                 action=key.action,
                 step=key.step,
+                title=action_title(net, key.action, key.step, languages),
+                skipped_by=skipped_by(association),
                 state=association.state.value,
                 attempt=association.attempt,
                 error=stated_in(association.error or "", language),
@@ -254,7 +356,7 @@ def _actions(run: Run, net: Net, unsent: Collection[str], language: str) -> Iter
             )
 
 
-def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleIntervention]:
+def _interventions(net: Net, run: Run, now: int, languages: Sequence[str]) -> Iterable[PossibleIntervention]:
     for intervention in possible_interventions(net, run, now):
         role = INTERVENTION_ROLES[intervention.kind].name.lower()
         yield PossibleIntervention(
@@ -263,12 +365,18 @@ def _interventions(net: Net, run: Run, now: int) -> Iterable[PossibleInterventio
             action=intervention.action,
             step=intervention.step,
             target=intervention.target,
+            title=action_title(net, intervention.action, intervention.step, languages)
+            if intervention.action
+            else step_title(net, intervention.step, languages),
+            target_title=step_title(net, intervention.target, languages) if intervention.target else "",
         )
 
 
-def public_waits(stored: StoredJob, now: int, language: str = ENGLISH) -> PublicWaits:
-    """Return what a job waits for at an instant of the reference clock, in a language."""
-    job = stored.job
+def public_waits(
+    stored: StoredJob, now: int, languages: Sequence[str] = (), equipment: Mapping[str, str] = NO_EQUIPMENT
+) -> PublicWaits:
+    """Return what a job waits for at an instant of the reference clock, for a reader."""
+    job, language = stored.job, language_for(languages)
     if has_ended(job.status):
         return PublicWaits(halted=HAS_ENDED)
     if not (stored.net and stored.run):
@@ -306,6 +414,30 @@ def public_waits(stored: StoredJob, now: int, language: str = ENGLISH) -> Public
         failures=tuple(failures),
         second_persons=tuple(second_persons),
         halted=halted,
+        words=tuple(_words(wait, language) for wait in _waits(stored, now, languages, equipment)),
+    )
+
+
+def _waits(
+    stored: StoredJob, now: int, languages: Sequence[str], equipment: Mapping[str, str]
+) -> tuple[WaitInWords, ...]:
+    if not (stored.net and stored.run):
+        return ()
+    facts = WaitFacts(stored.holders, stored.mirrors, stored.unsent, equipment)
+    return waits_in_words(stored.net, stored.run, now, languages, facts)
+
+
+def _words(wait: WaitInWords, language: str) -> WordedWait:
+    return WordedWait(
+        kind=wait.kind.value,
+        needs_person=wait.kind in NEEDS_A_PERSON,
+        title=wait.title,
+        text=stated_in(wait.text, language),
+        seconds=_seconds(wait.waited_ms),
+        of_seconds=_seconds(wait.allowed_ms),
+        action=wait.action,
+        step=wait.step,
+        intervention=wait.intervention,
     )
 
 

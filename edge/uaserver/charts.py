@@ -20,9 +20,13 @@ from msgspec import Struct, field
 from edge.foundation.instant import Clock
 from edge.foundation.text import Text
 from edge.model.job_state import has_ended
+from edge.model.localized_text import AuthorText, localized, words_of
+from edge.model.recipe import Action, Recipe, Step
+from edge.opcua.access import LOCALES
 from edge.sfc.identifiers import quote
-from edge.sfc.run import ActionState, Association
+from edge.sfc.run import ActionState, Association, StepState
 from edge.sfc.signal import NO_MIRRORS, Mirrors
+from edge.sfc.titles import step_of
 from edge.sfc.view import next_deadline
 from edge.sfc.waiting import NO_HOLDERS, explain_waiting
 from edge.station.active_runs import ActiveRuns, LockHolders
@@ -50,7 +54,7 @@ from edge.uaserver.node_parts import (
     variable_attributes,
 )
 from edge.uaserver.own_types import VariableSpec, type_name, type_node
-from edge.uaserver.view import ActionView, ChartView, StepView, ViewReader
+from edge.uaserver.view import NO_TEXTS, ActionView, ChartView, PartTexts, StepView, ViewReader
 
 Part = Callable[[ChartView], Any]
 
@@ -85,9 +89,10 @@ def nodes_of(path: str, name: str, folder: NodeData, read_view: ViewReader) -> I
     view = read_view()
     root = object_node(chart_node_id(path), ua.QualifiedName(name, Namespace.CHARTS), CHART_TYPE, folder)
     root.references += _TO_METHODS
+    set_texts(root, name, view.texts)
     yield root
     yield from _variables(path, root, CHART, read_view, lambda drawn: drawn)
-    parts: tuple[tuple[str, ua.NodeId, tuple[VariableSpec, ...], Mapping[str, Any]], ...] = (
+    parts: tuple[tuple[str, ua.NodeId, tuple[VariableSpec, ...], Mapping[str, StepView | ActionView]], ...] = (
         ("Steps", STEP_TYPE, STEP, view.steps),
         ("Actions", ACTION_TYPE, ACTION, view.actions),
     )
@@ -95,12 +100,31 @@ def nodes_of(path: str, name: str, folder: NodeData, read_view: ViewReader) -> I
         group = object_node(chart_node_id(path, kind), type_name(kind), FOLDER_TYPE, root)
         root.references.append(reference_to(group, HAS_COMPONENT))
         yield group
-        for member in members:
+        for member, shown in members.items():
             below = f"{path}/{kind}/{quote(member)}"
             node = object_node(chart_node_id(below), ua.QualifiedName(member, Namespace.CHARTS), type_id, group)
+            set_texts(node, words_of(member.partition("@")[0]), shown.texts)
             group.references.append(reference_to(node, HAS_COMPONENT))
             yield node
             yield from _variables(below, node, variable_specs, read_view, _part(kind, member))
+
+
+def set_texts(node: NodeData, name: str, texts: PartTexts) -> None:
+    """Show a node by its title and description in the locale of each session; without a title by a name."""
+    node.attributes[A.DisplayName] = _localized(texts.title or name)
+    if texts.description:
+        node.attributes[A.Description] = _localized(texts.description)
+
+
+def _localized(text: AuthorText) -> AttributeValue:
+    def in_locales(*_: object) -> ua.DataValue:
+        chosen = localized(text, LOCALES.get())
+        return ua.DataValue(ua.Variant(ua.LocalizedText(chosen.text, chosen.locale or None), T.LocalizedText))
+
+    # References show it in English, or in its first language.
+    attribute = AttributeValue(in_locales())
+    attribute.value_callback = in_locales
+    return attribute
 
 
 def _part(kind: str, name: str) -> Part:
@@ -371,22 +395,35 @@ def view(
         recipe=masters[0].id if masters else "",
         state="paused" if run.paused else run.outcome.value,
         started_at=run.started_at,
-        steps={
-            name: StepView(step.active, step.t(at), step.count) if (step := run.steps.get(name)) else StepView()
-            for name in net.steps
+        steps={name: _step(run.steps.get(name, _NEVER_ACTIVE), at, step_of(net, name)) for name in net.steps},
+        actions={
+            str(key): _action(run.associations.get(key, _NEVER_STARTED), net.recipe.actions[action.index])
+            for key, action in net.actions.items()
         },
-        actions={str(key): _action(run.associations.get(key, _NEVER_STARTED)) for key in net.actions},
         waiting=tuple(str(wait) for wait in explain_waiting(net, run, now, holders, mirrors)),
         error=str(run.error or ""),
         deadline=next_deadline(net, run),
+        texts=_texts(net.recipe),
     )
 
 
-def _action(association: Association) -> ActionView:
+_NEVER_ACTIVE = StepState()
+
+
+def _texts(part: Recipe | Step | Action) -> PartTexts:
+    return PartTexts(part.title or "", part.description or "") if part.title or part.description else NO_TEXTS
+
+
+def _step(state: StepState, at: int, step: Step) -> StepView:
+    return StepView(state.active, state.t(at), state.count, _texts(step))
+
+
+def _action(association: Association, action: Action) -> ActionView:
     return ActionView(
         association.state.value,
         association.attempt,
         association.result,
         association.deadline,
         str(association.error or ""),
+        _texts(action),
     )

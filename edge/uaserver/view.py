@@ -2,12 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from edge.model.equipment_health import EquipmentHealth
+from edge.model.localized_text import AuthorText
 from edge.model.plant import Maintenance
+
+
+class PartTexts(Struct, frozen=True):
+    """The title and the description of a part of a chart as its author wrote them; empty without one."""
+
+    title: AuthorText = ""
+    description: AuthorText = ""
+
+
+NO_TEXTS: Final = PartTexts()
 
 
 class StepView(Struct, frozen=True):
@@ -16,6 +27,7 @@ class StepView(Struct, frozen=True):
     active: bool = False
     elapsed_ms: int = 0
     count: int = 0
+    texts: PartTexts = NO_TEXTS
 
 
 class ActionView(Struct, frozen=True):
@@ -26,6 +38,7 @@ class ActionView(Struct, frozen=True):
     result: Any = None
     deadline: int | None = None
     error: str = ""
+    texts: PartTexts = NO_TEXTS
 
 
 class ChartView(Struct, frozen=True):
@@ -39,6 +52,7 @@ class ChartView(Struct, frozen=True):
     waiting: tuple[str, ...] = ()
     error: str = ""
     deadline: int | None = None
+    texts: PartTexts = NO_TEXTS
 
 
 class GatewayView(Struct, frozen=True):

@@ -203,6 +203,22 @@ def changed() -> Iterator[dict[str, Any]]:
                 yield data
 
 
+@pytest.mark.parametrize(
+    ("members", "fault"),
+    [
+        ({"title": {"de": "Achse"}, "Description": "Rear axle", "verdict": "always"}, None),
+        ({"title": ""}, "'title' must be a text of 1 to"),
+        ({"description": {"german language": "x"}}, "'description' must have languages such as 'de'"),
+        ({"verdict": True}, "'verdict' must be a string"),
+        ({"titel": "Achse"}, "unknown key 'titel'"),
+    ],
+)
+def test_texts_of_a_recipe_are_plain_or_by_language(members: dict[str, object], fault: str | None) -> None:
+    _, faults = parse_recipe({"steps": [{"name": "A", "initial": True}], **members})
+    assert len(faults) == (fault is not None)
+    assert (fault or "") in " ".join(faults)
+
+
 def test_schema_and_parser_refuse_the_same_forms() -> None:
     schema = jsonschema.Draft202012Validator(recipe_schema())
     assert schema.is_valid(WHOLE)

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from edge.foundation.task_group import background_task
 from edge.links.mqtt import Message, MqttSession, to_event
 from edge.model.instant import rfc3339
-from edge.model.job_message import JobProgress, JobProgressV1
+from edge.model.job_message import JobProgress, JobProgressV1, StepProgressV1
 from edge.northbound.events import ProgressLimits, ProgressMode, ProgressPublisher, progress_event
 from edge.northbound.topics import Topics
 from edge.station.runs import Progress, Runs
@@ -117,4 +119,17 @@ async def test_progress_has_the_former_form_with_event_version_1(progress: Progr
     assert isinstance(now.data, JobProgress)
     assert isinstance(former.data, JobProgressV1)
     assert (now.data.job_order_id, now.data.at) == ("J1", rfc3339(progress.at))
-    assert (former.data.job_id, former.data.at, former.data.steps) == ("J1", progress.at, now.data.steps)
+    steps = tuple(StepProgressV1(step.step, step.active) for step in now.data.steps)
+    assert (former.data.job_id, former.data.at, former.data.steps) == ("J1", progress.at, steps)
+
+
+async def test_progress_has_the_titles_that_the_recipe_has(progress: Progress) -> None:
+    loaded = progress.loaded
+    first, *rest = loaded.net.recipe.steps
+    titles = {"en": "Fit the axle", "de": "Achse einbauen"}
+    recipe = replace(loaded.net.recipe, steps=(replace(first, title=titles), *rest))
+    titled = replace(progress, loaded=replace(loaded, net=replace(loaded.net, recipe=recipe)))
+    steps = msgspec.json.decode(msgspec.json.encode(progress_event("urn:edge", titled).data))["steps"]
+    assert steps == [{"step": first.name, "active": True, "title": titles}]
+    former = msgspec.json.decode(msgspec.json.encode(progress_event("urn:edge", titled, 1).data))["steps"]
+    assert former == [{"step": first.name, "active": True}]

@@ -31,6 +31,7 @@ from edge.station.equipment import (
 )
 from edge.station.job_call import CallAnswer, JobCall
 from edge.station.jobs import JobService
+from edge.station.response import VERDICT_ID
 from edge.station.runs import Runs
 from edge.station.safing_sender import SafingSender
 from edge.station.sender import Dispatch, Sender, routes_of
@@ -348,8 +349,9 @@ SUPERVISED = linear(action("a", "one", timeout_seconds=5), action("b", "two"))
 
 
 def results_of(response: JobResponse) -> tuple[Parameter, ...]:
-    """Return the data of a response without the list of attempts."""
-    return tuple(parameter for parameter in response.job_response_data or () if parameter.id != ATTEMPTS_ID)
+    """Return the data of a response without the list of attempts and the verdict."""
+    others = {ATTEMPTS_ID, VERDICT_ID}
+    return tuple(parameter for parameter in response.job_response_data or () if parameter.id not in others)
 
 
 async def all_keys(store: Store) -> Sequence[str]:

@@ -54,7 +54,7 @@ from edge.model.job_state import TEXT, Cause
 from edge.sfc.signal import Resolution, Resolve
 from edge.station.manual_retry import resend
 from edge.station.public_history import public_history
-from edge.station.public_job import public_detail, public_job
+from edge.station.public_job import equipment_by_type, public_detail, public_job
 from edge.station.stored_job import NotRecorded, load, replay_recorded
 from edge.store.jobs import load_all
 
@@ -130,10 +130,12 @@ async def why(at: StoreAccess, job: str) -> CommandOutput:
     an answer: its age and its deadline, and the problem of its equipment, such as a lock by another system.
     """
     stored_job, problems = await read_with_problems(at, job)
-    data = structs.asdict(public_detail(stored_job, now_ms())) | {
+    equipment = equipment_by_type(at.settings.southbound)
+    data = structs.asdict(public_detail(stored_job, now_ms(), equipment=equipment)) | {
         "equipment": [problem_data(problem) for problem in problems]
     }
-    return CommandOutput(data, "\n".join((*waiting_text(stored_job, now_ms()), *map(problem_line, problems))))
+    lines = (*waiting_text(stored_job, now_ms(), equipment), *map(problem_line, problems))
+    return CommandOutput(data, "\n".join(lines))
 
 
 @jobs.command("history", epilog="Example: edge jobs history AXLE-0001 --svg AXLE-0001.svg")

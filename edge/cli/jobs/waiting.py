@@ -9,6 +9,7 @@ from msgspec import Struct
 from edge.access.instances import GatewayReport, load_reports
 from edge.cli.jobs.calls import commands_in
 from edge.cli.jobs.tables import state_text
+from edge.cli.terminal.operator import operator_languages
 from edge.cli.terminal.output import printable
 from edge.cli.terminal.store_access import StoreAccess
 from edge.cli.terminal.table import local_time
@@ -30,6 +31,7 @@ from edge.sfc.waiting import (
     explain_waiting,
     possible_interventions,
 )
+from edge.station.public_job import NO_EQUIPMENT, WordedWait, public_waits
 from edge.station.safing_tries import problem_of
 from edge.station.stored_job import StartWait, StoredJob, load, start_wait
 
@@ -51,10 +53,12 @@ def waiting_of(stored: StoredJob, now: int) -> tuple[Waiting, ...]:
             return (RunHalted(Text(f"it was not started: edge jobs start {job.job_id}")),)
 
 
-def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
-    """Yield what a job waits for as text, line by line."""
+def waiting_text(stored: StoredJob, now: int, equipment: Mapping[str, str] = NO_EQUIPMENT) -> Iterator[str]:
+    """Yield what a job waits for as text, line by line: in words, then as its recipe has it."""
     job = stored.job
     yield f"{printable(job.job_id)}: {state_text(job.status)}; it accepts: {', '.join(commands_in(job.status.state))}"
+    for words in public_waits(stored, now, operator_languages(), equipment).words:
+        yield f"  {printable(words_line(words))}"
     for waiting in waiting_of(stored, now):
         yield from (f"  {printable(line)}" for line in _lines(waiting, job.job_id, _run_clock(stored, now)))
     for command in _unsent(stored):
@@ -63,6 +67,15 @@ def waiting_text(stored: StoredJob, now: int) -> Iterator[str]:
         )
     for possible in _possible(stored, now):
         yield f"  allowed: edge jobs {_command(possible, job.job_id)} --reason 'what was seen'"
+
+
+def words_line(words: WordedWait) -> str:
+    """Return a wait in words as a line: `Read the code: waits for camera, 12.0 s of 45.0 s`."""
+    texts = [words.text]
+    if words.seconds is not None:
+        of = "" if words.of_seconds is None else f" of {duration(round(words.of_seconds * 1000))}"
+        texts.append(f"{duration(round(words.seconds * 1000))}{of}")
+    return ": ".join(text for text in (words.title, ", ".join(texts)) if text)
 
 
 def _unsent(stored: StoredJob) -> tuple[Association, ...]:

@@ -10,6 +10,7 @@ from edge.drawing.reading import read_chart
 from edge.drawing.sheet import draw
 from edge.drawing.svg import chart_svg
 from edge.features.page.models import JobPage, ResultList
+from edge.features.page.services import WebServices
 from edge.foundation.errors import Refused
 from edge.foundation.text import ENGLISH, Text
 from edge.foundation.ticks import REST_S, in_slices
@@ -84,9 +85,10 @@ def _rank(job: Job) -> tuple[int, int, int]:
     return place, -(job.order.priority or 0), job.stored_at
 
 
-async def job_detail(store: Store, job_id: str, now: int, language: str) -> PublicJobDetail:
-    """Return a job with its progress, in a language. Raises Refused for an unknown one."""
-    return public_detail(await load(store, job_id), now, language)
+async def job_detail(services: WebServices, job_id: str, languages: Sequence[str]) -> PublicJobDetail:
+    """Return a job with its progress, in the languages of a reader. Raises Refused for an unknown one."""
+    stored_job = await load(services.store, job_id)
+    return public_detail(stored_job, services.clock(), languages, services.equipment_by_type)
 
 
 async def job_results(store: Store, job_id: str, language: str) -> ResultList:

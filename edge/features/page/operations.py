@@ -73,7 +73,7 @@ def job_offset(text: str) -> int:
 
 
 async def _job(services: WebServices, call: ApiCall) -> PublicJobDetail:
-    return await job_views.job_detail(services.store, call.path["job"], services.clock(), call.caller.language)
+    return await job_views.job_detail(services, call.path["job"], call.caller.languages)
 
 
 async def _chart(services: WebServices, call: ApiCall) -> Svg:

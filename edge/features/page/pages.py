@@ -61,13 +61,13 @@ _LONGEST_JSON: Final = 500
 
 
 async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
-    store, scopes, now = services.store, services.scopes, services.clock()
+    store, scopes = services.store, services.scopes
     page = await job_views.list_jobs(store, scopes, (), "", MOST_JOBS, language=caller.language)
     running = [job_summary for job_summary in page.jobs if job_summary.state in {"Running", "Interrupted"}][
         :_ON_STATION
     ]
     details = [
-        await job_views.job_detail(store, job_summary.job_order_id, now, caller.language) for job_summary in running
+        await job_views.job_detail(services, job_summary.job_order_id, caller.languages) for job_summary in running
     ]
     return "station.html", {
         "jobs": details,
@@ -86,7 +86,7 @@ async def _station(services: WebServices, caller: WebCaller, _: Mapping[str, str
 async def _job(services: WebServices, caller: WebCaller, query: Mapping[str, str]) -> PageData:
     store, job_id = services.store, query.get("id", "")
     stored_job = await load(store, job_id)
-    detail = public_detail(stored_job, services.clock(), caller.language)
+    detail = public_detail(stored_job, services.clock(), caller.languages, services.equipment_by_type)
     history = PublicHistory(job_order_id=job_id, scope=stored_job.job.scope, decisions=())
     if detail.has_chart:
         # A gateway may keep no history.

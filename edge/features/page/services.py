@@ -1,6 +1,6 @@
 """The parts of the gateway that the page and its API work with."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -52,6 +52,8 @@ class WebServices(PageServices, frozen=True):
     intervene: Callable[[InterventionRequest], Awaitable[CallAnswer]]
     status: Callable[[Sequence[str]], Status]
     equipment: Callable[[], tuple[EquipmentHealth, ...]]
+    equipment_by_type: Mapping[str, str]
+    """The name of the equipment for the type of each command and event."""
     users: Users
     sessions: WebSessions
     events: EventHub

@@ -27,6 +27,7 @@ from edge.foundation.text import language_for, stated_in
 from edge.model.equipment_health import EquipmentHealth
 from edge.model.plant import public_maintenance
 from edge.station.intervene import intervene
+from edge.station.public_job import equipment_by_type
 
 logger = structlog.get_logger(__name__)
 
@@ -63,6 +64,7 @@ def services_of(page: PageParts, memory: LogMemory) -> WebServices:
         intervene=functools.partial(intervene, jobs.runs, dedupe_ms=jobs.dedupe_ms),
         status=functools.partial(status_of, parts),
         equipment=lambda: parts.watch.health,
+        equipment_by_type=equipment_by_type(settings.southbound),
         users=page.users,
         sessions=WebSessions(now_ms, settings.section(WebSettings).idle, settings.users.session, page.users.role_of),
         events=events,

@@ -54,8 +54,8 @@ async def test_operator_resolves_an_unknown_outcome_with_data(edge: Edge, plant:
     await plant.answers.answer(OutcomeUnknown(tool.commands[0].command_id, "no result"))
     why = await edge("jobs", "why", "J1")
     lines = why.output.splitlines()
-    assert lines[3].startswith("  action a of one: outcome unknown: no result, sent ")
-    assert lines[4:] == [
+    assert lines[4].startswith("  action a of one: outcome unknown: no result, sent ")
+    assert lines[5:] == [
         "      look at the work, then decide, with --done, --failed or --repeat:",
         "      edge jobs resolve J1 a --done --reason 'what was seen'",
     ]

@@ -121,6 +121,9 @@ async def test_json_list_has_instants_in_utc(edge: Edge, plant: Plant) -> None:
         "ended_at": None,
         "start_at": None,
         "error": None,
+        "outcome": None,
+        "verdict": None,
+        "comment": None,
     }
 
 
@@ -160,8 +163,8 @@ async def test_command_that_did_not_leave_is_not_sent_yet(edge: Edge, plant: Pla
         lines = (await edge("jobs", "why", "J1")).output.splitlines()
         waits = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waits"]
         shown = json.loads((await edge("jobs", "show", "J1", "--json")).output)
-    assert lines[2] == "      not met: steps.one.done: a is not sent yet"
-    assert lines[3].startswith("  action a of one: not sent yet for ")
+    assert lines[3] == "      not met: steps.one.done: a is not sent yet"
+    assert lines[4].startswith("  action a of one: not sent yet for ")
     assert waits["actions"][0]["sent"] is False
     assert shown["actions"][0]["sent_at"] is None
 
@@ -174,9 +177,10 @@ async def test_reason_of_a_running_job_names_its_unmet_condition(edge: Edge, pla
         lines = (await edge("jobs", "why", "J1")).output.splitlines()
         waits = json.loads((await edge("jobs", "why", "J1", "--json")).output)["waits"]
     assert lines[0] == "J1: Running; it accepts: pause, stop, abort"
-    assert lines[1].startswith("  transition one → two [")
-    assert lines[2] == "      not met: steps.one.done: a is dispatched"
-    assert lines[3].startswith("  action a of one: dispatched for ")
+    assert lines[1].startswith("  A: waits for ")
+    assert lines[2].startswith("  transition one → two [")
+    assert lines[3] == "      not met: steps.one.done: a is dispatched"
+    assert lines[4].startswith("  action a of one: dispatched for ")
     assert waits["transitions"][0]["unmet"] == [{"term": "steps.one.done", "because": "a is dispatched"}]
     assert waits["actions"][0]["age_seconds"] >= 0
 

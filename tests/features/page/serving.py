@@ -173,6 +173,7 @@ def services_of(
     """Return what the page of a plant works with; `ports` are those of features in addition to telemetry."""
     events = EventHub(plant.store, (SCOPE,))
     return WebServices(
+        equipment_by_type={},
         gateway="edge",
         scopes=(SCOPE,),
         store=plant.store,

@@ -130,7 +130,8 @@ async def test_intervention_is_permitted_as_in_the_recipe(browser: Browser, plan
     await plant.until_state("J2", JobState.RUNNING)
     alice = await browser.logged_in("alice")
     found = (await alice.get("/api/v1/jobs/J2")).json["interventions"]
-    assert {"kind": "skip", "role": "operator", "action": "a", "step": "one", "target": ""} in found
+    titles = {"title": "A", "target_title": ""}
+    assert {"kind": "skip", "role": "operator", "action": "a", "step": "one", "target": "", **titles} in found
     assert "Skip: a" in (await alice.get("/job?id=J2")).text
     body = {"kind": "skip", "action": "a", "reason": "done by hand"}
     assert (await alice.post("/api/v1/jobs/J2/intervene", body | {"kind": "retry"})).json["kind"] == "invalid_state"
