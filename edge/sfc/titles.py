@@ -1,4 +1,7 @@
-"""Names the parts of a chart for people: their own titles, or their names as words."""
+"""Names the parts of a chart for people: their own titles, or their names as words.
+
+Titles are for reading only: programs, conditions and histories use the names.
+"""
 
 from collections.abc import Sequence
 

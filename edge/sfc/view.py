@@ -218,6 +218,26 @@ MAX_PAST: Final = 200
 """The number of earlier attempts and late results that a run keeps."""
 
 
+def expected_steps(net: Net, run: Run) -> int:
+    """Return the number of steps of the way that a run takes: those it has entered, and those that lie ahead.
+
+    Ahead of each active step lies the first way by rank that leads to a step that it has not entered, such as the one
+    without a failure. A run that has ended has none ahead.
+    """
+    way = {name for name, step in run.steps.items() if step.count}
+    if run.ended:
+        return len(way)
+    ahead = list(run.active) if run.steps else [net.initial]
+    way.update(ahead)
+    while ahead:
+        for transition in net.steps[ahead.pop()].outgoing:
+            if new := [target for target in transition.targets if target not in way]:
+                way.update(new)
+                ahead += new
+                break
+    return len(way)
+
+
 class Draft(RunView):
     """A run that is being changed, the requests and step changes collected so far, and what was touched.
 

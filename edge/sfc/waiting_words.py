@@ -12,7 +12,7 @@ from edge.model.localized_text import words_of
 from edge.sfc.condition import wake_instants
 from edge.sfc.net import Net, NetTransition
 from edge.sfc.run import ActionState, Run
-from edge.sfc.signal import NO_MIRRORS, Mirrors
+from edge.sfc.signal import NO_MIRRORS, Mirrors, kind_text
 from edge.sfc.titles import action_title, step_title, transition_title
 from edge.sfc.view import RunView
 from edge.sfc.waiting import (
@@ -23,7 +23,6 @@ from edge.sfc.waiting import (
     SecondPersonWaits,
     TransitionWaits,
     explain_waiting,
-    kind_text,
 )
 
 
@@ -64,7 +63,7 @@ class WaitInWords(Struct, frozen=True, kw_only=True):
 
 
 class WaitFacts(Struct, frozen=True):
-    """What is known about a run beside itself: the holders of locks, mirrored sets, commands not sent, equipment.
+    """Facts that a run does not hold itself: the holders of locks, mirrored sets, commands not sent, equipment.
 
     `equipment` has the name of the equipment for the type of each command and event.
     """
@@ -95,7 +94,7 @@ def waits_in_words(net: Net, run: Run, now: int, languages: Sequence[str], facts
                     )
                 )
             case SecondPersonWaits():
-                words.append(_second_person(wait))
+                words.append(_second_person(net, wait, languages))
             case ActionWaits():
                 words.append(_action(net, wait, languages, facts))
             case TransitionWaits():
@@ -108,13 +107,13 @@ def waits_in_words(net: Net, run: Run, now: int, languages: Sequence[str], facts
 _ORDER: Final = tuple(WaitKind)
 
 
-def _second_person(wait: SecondPersonWaits) -> WaitInWords:
+def _second_person(net: Net, wait: SecondPersonWaits, languages: Sequence[str]) -> WaitInWords:
     text = Text.of("{by} asks for: {kind}. A second person confirms it.", by=wait.by, kind=kind_text(wait.kind))
+    named = wait.subject.values if isinstance(wait.subject, Text) else {}
+    action, step = str(named.get("action", "")), str(named.get("step", ""))
+    title = action_title(net, action, step, languages) if action else str(wait.subject)
     return WaitInWords(
-        kind=WaitKind.SECOND_PERSON,
-        title=wait.subject,
-        text=text,
-        intervention=wait.kind,
+        kind=WaitKind.SECOND_PERSON, title=title, text=text, action=action, step=step, intervention=wait.kind
     )
 
 

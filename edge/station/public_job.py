@@ -17,10 +17,10 @@ from edge.model.localized_text import title_of
 from edge.model.user import INTERVENTION_ROLES
 from edge.sfc.intervention import HeldFailure
 from edge.sfc.net import Net
-from edge.sfc.progress import expected_steps
 from edge.sfc.run import ActionState, Run
 from edge.sfc.titles import action_title, step_of, step_title
 from edge.sfc.verdict import NOT_OK, skipped_by
+from edge.sfc.view import expected_steps
 from edge.sfc.waiting import (
     ActionWaits,
     PersonWaits,

@@ -29,7 +29,7 @@ def test_command_waits_for_its_equipment_of_the_time_allowed() -> None:
     assert (words.waited_ms, words.allowed_ms) == (12_000, 45_000)
 
 
-def test_command_that_has_not_left_says_so() -> None:
+def test_command_that_has_not_left_is_not_sent_yet() -> None:
     driven = Driven(net_of(chain("A B", action("bolt", "A"))))
     facts = WaitFacts(unsent={"J1/R1/bolt/1"}, equipment={"bolt.v1": "wrench"})
     assert [str(words.text) for words in _waits(driven, 1000, facts)] == ["not sent to wrench yet"]
@@ -58,7 +58,7 @@ def test_transition_with_a_title_is_named_by_it() -> None:
     assert words.title == "Part is in the fixture"
 
 
-def test_time_alone_says_how_much_is_left() -> None:
+def test_wait_for_time_has_the_time_that_is_left() -> None:
     words = _one(recipe("A B", [transition("A", "B", "steps.A.T >= 30")]))
     assert (words.kind, words.waited_ms, words.allowed_ms) == (WaitKind.TIME, 12_000, 30_000)
 
@@ -81,7 +81,7 @@ def _failed() -> Driven:
     return driven
 
 
-def test_what_a_person_has_to_do_comes_first() -> None:
+def test_decision_of_a_person_comes_first() -> None:
     words = _waits(_failed(), 200)
     assert [item.kind for item in words] == [WaitKind.FAILURE, WaitKind.EQUIPMENT]
     assert (words[0].title, str(words[0].text), words[0].action) == ("Bolt", "failed: torque low", "bolt")
@@ -105,7 +105,7 @@ def test_unknown_outcome_needs_a_person() -> None:
     assert "power lost" in str(words.text)
 
 
-def test_paused_job_says_that_it_is_paused() -> None:
+def test_paused_job_waits_for_its_resume() -> None:
     driven = Driven(net_of(chain("A B", action("bolt", "A"))))
     driven.signal(Pause(), 1000)
     assert [item.kind for item in _waits(driven, 3000)] == [WaitKind.PAUSE, WaitKind.EQUIPMENT]

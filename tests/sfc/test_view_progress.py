@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.sfc.progress import expected_steps
 from edge.sfc.run import new_run
+from edge.sfc.view import expected_steps
 from tests.sfc.driving import Driven
 from tests.sfc.recipes import Json, action, branch, chain, net_of, recipe, transition
 
