@@ -95,7 +95,9 @@ async def list_(at: StoreAccess, scope: str | None, states: tuple[str, ...]) -> 
 async def show(at: StoreAccess, job: str) -> CommandOutput:
     """Show a job: its order, its run with steps and actions, its response."""
     stored_job = await load(at.store, job)
-    return CommandOutput(show_json(stored_job, now_ms()), tuple(report(stored_job, now_ms())))
+    return CommandOutput(
+        show_json(stored_job, now_ms(), equipment_by_type(at.settings.southbound)), tuple(report(stored_job, now_ms()))
+    )
 
 
 @jobs.command(epilog="Example: edge jobs watch AXLE-0001")

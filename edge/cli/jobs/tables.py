@@ -117,11 +117,11 @@ _ACTION_STYLES = {
 }
 
 
-def show_json(stored: StoredJob, now: int) -> dict[str, object]:
+def show_json(stored: StoredJob, now: int, equipment: Mapping[str, str]) -> dict[str, object]:
     """Return the public form of a job with what only this command has; order and response as on the wire."""
     job, run = stored.job, stored.run
     return {
-        **msgspec.structs.asdict(public_detail(stored, now)),
+        **msgspec.structs.asdict(public_detail(stored, now, equipment=equipment)),
         "correlation_id": job.correlation_id,
         "comment": job.comment,
         "order": job.order,

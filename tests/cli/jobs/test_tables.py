@@ -74,7 +74,7 @@ def test_report_shows_the_members_of_the_order() -> None:
 
 
 def test_json_report_of_a_job_without_a_run_has_no_run() -> None:
-    reported = show_json(StoredJob(JOB, None, None, None), 0)
+    reported = show_json(StoredJob(JOB, None, None, None), 0, {})
     assert (reported["outcome"], reported["response"], reported["order"]) == (None, None, ORDER)
 
 

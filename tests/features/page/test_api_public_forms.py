@@ -80,6 +80,8 @@ def without_ages(detail: Any) -> Any:
     for action in detail["waits"]["actions"]:
         assert action.pop("age_seconds") >= 0
         del action["left_seconds"]
+    for words in detail["waits"]["words"]:
+        del words["seconds"], words["of_seconds"]
     return detail
 
 
