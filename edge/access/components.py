@@ -49,7 +49,7 @@ def is_away(known: KnownComponent, now_ms: int) -> bool:
 
 
 def public_component(known: KnownComponent, now_ms: int, language: str = ENGLISH) -> PublicComponent:
-    """Return the public form of a component at an instant of the store's clock, its problems in a language."""
+    """Return the public form of a component at an instant of the store's clock, with texts in a language."""
     component = known.component
     return PublicComponent(
         id=component.id,
@@ -66,7 +66,7 @@ def public_component(known: KnownComponent, now_ms: int, language: str = ENGLISH
         jobs=component.jobs,
         alarms=component.alarms,
         certificate_expiry=component.certificate_expiry,
-        drift=component.drift,
+        drift=None if component.drift is None else stated_in(component.drift, language),
         plugins=tuple(
             PublicPlugin(name=plugin.name, kind=plugin.kind, state=plugin.state, problem=plugin.problem)
             for plugin in known.plugins

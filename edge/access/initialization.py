@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 import structlog
 
 from edge.access.locks import LEASE_MS, hold_lock
+from edge.foundation.text import Text
 from edge.model.lock import LockKind
 from edge.store import initialization
 from edge.store.client import Store
@@ -17,7 +18,7 @@ logger = structlog.get_logger(__name__)
 
 OBJECT: Final = "station.d"
 """The object of the lock of kind `station` that is held while station files are applied."""
-REASON: Final = "station files are applied"
+REASON: Final = Text.of("station files are applied")
 _WAIT_S = 120.0
 
 Fill: TypeAlias = Callable[[], Awaitable[None]]

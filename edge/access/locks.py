@@ -139,7 +139,7 @@ async def hold_lock(
     kind: LockKind,
     object_id: str,
     owner: str,
-    reason: str,
+    reason: str | Text,
     *,
     wait_s: float = 0.0,
     lease_ms: int = LEASE_MS,
@@ -239,10 +239,13 @@ async def _wait_until_held(
     until = loop.time() + wait_s
     while not (plan := await attempt()).is_held:
         if loop.time() >= until:
-            message = f"the lock of {kind} {object_id!r} is held by {plan.holder!r}"
-            raise Refused(
-                "locked", Text.of("{message}.", message=message), "Wait for its end; `edge locks list` shows all locks."
+            message = Text.of(
+                "the lock of {kind} {object_id!r} is held by {holder!r}.",
+                kind=kind.text,
+                object_id=object_id,
+                holder=plan.holder,
             )
+            raise Refused("locked", message, "Wait for its end; `edge locks list` shows all locks.")
         await asyncio.sleep(look_every_s)
 
 

@@ -28,7 +28,7 @@ from edge.store.commit import NOTHING, Commit, Committed, join
 from edge.store.operations import StoredOperation
 from edge.store.server_time import server_time
 
-INTERRUPTED: Final = "interrupted"
+INTERRUPTED: Final = Text.of("interrupted")
 """The error of an operation whose owner died."""
 
 
@@ -52,7 +52,7 @@ class Finish(Struct, frozen=True):
 
     owner: str
     result: str = ""
-    error: str = ""
+    error: str | Text = ""
 
 
 class Cancel(Struct, frozen=True):
@@ -232,7 +232,7 @@ class OperationRunner:
         if stored_operation is None or not self._accepts(stored_operation.operation):
             return
         owner = f"{self._instance} {uuid.uuid4().hex[:8]}"
-        async with hold_lock(self._store, LockKind.OPERATION, ONE_AT_A_TIME, owner, f"operation {id}"):
+        async with hold_lock(self._store, LockKind.OPERATION, ONE_AT_A_TIME, owner, Text.of("operation {id}", id=id)):
             operation = await operations.load(self._store, id)
             now = await self._now()
             claimed = transition(operation.operation, Claim(owner, now + self._lease_ms), now) if operation else None
@@ -264,17 +264,17 @@ class OperationRunner:
         latest: list[tuple[float, str]] = [(0.0, "")]
         try:
             result = await self._work(operation, latest)
-            finish = Finish(operation.owner, error="cancelled")
+            finish = Finish(operation.owner, error=Text.of("cancelled"))
             if result is not None:
                 finish, latest[0] = Finish(operation.owner, result=result), (100.0, "")
         except EdgeError as error:
-            finish = Finish(operation.owner, error=error.message)
+            finish = Finish(operation.owner, error=error.text)
         except Exception as error:  # a defect in one operation must not stop the others
             logger.exception("operation failed", operation=operation.id)
             cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
             finish = Finish(operation.owner, error=f"{type(cause).__name__}: {cause}")
         await self._save(operation.id, finish, latest[0][0])
-        logger.info("operation ended", operation=operation.id, type=operation.type, error=finish.error or None)
+        logger.info("operation ended", operation=operation.id, type=operation.type, error=str(finish.error) or None)
 
     async def _work(self, operation: Operation, latest: list[tuple[float, str]]) -> str | None:
         """Return the result of an operation, None when it was cancelled; its lease is renewed meanwhile.

@@ -79,7 +79,7 @@ def _text(shown: StoredOperation) -> str:
     operation = shown.operation
     lines = [f"{operation.id}: {operation.type} {operation.state}, {shown.progress:.0f} %"]
     values = {"by": operation.by, "owner": operation.owner, "result": operation.result, "error": operation.error}
-    return "\n".join((*lines, *(f"  {name}: {printable(value)}" for name, value in values.items() if value)))
+    return "\n".join((*lines, *(f"  {name}: {printable(str(value))}" for name, value in values.items() if value)))
 
 
 async def _schedule(

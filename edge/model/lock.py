@@ -2,9 +2,11 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
+from edge.foundation.text import ENGLISH, Text, stated_in
 from edge.model.instant import Instant, milliseconds, rfc3339, utc
 from edge.model.isa95 import Payload, ReturnStatus
 
@@ -21,6 +23,19 @@ class LockKind(StrEnum):
     JOB = "job"
     OPERATION = "operation"
 
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        return _KINDS[self]
+
+
+_KINDS: Final = {
+    LockKind.EQUIPMENT: Text.of("equipment"),
+    LockKind.STATION: Text.of("station"),
+    LockKind.JOB: Text.of("job"),
+    LockKind.OPERATION: Text.of("operation"),
+}
+
 
 class LockClaim(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The owner of a lock or of a place among those that wait; instants are milliseconds of the store's clock.
@@ -30,11 +45,16 @@ class LockClaim(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     owner: str
-    reason: str = ""
+    reason: str | Text = ""
     since: int
     until: int | None = None
     job_id: str = ""
     scope: str = ""
+
+    @property
+    def owner_text(self) -> str | Text:
+        """Return the owner for people."""
+        return Text.of("job {job}", job=self.job_id) if self.job_id else self.owner
 
     def has_expired(self, now: int) -> bool:
         """Return whether the lease has ended: its owner is dead."""
@@ -97,16 +117,16 @@ class LocksAnswer(Payload, frozen=True, kw_only=True):
     locks: tuple[LockInfo, ...] = ()
 
 
-def lock_info(kind: LockKind, object_id: str, lock: Lock, now: int) -> LockInfo:
-    """Return a lock as it is sent, judged at an instant of the store's clock."""
-    waiters = tuple(_owner(waiter, now) for waiter in lock.waiters)
-    return LockInfo(kind=kind, id=object_id, holder=_owner(lock.holder, now), waiters=waiters)
+def lock_info(kind: LockKind, object_id: str, lock: Lock, now: int, language: str = ENGLISH) -> LockInfo:
+    """Return a lock as it is sent, in a language, judged at an instant of the store's clock."""
+    waiters = tuple(_owner(waiter, now, language) for waiter in lock.waiters)
+    return LockInfo(kind=kind, id=object_id, holder=_owner(lock.holder, now, language), waiters=waiters)
 
 
-def _owner(claim: LockClaim, now: int) -> LockOwner:
+def _owner(claim: LockClaim, now: int, language: str) -> LockOwner:
     return LockOwner(
-        owner=claim.owner,
-        reason=claim.reason,
+        owner=stated_in(claim.owner_text, language),
+        reason=stated_in(claim.reason, language),
         since=utc(claim.since),
         until=None if claim.until is None else utc(claim.until),
         alive=not claim.has_expired(now),

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from edge.foundation.text import Text
+from edge.foundation.text import ENGLISH, Text, stated_in
 from edge.model.instant import Instant, rfc3339
 from edge.model.isa95 import Payload, ReturnStatus
 
@@ -33,7 +33,7 @@ class Component(Struct, frozen=True, kw_only=True, omit_defaults=True):
     jobs: int | None = None
     alarms: int | None = None
     certificate_expiry: str = ""
-    drift: str | None = None
+    drift: str | Text | None = None
 
 
 class PluginState(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -121,7 +121,7 @@ class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended: int | None = None
     text: str = ""
     result: str = ""
-    error: str = ""
+    error: str | Text = ""
     cancelled_by: str = ""
 
     @property
@@ -155,8 +155,8 @@ class PublicOperation(Struct, frozen=True, kw_only=True):
     has_ended: bool
 
 
-def public_operation(operation: Operation, progress: float) -> PublicOperation:
-    """Return the public form of an operation."""
+def public_operation(operation: Operation, progress: float, language: str = ENGLISH) -> PublicOperation:
+    """Return the public form of an operation, its error in a language."""
     return PublicOperation(
         id=operation.id,
         type=operation.type,
@@ -172,7 +172,7 @@ def public_operation(operation: Operation, progress: float) -> PublicOperation:
         started_at=rfc3339(operation.started),
         ended_at=rfc3339(operation.ended),
         result=operation.result,
-        error=operation.error,
+        error=stated_in(operation.error, language),
         cancelled_by=operation.cancelled_by,
         has_ended=operation.has_ended,
     )

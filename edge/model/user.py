@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
+from edge.foundation.text import Text
 from edge.model.instant import Instant, rfc3339
 from edge.model.recipe import Intervention
 
@@ -17,6 +18,18 @@ class Role(IntEnum):
     OBSERVER = 1
     OPERATOR = 2
     ENGINEER = 3
+
+    @property
+    def text(self) -> Text:
+        """Return it for people."""
+        return _ROLES[self]
+
+
+_ROLES: Final = {
+    Role.OBSERVER: Text.of("observer"),
+    Role.OPERATOR: Text.of("operator"),
+    Role.ENGINEER: Text.of("engineer"),
+}
 
 
 INTERVENTION_ROLES: Mapping[Intervention, Role] = MappingProxyType(

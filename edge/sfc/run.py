@@ -56,7 +56,7 @@ class LockChange(Struct, frozen=True):
     released: frozenset[str] = frozenset()
     claimed: tuple[str, ...] = ()
     granted: tuple[str, ...] = ()
-    reason: str = ""
+    reason: str | Text = ""
 
     @property
     def names(self) -> list[str]:
@@ -80,9 +80,9 @@ def lock_change(before: RunLocks, after: RunLocks) -> LockChange:
     return LockChange(frozenset(released), claimed, granted, lock_reason(after))
 
 
-def lock_reason(after: RunLocks) -> str:
+def lock_reason(after: RunLocks) -> str | Text:
     """Return why a run claims locks."""
-    return f"step {', '.join(after.entering)}" if after.entering else ""
+    return Text.of("step {step}", step=", ".join(after.entering)) if after.entering else ""
 
 
 class InterventionNote(msgspec.Struct, frozen=True, omit_defaults=True):

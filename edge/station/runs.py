@@ -144,7 +144,7 @@ def owner_of(job_id: str) -> str:
     return f"job {job_id}"
 
 
-def claim_of(job_id: str, scope: str, reason: str, now: int) -> LockClaim:
+def claim_of(job_id: str, scope: str, reason: str | Text, now: int) -> LockClaim:
     """Return the claim of a job, which lasts until the job releases it."""
     return LockClaim(owner=owner_of(job_id), reason=reason, since=now, job_id=job_id, scope=scope)
 
@@ -179,9 +179,10 @@ async def lock_holders(store: Store, names: Iterable[str]) -> Mapping[str, Text]
     for stored_lock in await locks.load(store, LockKind.EQUIPMENT, names):
         if stored_lock.lock:
             holder, waiting = stored_lock.lock.holder, len(stored_lock.lock.waiters)
+            owner = holder.owner_text
             text = Text.of(
                 "held by {owner} for {seconds:.0f} s",
-                owner=f"{holder.owner} ({holder.reason})" if holder.reason else holder.owner,
+                owner=Text.of("{owner} ({reason})", owner=owner, reason=holder.reason) if holder.reason else owner,
                 seconds=max(0, now - holder.since) / 1000,
             )
             texts[stored_lock.object_id] = (

@@ -81,10 +81,10 @@ async def test_operation_of_a_dead_instance_is_interrupted_with_its_progress(sto
     claimed = await change_operation(store, operation.id, Claim("dead", now - 1))
     await store.commit(operations.save(store.keys, await found(store, operation.id), claimed, 40.0))
     shown = listed(await found(store, operation.id), await server_time(store))
-    assert (before.operation.state, shown.state, shown.error) == ("scheduled", "failed", "interrupted")
+    assert (before.operation.state, shown.state, str(shown.error)) == ("scheduled", "failed", "interrupted")
     await runner(store, work).look()
     stored_operation = await found(store, operation.id)
-    assert (stored_operation.operation.state, stored_operation.operation.error, stored_operation.progress) == (
+    assert (stored_operation.operation.state, str(stored_operation.operation.error), stored_operation.progress) == (
         "failed",
         "interrupted",
         40.0,
@@ -123,7 +123,7 @@ async def test_failure_is_stored_and_the_next_operation_runs(store: Store, error
 
     first, second = await scheduled(store, due=1), await scheduled(store, due=2)
     await runner(store, work).look()
-    assert (await found(store, first.id)).operation.error == text
+    assert str((await found(store, first.id)).operation.error) == text
     assert (await found(store, second.id)).operation.state is OperationState.DONE
 
 
@@ -176,7 +176,7 @@ async def test_work_ends_when_an_invalid_report_prevents_the_renewal(store: Stor
     async with asyncio.timeout(60):
         await runner(store, work).look()
     assert ended.is_set()
-    assert "cannot be renewed" in (await found(store, operation.id)).operation.error
+    assert "cannot be renewed" in str((await found(store, operation.id)).operation.error)
 
 
 async def test_work_ends_when_its_lease_cannot_be_renewed(store: Store) -> None:

@@ -56,7 +56,7 @@ async def test_backup_is_executed_or_its_error_is_reported(
         with tarfile.open(found.operation.result) as archive:
             assert {"manifest.json", "store.jsonl"} <= set(archive.getnames())
     else:
-        assert "cannot be created" in found.operation.error
+        assert "cannot be created" in str(found.operation.error)
 
 
 @pytest.fixture
@@ -99,8 +99,11 @@ async def test_import_of_absent_or_faulty_files_fails_with_the_reason(
             scheduled = await schedule_operation(store, OperationType.IMPORT, "anna", 0, {"delete": "yes"})
             while not (found := await operations.load(store, scheduled.id)) or not found.operation.has_ended:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-            errors.append(found.operation.error)
-    assert [error.rpartition("station.d: ")[2].partition(" ")[0] for error in errors] == ["there", "rules/bad.json:"]
+            errors.append(str(found.operation.error))
+    assert [error.rpartition("station.d: ")[2].partition(" ")[0] for error in errors] == [
+        "there",
+        "rules/bad.json:",
+    ]
 
 
 async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: Path, store: Store) -> None:
@@ -119,7 +122,7 @@ async def test_messages_of_equipment_are_recorded(settings_text: str, tmp_path: 
     assert [operation.state for operation in found] == ["done", "failed", "failed"]
     assert found[0].result.startswith(f"{recorded}: ")
     assert json.loads(recorded.read_text().splitlines()[0])["equipment"] == "light"
-    assert ("not a number of seconds" in found[1].error, "no equipment" in found[2].error) == (True, True)
+    assert ("not a number of seconds" in str(found[1].error), "no equipment" in str(found[2].error)) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ async def authorize(at: StoreAccess, action: str) -> str:
         problem = Text.of(
             "{name} is {role}; `edge {action}` needs the role {needed}",
             name=name,
-            role=role.name.lower(),
+            role=role.text,
             action=action,
-            needed=needed.name.lower(),
+            needed=needed.text,
         )
         raise Refused("login", problem, "Log in as a user with this role: edge users login NAME")
     return f"{name} ({operator_name()})"

@@ -86,7 +86,7 @@ class Api:
         if caller.role < operation.role:
             action = f"{operation.method} {operation.path}"
             self._services.audit.refused_role(caller, action)
-            needed = operation.role.name.lower()
+            needed = operation.role.text
             raise Denied(
                 403,
                 "forbidden",

@@ -36,22 +36,22 @@ from edge.store.locks import StoredLock
 from edge.store.server_time import server_time
 
 
-async def list_operations(store: Store) -> OperationList:
-    """Return every operation, the newest first."""
+async def list_operations(store: Store, language: str) -> OperationList:
+    """Return every operation, the newest first, with errors in a language."""
     now = await server_time(store)
     return OperationList(
         operations=tuple(
-            public_operation(listed(stored_operation, now), stored_operation.progress)
+            public_operation(listed(stored_operation, now), stored_operation.progress, language)
             for stored_operation in await operations.load_all(store)
         )
     )
 
 
-async def list_locks(store: Store) -> LockList:
-    """Return every lock."""
+async def list_locks(store: Store, language: str) -> LockList:
+    """Return every lock, with owners and reasons in a language."""
     now = await server_time(store)
     stored_locks = await find_locks(store, tuple(LockKind), ())
-    infos = (lock_info(item.kind, item.object_id, item.lock, now) for item in stored_locks if item.lock)
+    infos = (lock_info(item.kind, item.object_id, item.lock, now, language) for item in stored_locks if item.lock)
     return LockList(locks=tuple(map(public_lock, infos)))
 
 
@@ -81,12 +81,12 @@ async def list_components(store: Store, language: str) -> Fleet:
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 
 
-async def _operations(services: WebServices, _: ApiCall) -> models.OperationList:
-    return await list_operations(services.store)
+async def _operations(services: WebServices, call: ApiCall) -> models.OperationList:
+    return await list_operations(services.store, call.caller.language)
 
 
-async def _locks(services: WebServices, _: ApiCall) -> models.LockList:
-    return await list_locks(services.store)
+async def _locks(services: WebServices, call: ApiCall) -> models.LockList:
+    return await list_locks(services.store, call.caller.language)
 
 
 async def _sessions(services: WebServices, _: ApiCall) -> models.SessionOverview:

@@ -20,7 +20,7 @@ from edge.model.isa95 import IdCall, LocalizedText, ReturnStatus
 from edge.model.job_state import Cause
 from edge.model.recipe import Intervention
 from edge.model.user import INTERVENTION_ROLES, Role
-from edge.sfc.signal import Intervene, Resolution, Resolve
+from edge.sfc.signal import Intervene, Resolution, Resolve, kind_text
 from edge.station.intervene import InterventionRequest
 from edge.station.job_call import JobCall
 from edge.station.public_history import PublicHistory
@@ -140,11 +140,11 @@ async def _intervene(services: WebServices, call: ApiCall) -> models.MethodDone:
     body: models.InterventionRequestBody = call.body
     kind = Intervention(body.kind)
     if call.caller.role < INTERVENTION_ROLES[kind]:
-        needed = INTERVENTION_ROLES[kind].name.lower()
+        needed = INTERVENTION_ROLES[kind].text
         raise Denied(
             403,
             "forbidden",
-            Text.of("{kind} needs the role {needed}.", kind=kind, needed=needed),
+            Text.of("{kind} needs the role {needed}.", kind=kind_text(kind), needed=needed),
             "Log in as a user with this role.",
         )
     signal = Intervene(

@@ -141,7 +141,7 @@ async def _recipe_check(_services: WebServices, caller: WebCaller, _query: Mappi
 
 async def _gateway(services: WebServices, caller: WebCaller, _: Mapping[str, str]) -> PageData:
     store, is_engineer = services.store, caller.role >= Role.ENGINEER
-    operations = (await gateway_operations.list_operations(store)).operations
+    operations = (await gateway_operations.list_operations(store, caller.language)).operations
     backups = (
         operation.result for operation in operations if operation.type == OperationType.BACKUP and operation.result
     )
@@ -156,7 +156,7 @@ async def _gateway(services: WebServices, caller: WebCaller, _: Mapping[str, str
         "fleet": (await gateway_operations.list_components(store, caller.language)).components,
         "operations": operations[:_MOST_OPERATIONS],
         "backup": next(backups, ""),
-        "locks": (await gateway_operations.list_locks(store)).locks[:_MOST_ROWS],
+        "locks": (await gateway_operations.list_locks(store, caller.language)).locks[:_MOST_ROWS],
         "sessions": (await gateway_operations.list_sessions(store)).sessions[:_MOST_ROWS] if is_engineer else (),
         "people": (await services.tools.people())[:_MOST_ROWS] if is_engineer else (),
         "certificates": (await services.tools.certificates())[:_MOST_ROWS] if is_engineer else (),
@@ -191,7 +191,8 @@ def _read_api() -> Mapping[str, Any]:
 def require_engineer(caller: WebCaller) -> None:
     """Raise Denied unless the caller has the role engineer."""
     if caller.role < Role.ENGINEER:
-        raise Denied(403, "forbidden", "this needs the role engineer.", "Log in as a user with this role.")
+        needed = Text.of("this needs the role {needed}.", needed=Role.ENGINEER.text)
+        raise Denied(403, "forbidden", needed, "Log in as a user with this role.")
 
 
 PAGES: Final[Mapping[str, Render]] = {
@@ -347,6 +348,7 @@ def templates() -> jinja2.Environment:
         "span": _span,
         "json": _json,
         "shown": _shown,
+        "counted": _counted,
     }
     environment.globals |= {
         "version": __version__,
@@ -400,6 +402,11 @@ def _shown(value: object, t: Callable[[str], str]) -> str:
             return ", ".join(f"{name} {_shown(item, t)}" for name, item in value.items())
         case _:
             return str(value)
+
+
+def _counted(number: int, key: str, t: Callable[[str], str]) -> str:
+    """Return a number with its noun: one job, two jobs."""
+    return f"{number} {t(f'one.{key}' if number == 1 else f'many.{key}')}"
 
 
 def _span(seconds: float) -> str:

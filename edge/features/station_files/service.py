@@ -68,7 +68,7 @@ async def open_station_files(stack: AsyncExitStack, core: GatewayParts) -> Opene
     await core.keep_running(stack, "station files", StationWatch(core, documents, drift).run)
 
     async def describe() -> ComponentPart:
-        return ComponentPart({"drift": None if drift.text is None else str(drift.text)})
+        return ComponentPart({"drift": drift.text})
 
     return Opened(described=(describe,), metrics=(drift.metrics,))
 

@@ -1,0 +1,85 @@
+"""Reads the texts that a page shows, and finds the words in them that belong to English, not to the page's language.
+
+English words are those of the ids in the catalogue and of the English labels. A word that a translation uses where its
+id does not is a word of the other language, too, such as `in` in German.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+from typing import Final
+
+from tests.architecture.texts import catalogue
+
+SHOWN_ATTRIBUTES: Final = frozenset({"title", "alt", "aria-label", "placeholder", "data-ask", "data-title"})
+"""Attributes with text for people."""
+NOT_READ: Final = frozenset({"script", "style", "code", "pre", "noscript"})
+"""Elements without text for people: programs, conditions of recipes and commands are the same in each language."""
+SHARED: Final = {
+    "de": """
+        administrator alarm api append broker code debug gateway host http kib mes mib microdcs mqtt ms name offline
+        only opc optional sentinel sentinels sidecar start support topic true ua utc
+    """,
+    "fr": """
+        action actions api append application broker description http interventions kib maintenance mes message messages
+        mib microdcs minutes mqtt ms only opc page primary script second sentinel sentinels service sessions sidecar
+        support topic true ua utc worker workers
+    """,
+}
+"""Words that are the same in English and in the other language."""
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._closed: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in NOT_READ:
+            self._closed.append(tag)
+        self.texts += [value for name, value in attrs if name in SHOWN_ATTRIBUTES and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._closed and self._closed[-1] == tag:
+            self._closed.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._closed and data.strip():
+            self.texts.append(data.strip())
+
+
+def texts_of(document: str) -> list[str]:
+    """Return every text of an HTML page, or of an SVG picture, that a person reads."""
+    reader = _Reader()
+    reader.feed(document)
+    return reader.texts
+
+
+def english_words(text: str, language: str) -> list[str]:
+    """Return the words of a text that belong to English, not to the language."""
+    return [word for word in _words(text) if word in _english_only(language)]
+
+
+@cache
+def _english_only(language: str) -> frozenset[str]:
+    english: set[str] = set()
+    foreign: set[str] = set(SHARED[language].split())
+    for id_, translated in _pairs(language):
+        words = set(_words(id_))
+        english |= words
+        foreign |= set(_words(translated)) - words
+    return frozenset(english - foreign)
+
+
+def _pairs(language: str) -> Iterator[tuple[str, str]]:
+    yield from catalogue(language)["texts"].items()
+    for key, label in catalogue("en")["labels"].items():
+        yield label, catalogue(language)["labels"][key]
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the words of a text in lower case, without identifiers, commands, addresses and places of values."""
+    plain = re.sub(r"\{[^}]*\}|`[^`]*`|\[[a-z_.<>]+\](?: [a-z_]+ = \w+)?|\bedge( [a-z-]+)+|\S*[/_=.:@\d]\S+", " ", text)
+    yield from (word.casefold() for word in re.findall(r"[^\W\d_]{2,}", plain))

@@ -1,0 +1,205 @@
+"""No page has an English word for a reader of another language, with jobs in every state, alarms, flows and faults."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import get_args
+
+import pytest
+import pytest_asyncio
+from msgspec.structs import replace
+
+from edge.access.localization import BUILT_IN, localize
+from edge.access.locks import plan_acquire
+from edge.access.login import Users
+from edge.features.page.models import Status
+from edge.features.page.pages import PAGES
+from edge.features.page.services import WebServices
+from edge.features.telemetry.built_in_rules import built_in_documents
+from edge.features.telemetry.rules.alarm import render_message
+from edge.foundation.text import Text
+from edge.model.equipment_connection import ConnectionFault, ConnectionState
+from edge.model.equipment_health import EquipmentHealth, OpenSafing
+from edge.model.finding import HealthFinding
+from edge.model.job_state import Cause
+from edge.model.lock import LockKind
+from edge.model.plant import (
+    DEFAULT_MESSAGE,
+    Component,
+    ComponentKind,
+    Maintenance,
+    Operation,
+    OperationState,
+    OperationType,
+    public_maintenance,
+)
+from edge.ports.alarm import AckState, ActiveState, Alarm, AlarmChangeKind
+from edge.sfc.run import RunLocks, lock_reason
+from edge.station.equipment import OutcomeUnknown
+from edge.station.runs import claim_of
+from edge.store import components, operations, stream_of_samples
+from edge.store import kept_alarms as alarms
+from edge.store.client import Store
+from edge.store.commit import join
+from edge.store.kept_alarms import AlarmChange
+from tests.features.page.foreign_words import english_words, texts_of
+from tests.features.page.serving import TOOLS, Browser, services_of, serving, write_people
+from tests.station.plant import SCOPE, TIGHTEN, Clock, FakeEquipment, Plant, action, linear, order, until_true
+
+LANGUAGES = ["de", "fr"]
+REASON = Text.of("no answer within {seconds:g} s", seconds=5)
+DEVICES = (
+    *(
+        EquipmentHealth(
+            name=f"w{number}",
+            kind="mqtt",
+            connected=False,
+            connection=ConnectionState(connected=False, since=1_700_000_000_000, fault=fault, reason=REASON),
+            open_safing=(OpenSafing(what="stop", since=1_700_000_000_000),),
+        )
+        for number, fault in enumerate(ConnectionFault)
+    ),
+    EquipmentHealth(
+        name="c1",
+        kind="opcua",
+        connected=True,
+        problem=Text.of("tool may still be active: {equipment}", equipment="w1"),
+    ),
+)
+_TYPES = list(OperationType)
+ALARM = Alarm(
+    id="a1",
+    rule="r1",
+    subject="w1",
+    active=ActiveState.ACTIVE,
+    acknowledgement=AckState.UNACKNOWLEDGED,
+    severity=700,
+    raised_at=1,
+    message={},
+)
+ADDRESSES = {
+    "/job": [f"/job?id=J{number}" for number in range(1, 9)],
+    "/recipe": ["/recipe?scope=station-1&id=R1"],
+    "/tag": ["/tag?name=t1"],
+    "/flow": ["/flow?id=f1", "/flow?id=f2"],
+    # The addresses and types of the API are documented in English, and records of the log are English.
+    "/api": [],
+}
+
+
+@pytest_asyncio.fixture
+async def plant(store: Store) -> AsyncIterator[Plant]:
+    """A station with a job in every state."""
+    tool = FakeEquipment()
+    station = Plant(store, {TIGHTEN: tool}, Clock())
+    await station.teach("R1", linear(action("A1", "S1", timeout_seconds=5), action("A2", "S2")))
+    helped = action("A1", "S1") | {"interventions": ["retry", "skip"]}
+    await station.teach("R2", linear(helped, action("A2", "S2")))
+    async with station.at_work():
+        for number, recipe in enumerate(("R1", "R2", "R1", "R1", "R1"), 1):
+            await station.order(Cause.STORE_AND_START, order(f"J{number}", recipe))
+            await until_true(partial(_has_received, tool, number))
+        await station.answer(tool.commands[1], error="E17")
+        await station.answers.answer(OutcomeUnknown(tool.commands[2].command_id, REASON))
+        await station.ask(Cause.PAUSE, "J4")
+        await station.ask(Cause.ABORT, "J5")
+        await station.order(Cause.STORE, order("J6", "R1"))
+        await station.order(Cause.STORE, order("J7", "R1", start_time=datetime(2030, 1, 1, tzinfo=UTC)))
+        await occupy_gateway(station)
+        yield station
+
+
+def _has_received(tool: FakeEquipment, number: int) -> bool:
+    return len(tool.commands) == number
+
+
+async def occupy_gateway(plant: Plant) -> None:
+    """Store what the other pages show: each built-in alarm, tags, operations, locks and a component with a problem."""
+    for document in built_in_documents():
+        facts = {"name": "w1", "value": 2, "job": "J1", "data": {"step": "S1", "seconds": 9, "usual": 5}}
+        alarm = replace(ALARM, id=document["id"], rule="r1", message=render_message(document["message"], facts))
+        stored_alarms = await alarms.load(plant.store)
+        for kind in AlarmChangeKind:
+            await plant.store.commit(alarms.save(plant.store.keys, stored_alarms, [AlarmChange(alarm, kind)]))
+            stored_alarms = await alarms.load(plant.store)
+    samples = {"t1": '{"at": 1, "tag": "t1", "value": 7.5}', "t2": '{"at": 1, "tag": "t2", "value": true}'}
+    await plant.store.commit(stream_of_samples.save_last(plant.store.keys, samples))
+    for number, state in enumerate(OperationState):
+        operation = Operation(id=f"o{number}", type=_TYPES[number], state=state, by="max", due=1, created=1)
+        await plant.store.commit(operations.create(plant.store.keys, operation))
+    claim = claim_of("J1", SCOPE, lock_reason(RunLocks(entering=("S1",))), 1)
+    for lock_kind in LockKind:
+        await plant.store.commit((await plan_acquire(plant.store, lock_kind, ("c1",), claim)).commit)
+    problem = Text.of("equipment disconnected: {equipment}", equipment="w1")
+    for component_kind in get_args(ComponentKind):
+        component = Component(
+            id=f"i-{component_kind[0]}", kind=component_kind, version="1.0", started=1, problems=problem, jobs=1
+        )
+        parts = components.put(plant.store.keys, component), components.touch(plant.store.keys, component.id, 1)
+        await plant.store.commit(join(parts))
+
+
+@pytest.fixture
+def services(plant: Plant, tmp_path_factory: pytest.TempPathFactory) -> WebServices:
+    users: Users = write_people(tmp_path_factory.mktemp("users") / "users")
+    services = services_of(plant, users, most_requests=10_000)
+    return replace(services, equipment=lambda: DEVICES, status=status, tools=replace(TOOLS, examine=_examine))
+
+
+async def _examine() -> tuple[HealthFinding, ...]:
+    return ()
+
+
+def status(languages: Sequence[str]) -> Status:
+    """Return the status of a gateway with a problem, in the first language of the caller."""
+    (language, *_) = languages or ("en",)
+    return Status(
+        gateway="edge",
+        version="1.0",
+        line=Text.of("1 job at work").in_language(language),
+        problems=Text.of("equipment disconnected: {equipment}", equipment="w1").in_language(language),
+        scopes=(SCOPE,),
+        active_runs=1,
+        maintenance=public_maintenance(Maintenance(), localize(DEFAULT_MESSAGE, BUILT_IN, languages)),
+    )
+
+
+@pytest_asyncio.fixture
+async def browser(services: WebServices) -> AsyncIterator[Browser]:
+    async with serving(services) as found:
+        yield found
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_no_page_has_an_english_word(browser: Browser, language: str) -> None:
+    visitors = [browser, await browser.logged_in("max"), await browser.logged_in("eve")]
+    paths = ["/login", "/none", *(path for page in PAGES for path in ADDRESSES.get(page, [page]))]
+    english: list[str] = []
+    pictures: set[str] = set()
+    for visitor in visitors:
+        for path in paths:
+            page = (await visitor.get(path, accept_language=language)).text
+            english += english_of(path, page, language)
+            pictures |= set(re.findall(r'<img [^>]*src="([^"]+)"', page))
+    for picture in sorted(pictures):
+        svg = (await visitors[1].get(picture.replace("&amp;", "&"), accept_language=language)).text
+        english += english_of(picture, svg, language)
+    assert not english, "\n".join(dict.fromkeys(english))
+
+
+async def test_one_of_a_kind_is_not_counted_as_many(browser: Browser) -> None:
+    engineer = await browser.logged_in("max")
+    for language, one, many in (
+        ("en", "1 job ", "1 jobs"),
+        ("de", "1 Auftrag ", "1 Aufträge"),
+        ("fr", "1 ordre ", "1 ordres"),
+    ):
+        page = (await engineer.get("/gateway", accept_language=language)).text
+        assert (one in page, many in page) == (True, False), language
+
+
+def english_of(path: str, document: str, language: str) -> list[str]:
+    """Return the texts of a page that have English words, with these."""
+    texts = ((text, english_words(text, language)) for text in texts_of(document))
+    return [f"{path}: {text!r}: {', '.join(words)}" for text, words in texts if words]
